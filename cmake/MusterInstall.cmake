@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What `make install` puts where: libmuster.so.0, headers, the binary, find_package and pkg-config.
+
+if(TARGET muster)
+  include(CMakePackageConfigHelpers)
+  set_target_properties(muster PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+  target_include_directories(muster INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS muster EXPORT muster-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/muster
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  set(muster_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
+  install(EXPORT muster-targets NAMESPACE muster:: DESTINATION ${muster_cmake_dir})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster-config.cmake.in
+    ${PROJECT_BINARY_DIR}/muster-config.cmake @ONLY)
+  install(FILES
+    ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake
+    DESTINATION ${muster_cmake_dir})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/muster.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/muster.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+
+if(TARGET muster-cli)
+  install(TARGETS muster-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How everything here is compiled: standards, warnings, visibility, ccache, sanitizers.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)  # POSIX and GNU declarations at the C edge
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_compile_options(
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
+if(MUSTER_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+set(MUSTER_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined)")
+if(MUSTER_SANITIZE)
+  add_compile_options(
+    -fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(MUSTER_CCACHE ccache)
+  mark_as_advanced(MUSTER_CCACHE)
+  if(MUSTER_CCACHE)
+    set(CMAKE_C_COMPILER_LAUNCHER ${MUSTER_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${MUSTER_CCACHE})
+  endif()
+endif()
+
+# Sources include by their path from src/; the installed headers by <muster/...>.
+include_directories(${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
