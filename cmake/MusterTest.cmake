@@ -17,6 +17,7 @@ include(CMakeParseArguments)
 
 set(MUSTER_TEST_PREFIX "" CACHE STRING "Prefix of every test's name")
 set(MUSTER_TEST_ONLY "" CACHE STRING "Build and run only tests with one of these labels")
+set(MUSTER_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Factor on every test's time limit")
 
 # Everything the tests of this tree need: what the test suites build.
 add_custom_target(muster-tests)
@@ -38,9 +39,7 @@ macro(muster_set_test_properties test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
-  if(MUSTER_SANITIZE OR CMAKE_CROSSCOMPILING)
-    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 4")
-  endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MUSTER_TEST_TIMEOUT_FACTOR}")
   set_tests_properties(${test} PROPERTIES
     TIMEOUT ${arg_TIMEOUT}
     SKIP_RETURN_CODE 77

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A thin face over the CMake presets: each target here is one or two commands.
+
+PRESET ?= release
+PREFIX ?= /usr/local
+FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build bench soak format install clean packages-build packages-test
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: packages-build ## Every barrier on this machine, in threads and in processes (3 minutes)
+	@cmake/build.sh release
+	@bench/demo.sh
+
+test: packages-test ## Everything that is checked: all suites, in one ctest
+	@test/run.sh
+
+build: packages-build ## Build build/$(PRESET) (PRESET=release, debug, asan or tsan)
+	@cmake/build.sh $(PRESET)
+
+bench: packages-build ## The barriers' benchmark with its default settings (40 s)
+	@cmake/build.sh release
+	@build/release/muster bench barrier
+
+soak: packages-test ## The tests with long counts (an hour)
+	@cmake/build.sh soak
+	@MUSTER_SOAK=$${MUSTER_SOAK:-100} ctest --test-dir build/soak --output-on-failure
+
+format: ## Format every C and C++ source in place
+	@$(FORMATTED) | xargs clang-format -i
+
+install: packages-build ## Install to PREFIX (and DESTDIR)
+	@cmake/build.sh release
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## Remove the build trees
+	@rm -rf build
+
+packages-build:
+	@cmake/packages.sh build demo
+
+packages-test:
+	@cmake/packages.sh build demo test

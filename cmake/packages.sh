@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# packages.sh <purpose>...: installs what packages.txt lists for these purposes and is not there yet.
+# Where that cannot be done it says what is left out, and the build goes on with what there is.
+# When nothing is missing it asks dpkg only, and is done.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/.." && pwd)
+log=$top/build/packages.log
+
+# Prints "<purpose> <package> <what>" for each listed package of these purposes not installed.
+missing() {
+  local purpose package what status host
+  host=$(dpkg --print-architecture)
+  while read -r purpose package what; do
+    [[ " $* " == *" $purpose "* ]] || continue
+    # The cross suite needs an x86-64 host: on aarch64 the release suite is that suite.
+    [[ $what == *aarch64* && $host != amd64 ]] && continue
+    status=$(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null)
+    [[ $status == *"installed "* && $status != *"not-installed "* ]] ||
+      echo "$purpose $package $what"
+  done < <(grep -v '^#' "$top/cmake/packages.txt")
+}
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "This is no Debian: whatever cmake/packages.txt lists has to be there already."
+  exit 0
+fi
+[ -n "$(missing "$@")" ] || exit 0
+
+as_root=none
+if [ "$(id -u)" = 0 ]; then
+  as_root=
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+  as_root="sudo -n"
+fi
+
+apt() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=120 "$@" \
+    >>"$log" 2>&1 </dev/null
+}
+
+if [ "$as_root" != none ]; then
+  mkdir -p "$top/build"
+  : >"$log"
+  echo "Installing $(missing "$@" | wc -l) Debian packages (log: build/packages.log)"
+  if missing "$@" | grep -q ':arm64 ' && ! dpkg --print-foreign-architectures | grep -q arm64; then
+    $as_root dpkg --add-architecture arm64
+  fi
+  apt update
+  # One purpose at a time, so that what a later one lacks does not stop an earlier one.
+  for purpose in "$@"; do
+    mapfile -t packages < <(missing "$purpose" | awk '{ print $2 }')
+    [ ${#packages[@]} = 0 ] && continue
+    apt install -y --no-install-recommends "${packages[@]}" && continue
+    for package in "${packages[@]}"; do
+      apt install -y --no-install-recommends "$package"
+    done
+  done
+fi
+
+left=$(missing "$@")
+if [ -n "$left" ]; then
+  [ "$as_root" = none ] && echo "Neither root nor sudo without a password: installing nothing."
+  echo "Going on without these packages:"
+  echo "$left" | while read -r _ package what; do
+    printf '  %-22s left out: %s\n' "$package" "$what"
+  done
+fi
+exit 0

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds every suite and runs all of them in one ctest. The closing line is ctest's own; what was
+# skipped, and why, is counted just before it.
+#
+#   release   every test, the style checks and the installation
+#   asan      tests labelled memory or concurrency, AddressSanitizer and UBSan
+#   tsan      tests labelled concurrency, ThreadSanitizer
+#   aarch64   tests labelled concurrency, cross-compiled, under qemu-user
+set -euo pipefail
+cd "$(dirname "$0")/.."
+top=$PWD
+suites=$top/build/test
+rm -rf "$suites"
+mkdir -p "$suites"
+testfile=$suites/CTestTestfile.cmake
+
+# A suite that cannot be built here stays in the list, as a skipped test with its reason.
+leave_out() {
+  echo "  left out: $1 ($2)"
+  cat >>"$testfile" <<END
+add_test($1 sh -c "echo 'skipped: $2'; exit 77")
+set_tests_properties($1 PROPERTIES SKIP_RETURN_CODE 77)
+END
+}
+
+why_not_aarch64() {
+  [ "$(uname -m)" = x86_64 ] || { echo "only from x86-64; this is $(uname -m)"; return; }
+  command -v aarch64-linux-gnu-g++ >/dev/null || { echo "package g++-aarch64-linux-gnu"; return; }
+  command -v qemu-aarch64 >/dev/null || { echo "package qemu-user"; return; }
+  [ -e /usr/lib/aarch64-linux-gnu/pkgconfig/hwloc.pc ] || { echo "package libhwloc-dev:arm64"; return; }
+  [ -e /usr/lib/aarch64-linux-gnu/libstdc++.so.6 ] || { echo "package libstdc++6:arm64"; return; }
+}
+
+for preset in release asan tsan aarch64; do
+  reason=
+  [ $preset = aarch64 ] && reason=$(why_not_aarch64)
+  if [ -n "$reason" ]; then
+    leave_out aarch64 "$reason"
+    continue
+  fi
+  cmake/build.sh $preset
+  echo "subdirs(\"$top/build/$preset\")" >>"$testfile"
+done
+
+# ctest prints its verdict and then the lists; here the verdict comes last.
+status=0
+ctest --test-dir "$suites" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error |
+  awk '/^[0-9]+% tests passed/ { verdict = $0; next }
+       /^Total Test time/ { time = $0; next }
+       { print; fflush() }
+       END { print verdict > "'"$suites"'/verdict"; print time > "'"$suites"'/time" }' || status=$?
+
+awk -f test/skipped.awk "$suites/Testing/Temporary/LastTest.log"
+cat "$suites/time" "$suites/verdict"
+exit $status
