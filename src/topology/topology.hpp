@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The machine's cores and memory hierarchy, read through hwloc: this machine, one kept in an XML
+// file, or one described in a line. Once made it is plain data: copy it, read it from any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/levels.hpp"
+#include "topology/placement.hpp"
+#include "topology/pu_set.hpp"
+
+namespace muster {
+
+/// SMT siblings are one core. Where the machine names no cores each PU is one.
+struct Core {
+  unsigned id = 0;            ///< hwloc's logical index
+  std::vector<unsigned> pus;  ///< usable PUs, in hwloc's order; never empty
+};
+
+/// Mappings of ranks to cores [K22, section 3]: `core`, `numa`, `socket`.
+enum class Mapping { core, numa, socket };
+std::string_view mapping_name(Mapping mapping);
+/// In any case; "package" = socket, "node" and "numanode" = numa. Throws
+/// Error(Status::unknown_name) listing the valid ones.
+Mapping parse_mapping(std::string_view name);
+
+class Topology {
+ public:
+  /// Which of this machine's PUs count.
+  enum class Cpus {
+    of_process,  ///< the calling thread's affinity mask, which threads that it makes inherit
+    of_host,     ///< all that the operating system allows (cpuset), even if this process is bound:
+                 ///< for a process among others, all bound by a launcher
+  };
+
+  /// Throws Error(Status::system) if hwloc cannot read this machine.
+  static Topology this_machine(Cpus cpus = Cpus::of_process);
+
+  /// A file made by hwloc (`lstopo file.xml`), or a text file with one synthetic description ('#'
+  /// begins a comment). Throws Error(Status::invalid) if it cannot be read or is of a format that
+  /// this hwloc does not know.
+  static Topology from_file(const std::string& path);
+
+  /// hwloc's synthetic description, outermost first: "package:2 numa:2 core:32 pu:1"; "[numa]" in
+  /// the line attaches memory. Throws Error(Status::invalid) if malformed.
+  static Topology from_synthetic(const std::string& description);
+
+  /// "" is this machine; what names a file, ends in ".xml" or contains '/' is a file; all else is
+  /// synthetic.
+  static Topology from_spec(const std::string& spec, Cpus cpus = Cpus::of_process);
+
+  /// `spec` if not empty, else the environment variable MUSTER_TOPOLOGY, else this machine.
+  static Topology from_spec_or_environment(const std::string& spec, Cpus cpus = Cpus::of_process);
+
+  /// For people: "this machine", "kunpeng.xml", "synthetic package:2 core:4 pu:1".
+  const std::string& source() const { return source_; }
+  /// Whether PU numbers are this machine's, so that threads can be bound to them.
+  bool is_this_machine() const { return is_this_machine_; }
+
+  /// Cores with at least one usable PU, in hwloc's logical order; not empty.
+  const std::vector<Core>& cores() const { return cores_; }
+  /// Usable PUs: online and allowed.
+  const PuSet& pus() const { return pus_; }
+  /// PUs the machine has that are offline or not allowed.
+  const PuSet& unusable_pus() const { return unusable_pus_; }
+  /// Position in cores() of the core a PU belongs to; kOutside if it is not usable here.
+  unsigned core_of(unsigned pu) const;
+  /// hwloc's logical index of each PU: os_index_of_pu()[logical]; PuSet::kEnd where not usable.
+  const std::vector<unsigned>& os_index_of_pu() const { return os_index_of_pu_; }
+
+  /// Every level this machine has, in the order of LevelKind, groups outermost first; nothing is
+  /// dropped here. NUMA: each PU belongs to the NUMA node with the fewest PUs around it; nodes
+  /// without PUs form no unit.
+  const std::vector<Level>& levels() const { return levels_; }
+  /// The level of that kind (of GROUP the outermost); null if the machine has none.
+  const Level* level(LevelKind kind) const;
+
+  /// [K22, step 1]: the levels of the mask that group cores here, bottom up. Kept: levels with a
+  /// unit of two or more cores (CORE and L1, where named: two or more PUs), one of those that group
+  /// the same cores (NUMA if it is among them, else the lowest). The rest is in `dropped`, with the
+  /// reason. GROUP stands for all levels of groups.
+  ActiveLevels active_levels(const LevelMask& mask = {}) const;
+
+  /// Binds `ranks` ranks to one core each (all its usable PUs). `core`: rank i on core i; `numa`,
+  /// `socket`: rank i on NUMA node or package i mod n, next free core there. Full ones are skipped;
+  /// cores outside of all come last; past the last core it starts again with every core free.
+  std::vector<PuSet> map_ranks(Mapping mapping, unsigned ranks) const;
+
+  /// [K22, step 2] for bindings by PU number. A rank is unbound if its set is empty or, on more
+  /// than one core, holds every usable PU. Throws Error(Status::invalid) for PUs not usable here.
+  Placement place(const std::vector<PuSet>& bindings, const ActiveLevels& active) const;
+
+  /// The bindings that PMIX_LOCALITY_STRINGs mean on this topology (HT, else CR ids); an unbound
+  /// rank has the empty set. It must be the topology they were made on. Throws
+  /// Error(Status::invalid).
+  std::vector<PuSet> bindings_of(const std::vector<std::string>& localities) const;
+
+ private:
+  friend class TopologyReader;  // topology.cpp
+  Topology() = default;
+
+  std::string source_;
+  bool is_this_machine_ = false;
+  std::vector<Core> cores_;
+  PuSet pus_;
+  PuSet unusable_pus_;
+  std::vector<unsigned> core_of_pu_;
+  std::vector<unsigned> os_index_of_pu_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace muster
