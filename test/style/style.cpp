@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "style.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <regex>
+#include <sstream>
+
+namespace muster::style {
+namespace {
+
+constexpr std::size_t columns_max = 100;
+constexpr std::size_t file_lines_max = 600;
+constexpr std::size_t algorithm_lines_max = 150;
+
+/// What a rule sees: the file line by line, as written and as code alone.
+struct File {
+  std::string_view path;
+  std::vector<std::string> lines;
+  std::vector<std::string> code;
+};
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [&](std::string_view suffix) { return text.ends_with(suffix); });
+}
+
+bool is_header(std::string_view path) { return ends_with_any(path, {".h", ".hpp"}); }
+bool is_c_or_cpp(std::string_view path) {
+  return is_header(path) || ends_with_any(path, {".c", ".cpp"});
+}
+bool is_source(std::string_view path) {
+  return is_c_or_cpp(path) ||
+         ends_with_any(path, {".py", ".sh", ".cmake", ".awk", ".f90", ".in"}) ||
+         ends_with_any(path, {"CMakeLists.txt", "Makefile"}) || path == ".ci/run";
+}
+bool is_text(std::string_view path) { return is_source(path) || path.ends_with(".md"); }
+bool is_algorithm_dir(std::string_view path) {
+  return starts_with_any(path, {"src/barrier/", "src/lock/"});
+}
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t columns(std::string_view line) {  // UTF-8: continuation bytes take no column
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// A pattern that must not occur. The patterns are written in pieces, since this file is checked
+/// too.
+struct Forbidden {
+  std::regex pattern;
+  const char* what;
+};
+
+Forbidden forbid(const std::string& pattern, const char* what, bool any_case = false) {
+  auto flags = std::regex::ECMAScript | std::regex::optimize;
+  if (any_case) flags |= std::regex::icase;
+  return {std::regex(pattern, flags), what};
+}
+
+class Checker {
+ public:
+  explicit Checker(const File& file) : file_(file) {}
+
+  void report(std::size_t line, std::string what) {
+    offences_.push_back({std::string(file_.path), static_cast<int>(line), std::move(what)});
+  }
+
+  void forbid_in(const std::vector<std::string>& lines, const std::vector<Forbidden>& rules) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      for (const Forbidden& rule : rules) {
+        if (std::regex_search(lines[i], rule.pattern)) report(i + 1, rule.what);
+      }
+    }
+  }
+
+  void layout();
+  void words();
+  void code();
+  void algorithms();
+  void includes();
+
+  std::vector<Offence> take() { return std::move(offences_); }
+
+ private:
+  const File& file_;
+  std::vector<Offence> offences_;
+};
+
+void Checker::layout() {
+  const auto& lines = file_.lines;
+  const auto head =
+      lines.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(3, lines.size()));
+  const bool licensed = std::any_of(lines.begin(), head, [](const std::string& line) {
+    return line.find("SPDX-License-Identifier: BSD-3-Clause") != std::string::npos;
+  });
+  if (!licensed) report(1, "no SPDX line");
+  if (lines.size() > file_lines_max) report(0, "more than 600 lines: split it");
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    if (columns(line) > columns_max) report(i + 1, "more than 100 columns");
+    const bool recipe = file_.path.ends_with("Makefile") && line.starts_with('\t');
+    if (!recipe && line.find('\t') != std::string::npos) report(i + 1, "a tab");
+    if (!line.empty() && (std::isspace(static_cast<unsigned char>(line.back())) != 0)) {
+      report(i + 1, "trailing blank");
+    }
+  }
+  if (file_.path.ends_with(".hpp") &&
+      std::find(lines.begin(), lines.end(), "#pragma once") == lines.end()) {
+    report(1, "no #pragma once");
+  }
+}
+
+void Checker::words() {
+  static const std::vector<Forbidden> rules = {
+      forbid("\\b(TO"
+             "DO|FIX"
+             "ME|XX"
+             "X|HA"
+             "CK)\\b",
+             "an unfinished mark"),
+      forbid("\\b(not imple"
+             "mented|place"
+             "holder)\\b",
+             "an unfinished mark", true),
+      forbid("\\b(mas"
+             "ter|sla"
+             "ve)s?\\b",
+             "a word we avoid: say leader, server or owner", true),
+      forbid("(^|[^A-Za-z0-9_.}])/(wo"
+             "rk|ho"
+             "me|ro"
+             "ot|t"
+             "mp|fa"
+             "rm)/",
+             "a path of one machine"),
+      forbid("\\bis"
+             "sue #?[0-9]",
+             "a number that means nothing outside its tracker", true),
+      forbid("deb\\.deb"
+             "ian\\.org|py"
+             "pi\\.org|python"
+             "hosted\\.org",
+             "a registry's host"),
+  };
+  forbid_in(file_.lines, rules);
+}
+
+void Checker::code() {
+  static const std::vector<Forbidden> rules = {
+      forbid("^(?!.*\\basm\\b)(?!.*\\b__asm__\\b).*\\bvolatile\\b",
+             "volatile is no synchronization"),
+      forbid("\\bmemory_order_(seq_cst|consume)\\b|\\bmemory_order::(seq_cst|consume)\\b",
+             "an order that algorithms have no use for: say why in machine/, or weaken it"),
+  };
+  forbid_in(file_.code, {rules[0]});
+  if (!starts_with_any(file_.path, {"src/machine/", "check/", "test/", "bench/"})) {
+    forbid_in(file_.code, {rules[1]});
+  }
+}
+
+/// Algorithms touch the world through their Machine alone, and write every order.
+void Checker::algorithms() {
+  static const std::vector<Forbidden> rules = {
+      forbid("\\batomic_(thread|signal)_fence\\b", "a fence in an algorithm"),
+      forbid("\\bstd::(atomic|atomic_ref|thread|mutex)\\b|\\bsched_yield\\b|\\bthis_thread\\b",
+             "an algorithm goes through its Machine"),
+      forbid("#\\s*include\\s*<(atomic|thread|mutex|hwloc\\.h|iostream)>",
+             "an algorithm goes through its Machine"),
+  };
+  forbid_in(file_.code, rules);
+  if (!file_.path.ends_with(".hpp")) return;
+  if (file_.lines.size() > algorithm_lines_max) {
+    report(0, "an algorithm's header has more than 150 lines");
+  }
+  static const std::regex access(
+      "(\\.|->)(template )?(load|store|exchange|fetch_add|compare_exchange|await\\w*)\\s*[(<]");
+  static const std::regex order("\\b(relaxed|acquire|release|acq_rel|order|Order)\\b");
+  for (std::size_t i = 0; i < file_.code.size(); ++i) {
+    const std::string& line = file_.code[i];
+    const auto accesses = std::distance(std::sregex_iterator(line.begin(), line.end(), access),
+                                        std::sregex_iterator());
+    if (accesses == 0) continue;
+    if (accesses > 1) report(i + 1, "two accesses on one line: the checker names them by line");
+    std::string statement = line;
+    for (std::size_t next = i + 1;
+         statement.find_first_of(";{") == std::string::npos && next < file_.code.size(); ++next) {
+      statement += file_.code[next];
+    }
+    if (!std::regex_search(statement, order)) report(i + 1, "an access without its memory order");
+  }
+}
+
+/// Who may include whom: an empty right side means only itself. Directories not named may include
+/// all.
+struct Layer {
+  std::string_view directory;
+  std::vector<std::string_view> may_include;  ///< directories, or single headers
+};
+
+const std::vector<Layer>& layers() {
+  static const std::vector<Layer> all = {
+      {"include/muster/", {}},
+      {"src/machine/", {}},
+      {"src/topology/", {"src/machine/error.hpp"}},
+      {"src/memory/", {"src/machine/", "src/topology/"}},
+      {"src/barrier/", {"src/machine/", "src/topology/tree.hpp"}},
+      {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
+      {"src/capi/", {"src/", "include/muster/"}},
+      {"sim/", {"src/machine/", "src/topology/"}},
+      {"check/", {"src/machine/"}},
+      {"mpi/", {"include/muster/"}},
+      {"cli/", {"src/", "sim/", "check/", "include/muster/"}},
+      {"examples/", {"include/muster/"}},
+  };
+  return all;
+}
+
+/// The project's own file behind an #include, from the root; nothing for other people's headers.
+std::optional<std::string> included(std::string_view from, const std::string& name) {
+  static constexpr std::array under_src = {"machine/", "topology/", "memory/",
+                                           "barrier/", "lock/",     "capi/"};
+  static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/",
+                                            "bench/", "test/",  "examples/", "src/"};
+  if (name.starts_with("muster/")) return "include/" + name;
+  for (std::string_view top : under_src) {
+    if (name.starts_with(top)) return "src/" + name;
+  }
+  for (std::string_view top : under_root) {
+    if (name.starts_with(top)) return name;
+  }
+  if (name.starts_with("../")) return name;
+  if (name.find('/') != std::string::npos) return std::nullopt;
+  return std::string(from.substr(0, from.rfind('/') + 1)) + name;
+}
+
+void Checker::includes() {
+  const auto layer = std::find_if(layers().begin(), layers().end(), [&](const Layer& candidate) {
+    return file_.path.starts_with(candidate.directory);
+  });
+  static const std::regex include("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]");
+  for (std::size_t i = 0; i < file_.lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_search(file_.lines[i], match, include)) continue;
+    const std::string name = match[2];
+    if (match[1] == "<" && !name.starts_with("muster/")) continue;
+    const auto target = included(file_.path, name);
+    if (!target) continue;
+    if (target->starts_with("../")) {
+      report(i + 1, "an include with .. in it: write it from src/");
+      continue;
+    }
+    if (layer == layers().end() || target->starts_with(layer->directory)) continue;
+    const bool allowed =
+        std::any_of(layer->may_include.begin(), layer->may_include.end(),
+                    [&](std::string_view prefix) { return target->starts_with(prefix); });
+    if (!allowed) {
+      report(i + 1, std::string(layer->directory) + " may not include " + *target);
+    }
+  }
+}
+
+}  // namespace
+
+std::string code_only(std::string_view text) {
+  std::string out(text);
+  enum class In { code, line_comment, block_comment, string, character } in = In::code;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    const bool digit_separator =
+        c == '\'' && i > 0 && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0;
+    if (c == '\n') {
+      if (in != In::block_comment) in = In::code;
+      continue;
+    }
+    switch (in) {
+      case In::code:
+        if (c == '/' && (next == '/' || next == '*')) {
+          in = next == '/' ? In::line_comment : In::block_comment;
+          out[i] = ' ';
+          out[++i] = ' ';
+        } else if (c == '"') {
+          in = In::string;
+        } else if (c == '\'' && !digit_separator) {
+          in = In::character;
+        }
+        break;
+      case In::line_comment:
+        out[i] = ' ';
+        break;
+      case In::block_comment:
+        out[i] = ' ';
+        if (c == '*' && next == '/') {
+          out[++i] = ' ';
+          in = In::code;
+        }
+        break;
+      case In::string:
+      case In::character:
+        if (c == '\\' && next != '\n') {
+          out[i] = ' ';
+          if (i + 1 < out.size()) out[++i] = ' ';
+        } else if (c == (in == In::string ? '"' : '\'')) {
+          in = In::code;
+        } else {
+          out[i] = ' ';
+        }
+        break;
+    }
+  }
+  return out;
+}
+
+std::vector<Offence> check(std::string_view path, std::string_view text) {
+  if (!is_text(path)) return {};
+  File file{path, split_lines(text), {}};
+  if (is_c_or_cpp(path)) file.code = split_lines(code_only(text));
+  Checker checker(file);
+  checker.words();
+  if (is_source(path)) checker.layout();
+  if (is_c_or_cpp(path)) {
+    checker.code();
+    checker.includes();
+    if (is_algorithm_dir(path)) checker.algorithms();
+  }
+  return checker.take();
+}
+
+}  // namespace muster::style

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The house's style as functions of a file's path and text, so that each rule can be shown to fail.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::style {
+
+/// One breach of one rule. `line` counts from 1; 0 stands for the whole file.
+struct Offence {
+  std::string path;
+  int line;
+  std::string what;
+};
+
+/// All breaches in one file. `path` is relative to the root of the source tree, with '/'.
+/// Files of a kind that no rule is about (pictures, golden results) have none.
+std::vector<Offence> check(std::string_view path, std::string_view text);
+
+/// The same text with comments and the insides of literals blanked, lines kept: C and C++ only.
+std::string code_only(std::string_view text);
+
+}  // namespace muster::style

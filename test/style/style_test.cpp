@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tree is clean, and every rule is shown to fail on a planted offence.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "style.hpp"
+
+namespace muster::style {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path root() {
+  const char* path = std::getenv("MUSTER_SOURCE");
+  return path != nullptr ? fs::path(path) : fs::current_path();
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> tree() {
+  static const std::set<std::string> skipped = {"build", ".git", ".cache", "__pycache__"};
+  std::vector<std::string> paths;
+  for (auto it = fs::recursive_directory_iterator(root()); it != fs::recursive_directory_iterator();
+       ++it) {
+    if (it->is_directory() && skipped.contains(it->path().filename().string())) {
+      it.disable_recursion_pending();
+    } else if (it->is_regular_file()) {
+      paths.push_back(fs::relative(it->path(), root()).generic_string());
+    }
+  }
+  return paths;
+}
+
+TEST(Style, TreeIsClean) {
+  const auto paths = tree();
+  ASSERT_GT(paths.size(), 10U) << "not a source tree: " << root();
+  for (const std::string& path : paths) {
+    for (const Offence& offence : check(path, read(root() / path))) {
+      ADD_FAILURE() << offence.path << ":" << offence.line << ": " << offence.what;
+    }
+  }
+}
+
+TEST(Style, CommandsInTheDocsExist) {
+  std::set<std::string> targets;
+  std::istringstream makefile(read(root() / "Makefile"));
+  static const std::regex target("^([a-z-]+):");
+  std::smatch match;
+  for (std::string line; std::getline(makefile, line);) {
+    if (std::regex_search(line, match, target)) targets.insert(match[1]);
+  }
+  static const std::regex command("^(?:    |.*`)make ([a-z]+)");
+  for (const char* path : {"README.md", "doc/HACKING.md"}) {
+    std::istringstream text(read(root() / path));
+    for (std::string line; std::getline(text, line);) {
+      if (std::regex_search(line, match, command)) {
+        EXPECT_TRUE(targets.contains(match[1])) << path << ": no `make " << match[1] << "`";
+      }
+    }
+  }
+}
+
+struct Planted {
+  const char* path;
+  std::string text;  ///< after the SPDX line
+  const char* what;  ///< the start of what must be reported; empty: nothing may be
+};
+
+std::string spdx(const std::string& path) {
+  const bool c = path.ends_with("pp") || path.ends_with(".h") || path.ends_with(".c");
+  return std::string(c ? "//" : "#") + " SPDX-License-Identifier: BSD-3-Clause\n" +
+         (path.ends_with(".hpp") ? "#pragma once\n" : "");
+}
+
+class Plant : public testing::TestWithParam<Planted> {};
+
+TEST_P(Plant, IsReported) {
+  const Planted& planted = GetParam();
+  const auto offences = check(planted.path, spdx(planted.path) + planted.text);
+  if (std::string(planted.what).empty()) {
+    for (const Offence& offence : offences) ADD_FAILURE() << offence.line << ": " << offence.what;
+    return;
+  }
+  ASSERT_EQ(offences.size(), 1U);
+  EXPECT_EQ(offences[0].what.rfind(planted.what, 0), 0U) << offences[0].what;
+}
+
+// Pieces are joined here so that this file passes its own test.
+INSTANTIATE_TEST_SUITE_P(
+    Offences, Plant,
+    testing::Values(
+        Planted{"src/a.cpp", std::string(101, '/') + "\n", "more than 100 columns"},
+        Planted{"src/a.cpp", "int\ta;\n", "a tab"},
+        Planted{"cmake/a.cmake", "set(a) \n", "trailing blank"},
+        Planted{"src/a.cpp",
+                "// TO"
+                "DO: later\n",
+                "an unfinished mark"},
+        Planted{"doc/a.md",
+                "not imple"
+                "mented\n",
+                "an unfinished mark"},
+        Planted{"src/a.cpp",
+                "int mas"
+                "ter;\n",
+                "a word we avoid"},
+        Planted{"bench/a.sh",
+                "cat /t"
+                "mp/x\n",
+                "a path of one machine"},
+        Planted{"doc/a.md",
+                "see is"
+                "sue 12\n",
+                "a number that means nothing"},
+        Planted{"cmake/a.sh",
+                "ping deb.deb"
+                "ian.org\n",
+                "a registry's host"},
+        Planted{"src/a.cpp", std::string(600, '\n'), "more than 600 lines"},
+        Planted{"src/machine/a.cpp", "volatile int a;\n", "volatile"},
+        Planted{"src/memory/a.cpp", "a.load(std::memory_order_seq_cst);\n", "an order that"},
+        Planted{"src/barrier/a.hpp", "std::atomic_thread_fence(x);\n", "a fence"},
+        Planted{"src/lock/a.hpp", "#include <atomic>\n", "an algorithm goes through"},
+        Planted{"src/barrier/a.cpp", "std::atomic<int> a;\n", "an algorithm goes through"},
+        Planted{"src/barrier/a.hpp", std::string(150, '\n'), "an algorithm's header"},
+        Planted{"src/barrier/a.hpp", "w = m.load(cell);\n", "an access without"},
+        Planted{"src/barrier/a.hpp", "m.await(cell,\n  equals(1));\n", "an access without"},
+        Planted{"src/barrier/a.hpp", "m.store(a, 1, release); m.store(b, 1, release);\n",
+                "two accesses"},
+        Planted{"src/machine/a.hpp", "#include \"topology/tree.hpp\"\n", "src/machine/ may not"},
+        Planted{"src/barrier/a.hpp", "#include \"topology/topology.hpp\"\n",
+                "src/barrier/ may not"},
+        Planted{"src/topology/a.hpp", "#include \"machine/machine.hpp\"\n",
+                "src/topology/ may not"},
+        Planted{"sim/a.hpp", "#include \"check/a.hpp\"\n", "sim/ may not"},
+        Planted{"check/a.hpp", "#include \"sim/a.hpp\"\n", "check/ may not"},
+        Planted{"mpi/a.c", "#include \"machine/error.hpp\"\n", "mpi/ may not"},
+        Planted{"src/barrier/a.hpp", "#include \"sim/a.hpp\"\n", "src/barrier/ may not"},
+        Planted{"cli/a.cpp", "#include \"../src/machine/error.hpp\"\n", "an include with .."}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Permitted, Plant,
+    testing::Values(Planted{"src/machine/a.cpp", "asm volatile(\"pause\");\n", ""},
+                    Planted{"src/a.cpp", "// volatile is avoided\nconst char* a = \"volatile\";\n",
+                            ""},
+                    Planted{"src/a.cpp", "auto a = 1'000'000; int volatile_a;\n", ""},
+                    Planted{"src/a.cpp", "// " + std::string(48, 'x') + "\xC3\xA9\xC3\xA9\n", ""},
+                    Planted{"src/barrier/a.hpp", "m.await(cell, equals(1),\n  acquire);\n", ""},
+                    Planted{"src/barrier/a.hpp", "#include \"topology/tree.hpp\"\n", ""},
+                    Planted{"src/topology/a.hpp", "#include \"machine/error.hpp\"\n", ""},
+                    Planted{"mpi/a.c", "#include <mpi.h>\n#include <muster/muster.h>\n", ""},
+                    Planted{"a.png", "\t\t", ""}));
+
+TEST(Style, LicenceAndGuardAreAskedFor) {
+  EXPECT_EQ(check("src/a.cpp", "int a;\n").size(), 1U);
+  EXPECT_EQ(check("src/a.hpp", "// SPDX-License-Identifier: BSD-3-Clause\n").size(), 1U);
+}
+
+}  // namespace
+}  // namespace muster::style
