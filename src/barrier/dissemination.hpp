@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Dissemination. In round k rank i tells rank i + 2^k (mod P) and waits for rank i - 2^k; after log2 P rounds everyone has heard of
+// everyone, with no champion and no release. For two participants it is an exchange of two flags: one one-way line transfer, the
+// least there can be.
+//
+// Cost: P log2 P stores, a chain of log2 P: O(log P).
+// Source: Hensgen, Finkel and Manber, IJPP 17(1), 1988; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 9;
+// `shm-dissemination` of [K22].
+//
+// Invariants:
+// 1. Two sets of flags alternate (parity): a fast partner's next signal never overwrites one not yet seen.
+// 2. The sense reverses every second episode, when the same set comes round again, so flags need no reset.
+#pragma once
+
+#include "barrier/shape.hpp"
+
+namespace muster {
+
+template <Machine M>
+class Dissemination {
+ public:
+  static constexpr Traits traits{"dissemination", Champion::nobody, false,
+                                 "P log P stores, a chain of log P",
+                                 "Hensgen, Finkel and Manber 1988; Mellor-Crummey and Scott 1991, algorithm 9"};
+
+  struct Ticket {
+    unsigned rank;
+    Word parity = 0;
+    Word sense = 1;
+  };
+
+  static Layout layout(const Shape& shape) {
+    return {.global_cells = 0, .cells_per_rank = 2 * rounds_of(shape.participants)};
+  }
+
+  Dissemination(const Shape& shape, typename M::Cells cells)
+      : participants_(shape.participants), rounds_(rounds_of(shape.participants)), cells_(cells) {}
+
+  void prepare(M&) const {}
+  Ticket ticket(unsigned rank) const { return {rank}; }
+
+  bool wait(M& m, Ticket& t) const {
+    unsigned partner = t.rank;
+    for (unsigned round = 0, distance = 1; round < rounds_; ++round, distance *= 2) {
+      partner = t.rank < participants_ - distance ? t.rank + distance : t.rank - (participants_ - distance);
+      m.store(flag(partner, t.parity, round), t.sense, release);  // pairs with the partner's await below
+      if (!m.await(flag(t.rank, t.parity, round), equals(t.sense), acquire)) return false;  // pairs with the store above
+    }
+    if (t.parity == 1) t.sense ^= 1;
+    t.parity ^= 1;
+    return true;
+  }
+
+ private:
+  auto& flag(unsigned rank, Word parity, unsigned round) const {
+    return cells_.of(rank, parity * rounds_ + round);
+  }
+
+  unsigned participants_;
+  unsigned rounds_;
+  typename M::Cells cells_;
+};
+
+}  // namespace muster

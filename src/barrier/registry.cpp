@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "barrier/registry.hpp"
+
+#include <charconv>
+
+#include "machine/hardware.hpp"
+
+namespace muster {
+namespace {
+
+template <class... B>
+std::vector<const Traits*> all_traits(std::tuple<B...>*) {
+  return {&B::traits...};
+}
+
+const std::vector<const Traits*>& table() {
+  static const std::vector<const Traits*> traits = all_traits(static_cast<Barriers<Hardware>*>(nullptr));
+  return traits;
+}
+
+[[noreturn]] void throw_unknown(std::string_view name) {
+  std::string message = "no barrier \"" + std::string(name) + "\"; there are: auto";
+  for (const std::string_view known : barrier_names()) message.append(", ").append(known);
+  throw Error(Status::unknown_name,
+              message + " (combining-tree:K sets the radix, topo-LEVEL[-LEVEL...] the levels)");
+}
+
+const Traits* find(std::string_view name) {
+  for (const Traits* traits : table()) {
+    if (traits->name == name) return traits;
+  }
+  return nullptr;
+}
+
+std::string_view after(std::string_view text, std::string_view prefix) { return text.substr(prefix.size()); }
+
+}  // namespace
+
+std::string Algorithm::text() const {
+  if (name == "combining-tree" && radix != 2) return name + ":" + std::to_string(radix);
+  return levels.empty() ? name : name + "-" + levels;
+}
+
+Algorithm parse_algorithm(std::string_view text) {
+  if (text == "auto" || find(text) != nullptr) return {.name = std::string(text), .levels = {}};
+  constexpr std::string_view with_radix = "combining-tree:";
+  if (text.starts_with(with_radix)) {
+    const std::string_view digits = after(text, with_radix);
+    unsigned radix = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
+    if (error != std::errc{} || end != digits.data() + digits.size() || radix < 2 || radix > 1024) {
+      throw Error(Status::invalid, "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
+    }
+    return {.name = "combining-tree", .radix = radix, .levels = {}};
+  }
+  for (const std::string_view family : {"topo-counter-", "topo-"}) {
+    if (text.starts_with(family) && text.size() > family.size()) {
+      return {.name = std::string(family.substr(0, family.size() - 1)),
+              .levels = std::string(after(text, family))};
+    }
+  }
+  throw_unknown(text);
+}
+
+const std::vector<std::string_view>& barrier_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Traits* traits : table()) all.push_back(traits->name);
+    return all;
+  }();
+  return names;
+}
+
+const Traits& traits_of(std::string_view name) {
+  if (const Traits* traits = find(name)) return *traits;
+  throw_unknown(name);
+}
+
+Choice choose_barrier(const Situation& s) {
+  const auto chosen = [](std::string_view name, std::string why) {
+    return Choice{parse_algorithm(name), std::move(why)};
+  };
+  if (s.participants == 1) return chosen("sense-reversing", "one participant waits for nobody");
+  if (s.needs_split) {
+    return chosen("sense-reversing", "arrive and depart are called apart, and only this one's arrive never waits");
+  }
+  if (s.participants > s.usable_cpus) {
+    const std::string more = std::to_string(s.participants) + " participants on " +
+                             std::to_string(s.usable_cpus) + (s.usable_cpus == 1 ? " CPU" : " CPUs");
+    if (s.bound) {
+      return chosen("topo-counter-CORE", more + ", bound: whoever arrives last on a core speaks for it");
+    }
+    return chosen("sense-reversing", more + ", not bound: nobody waits for one particular participant to be scheduled");
+  }
+  if (s.bound && s.numa_nodes > 1) {
+    return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
+                              " NUMA nodes: only leaders' stores cross between them");
+  }
+  if (s.participants <= 8 && !s.needs_champion) {
+    return chosen("dissemination", "few participants, a CPU each: the shortest chain of line transfers");
+  }
+  return chosen("combining-tree", s.needs_champion
+                                      ? "a completion needs somebody who knows that all have arrived"
+                                      : "many participants in one NUMA node: O(log P) steps, the fastest of [K22, Fig. 4]");
+}
+
+}  // namespace muster
