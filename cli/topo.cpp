@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster topo`: the levels of a machine, and the groups and leaders that ranks on it form.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "topology/picture.hpp"
+#include "topology/topology.hpp"
+
+namespace muster {
+
+void add_topo(CLI::App& app);
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string topology;
+  unsigned ranks = 0;  // 0: one per core
+  std::string mapping = "core";
+  std::vector<std::string> bindings;
+  std::string levels;
+  bool json = false;
+  std::string svg;
+};
+
+struct Answer {
+  Topology topology;
+  ActiveLevels active;
+  std::vector<PuSet> bindings;
+  Grouping grouping;
+  std::string placed_by;  // "mapped by core"
+};
+
+std::vector<PuSet> read_bindings(const Topology& topology, const std::vector<std::string>& texts) {
+  std::vector<PuSet> bindings;
+  for (const std::string& text : texts) {
+    // Letters make it a locality string; "none" is an unbound rank in both notations.
+    const bool locality = text != "none" && text.find_first_of("SLCHN") != std::string::npos;
+    bindings.push_back(locality ? topology.bindings_of({text}).front() : PuSet::parse(text));
+  }
+  return bindings;
+}
+
+Answer find_groups(const Options& options) {
+  const LevelMask mask = parse_level_mask(options.levels);
+  const Mapping mapping = parse_mapping(options.mapping);
+  Topology topology = Topology::from_spec_or_environment(options.topology);
+  ActiveLevels active = topology.active_levels(mask);
+  std::vector<PuSet> bindings;
+  std::string placed_by = "bound as given";
+  if (!options.bindings.empty()) {
+    if (options.ranks != 0 && options.ranks != options.bindings.size()) {
+      throw Error(Status::invalid, fmt::format("--ranks is {}, but --bindings has {} ranks",
+                                               options.ranks, options.bindings.size()));
+    }
+    bindings = read_bindings(topology, options.bindings);
+  } else {
+    const auto cores = static_cast<unsigned>(topology.cores().size());
+    bindings = topology.map_ranks(mapping, options.ranks != 0 ? options.ranks : cores);
+    placed_by = fmt::format("mapped by {}", mapping_name(mapping));
+  }
+  Grouping grouping = group_ranks(topology.place(bindings, active));
+  return {std::move(topology), std::move(active), std::move(bindings), std::move(grouping),
+          std::move(placed_by)};
+}
+
+Json to_json(const Answer& answer) {
+  const Topology& topology = answer.topology;
+  Json json;
+  json["topology"] = topology.source();
+  json["cores"] = topology.cores().size();
+  json["pus"] = topology.pus().count();
+  json["pus_unusable"] = topology.unusable_pus().count();
+  json["participants"] = answer.bindings.size();
+  json["placed_by"] = answer.placed_by;
+  json["levels"] = Json::array();
+  for (const Level& level : answer.active.levels) {
+    const unsigned min = level.cores_per_unit_min();
+    const unsigned max = level.cores_per_unit_max();
+    json["levels"].push_back({{"name", level.name},
+                              {"units", level.units.size()},
+                              {"cores_per_unit", max},
+                              {"cores_per_unit_min", min},
+                              {"cores_per_unit_max", max}});
+  }
+  json["dropped"] = Json::array();
+  for (const DroppedLevel& level : answer.active.dropped) {
+    json["dropped"].push_back({{"name", level.name}, {"reason", level.reason}});
+  }
+  json["groups"] = Json::array();
+  std::vector<std::vector<std::string>> leads(answer.bindings.size());
+  for (const GroupLevel& level : answer.grouping.tree.levels) {
+    for (const Group& group : level.groups) {
+      json["groups"].push_back(
+          {{"level", level.name}, {"members", group.members}, {"leader", group.leader()}});
+      leads[group.leader()].push_back(level.name);
+    }
+  }
+  if (answer.grouping.status != Status::ok) json["declined"] = answer.grouping.reason;
+  json["results"] = Json::array();  // a row per rank
+  for (std::size_t rank = 0; rank < answer.bindings.size(); ++rank) {
+    Json units = Json::object();
+    for (const Level& level : answer.active.levels) {
+      const unsigned unit = level.unit_of_binding(answer.bindings[rank]);
+      units[level.name] = is_unit(unit) ? Json(unit) : Json(nullptr);
+    }
+    json["results"].push_back({{"rank", rank},
+                               {"pus", answer.bindings[rank].to_string()},
+                               {"units", std::move(units)},
+                               {"leads", leads[rank]}});
+  }
+  return json;
+}
+
+std::string to_text(const Answer& answer) {
+  const Topology& topology = answer.topology;
+  const auto counted = [](std::size_t count, const char* one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  };
+  std::string text = fmt::format("{}: ", topology.source());
+  for (const auto& [kind, name] :
+       {std::pair{LevelKind::package, "package"}, std::pair{LevelKind::numa, "NUMA node"}}) {
+    const Level* const level = topology.level(kind);
+    if (level != nullptr) text += counted(level->units.size(), name) + ", ";
+  }
+  text += fmt::format("{}, {}", counted(topology.cores().size(), "core"),
+                      counted(topology.pus().count(), "PU"));
+  const PuSet& unusable = topology.unusable_pus();
+  text += unusable.empty() ? ", all usable\n"
+                           : fmt::format(" usable ({} offline or not allowed: {})\n",
+                                         unusable.count(), unusable.to_string());
+  text += "\nlevels, bottom up\n";
+  for (const Level& level : answer.active.levels) {
+    const unsigned min = level.cores_per_unit_min();
+    const unsigned max = level.cores_per_unit_max();
+    text +=
+        fmt::format("  {:<8} {} of {} core{}\n", level.name, counted(level.units.size(), "unit"),
+                    min == max ? fmt::format("{}", max) : fmt::format("{} to {}", min, max),
+                    max == 1 ? "" : "s");
+  }
+  if (answer.active.levels.empty()) text += "  none: one group joins all ranks\n";
+  for (const DroppedLevel& level : answer.active.dropped) {
+    text += fmt::format("  {:<8} left out: {}\n", level.name, level.reason);
+  }
+  text += fmt::format("\ngroups of {}, {}\n", counted(answer.bindings.size(), "rank"),
+                      answer.placed_by);
+  if (answer.grouping.status != Status::ok) {
+    return text + fmt::format("  declined: {}\n", answer.grouping.reason);
+  }
+  return text + format_tree(answer.grouping.tree);
+}
+
+void run(const Options& options) {
+  const Answer answer = find_groups(options);
+  if (!options.svg.empty()) {
+    const Picture picture =
+        draw_groups(answer.topology, answer.active, answer.bindings, answer.grouping);
+    std::ofstream file(options.svg, std::ios::binary);
+    file << to_svg(picture);
+    file.close();
+    if (!file) {
+      throw Error(Status::system,
+                  fmt::format("'{}' cannot be written: check the folder and the space "
+                              "left there",
+                              options.svg));
+    }
+  }
+  fmt::print("{}", options.json
+                       ? to_json(answer).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                       : to_text(answer));
+}
+
+}  // namespace
+
+void add_topo(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "topo", "Show a machine's levels, and the groups and leaders that ranks on it form");
+  command->add_option("--topology", options->topology,
+                      "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
+                      "this machine)");
+  command->add_option("--ranks", options->ranks, "Number of ranks (default: one per usable core)")
+      ->check(CLI::Range(1U, 1U << 20));
+  CLI::Option* const mapping =
+      command->add_option("--map-by", options->mapping, "How ranks go to cores: core, numa, socket")
+          ->capture_default_str();
+  command
+      ->add_option(
+          "--bindings", options->bindings,
+          "Instead of a mapping, one per rank: PUs (0-3,8), a PMIx locality string, or none")
+      ->excludes(mapping);
+  command->add_option("--levels", options->levels,
+                      "Levels to use, joined by '-': CORE, L1, L2, L3, GROUP, DIE, NUMA, PACKAGE "
+                      "(default: L2-L3-NUMA-PACKAGE)");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_option("--svg", options->svg, "Draw the groups on the machine into this file");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster
