@@ -16,7 +16,11 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_options(
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wsuggest-override>
+  $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wstrict-prototypes>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wduplicated-cond>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wlogical-op>)
 # Warnings are errors only with the compilers this is tested with: a newer one may warn of more.
 if(MUSTER_WERROR AND "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" MATCHES
     "^(GNU 12|Clang 14)")
