@@ -21,6 +21,9 @@ if(TARGET muster)
   install(FILES
     ${PROJECT_BINARY_DIR}/muster-config.cmake ${PROJECT_BINARY_DIR}/muster-config-version.cmake
     DESTINATION ${muster_cmake_dir})
+  file(RELATIVE_PATH MUSTER_PC_TO_PREFIX  # so that the installed tree can be moved
+    /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  string(REGEX REPLACE "/$" "" MUSTER_PC_TO_PREFIX "${MUSTER_PC_TO_PREFIX}")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/muster.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/muster.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
