@@ -130,6 +130,10 @@ std::string to_text(const Answer& answer) {
        {std::pair{LevelKind::package, "package"}, std::pair{LevelKind::numa, "NUMA node"}}) {
     const Level* const level = topology.level(kind);
     if (level != nullptr) text += counted(level->units.size(), name) + ", ";
+    if (kind == LevelKind::numa && level != nullptr &&
+        topology.numa_nodes() > level->units.size()) {
+      text.insert(text.size() - 2, fmt::format(" with cores of {}", topology.numa_nodes()));
+    }
   }
   text += fmt::format("{}, {}", counted(topology.cores().size(), "core"),
                       counted(topology.pus().count(), "PU"));

@@ -33,15 +33,15 @@ long smaller_votes(const std::vector<std::size_t>& a, const std::vector<std::siz
 
 }  // namespace
 
-bool same_groups(const Column& a, const Column& b) {
-  if (a.size() != b.size()) return false;
-  std::unordered_map<unsigned, unsigned> to_b;
-  std::unordered_map<unsigned, unsigned> to_a;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (is_unit(a[i]) != is_unit(b[i])) return false;
-    if (!is_unit(a[i])) continue;
-    if (to_b.try_emplace(a[i], b[i]).first->second != b[i]) return false;
-    if (to_a.try_emplace(b[i], a[i]).first->second != a[i]) return false;
+bool covers(const Column& a, const Column& b) {
+  const std::vector<std::size_t> size_a = unit_sizes(a);
+  const std::vector<std::size_t> size_b = unit_sizes(b);
+  std::unordered_map<unsigned, unsigned> a_of_b;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    if (size_b[i] < 2) continue;
+    // One unit of a all over this one of b, and as large: the same items.
+    if (size_a[i] != size_b[i] || a_of_b.try_emplace(b[i], a[i]).first->second != a[i])
+      return false;
   }
   return true;
 }
@@ -60,16 +60,25 @@ std::vector<std::size_t> distinct_bottom_up(const std::vector<Candidate>& candid
                         [&](std::size_t c) { return candidates[c].kind == LevelKind::numa; });
 
   std::vector<std::size_t> kept;
+  const auto drop = [&](std::size_t c, std::size_t for_the_sake_of) {
+    dropped.push_back({candidates[c].name, fmt::format("groups the same {} as {}", items,
+                                                       candidates[for_the_sake_of].name)});
+  };
   for (const std::size_t c : by_preference) {
-    const auto twin = std::find_if(kept.begin(), kept.end(), [&](std::size_t k) {
-      return same_groups(candidates[k].column, candidates[c].column);
+    const Column& column = candidates[c].column;
+    const auto wider = std::find_if(kept.begin(), kept.end(), [&](std::size_t k) {
+      return covers(candidates[k].column, column);
     });
-    if (twin == kept.end()) {
-      kept.push_back(c);
-    } else {
-      dropped.push_back({candidates[c].name,
-                         fmt::format("groups the same {} as {}", items, candidates[*twin].name)});
+    if (wider != kept.end()) {
+      drop(c, *wider);
+      continue;
     }
+    const auto narrower = std::stable_partition(kept.begin(), kept.end(), [&](std::size_t k) {
+      return !covers(column, candidates[k].column);
+    });
+    for (auto k = narrower; k != kept.end(); ++k) drop(*k, c);
+    kept.erase(narrower, kept.end());
+    kept.push_back(c);
   }
   std::sort(kept.begin(), kept.end());
 

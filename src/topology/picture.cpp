@@ -39,7 +39,7 @@ double text_width(std::string_view text, double size) {
 // Distinct hues for neighbours however many groups there are: steps of the golden angle.
 std::string group_colour(std::size_t index) {
   const double hue = std::fmod(205.0 + 137.508 * static_cast<double>(index), 360.0);
-  const int lightness = index % 2 == 0 ? 80 : 70;
+  const int lightness = index % 2 == 0 ? 84 : 77;
   return fmt::format("hsl({:.0f},62%,{}%)", hue, lightness);
 }
 
@@ -109,12 +109,6 @@ class Painter {
   }
 
  private:
-  struct BoxLevel {
-    Candidate candidate;
-    std::vector<const Level*> levels;  // over the same cores: one box with all names
-    bool active = false;
-  };
-
   bool is_active(const Level& level) const {
     return std::any_of(active_.levels.begin(), active_.levels.end(),
                        [&level](const Level& other) { return other.name == level.name; });
@@ -122,7 +116,6 @@ class Painter {
 
   void choose_levels() {
     std::vector<Candidate> candidates;
-    std::vector<const Level*> levels;
     for (const Level& level : topology_.levels()) {
       const bool usual = level.kind == LevelKind::l2 || level.kind == LevelKind::l3 ||
                          level.kind == LevelKind::numa || level.kind == LevelKind::die ||
@@ -133,17 +126,11 @@ class Painter {
       }
       if ((!usual && !is_active(level)) || !shared(candidate.column)) continue;
       candidates.push_back(std::move(candidate));
-      levels.push_back(&level);
+      named_.push_back(&level);
     }
     std::vector<DroppedLevel> twins;
     for (const std::size_t c : distinct_bottom_up(candidates, twins, "cores")) {
-      BoxLevel box{candidates[c], {}, false};
-      for (std::size_t other = 0; other < candidates.size(); ++other) {
-        if (!same_groups(candidates[other].column, candidates[c].column)) continue;
-        box.levels.push_back(levels[other]);
-        box.active = box.active || is_active(*levels[other]);
-      }
-      boxes_.push_back(std::move(box));
+      boxes_.push_back(std::move(candidates[c].column));
     }
   }
 
@@ -173,16 +160,19 @@ class Painter {
     }
   }
 
-  std::string unit_label(const BoxLevel& box, unsigned core) const {
-    std::string label;
+  // All units that are this box, and who leads the active one's group.
+  void label(Node& node) const {
     std::string leader;
-    for (const Level* level : box.levels) {
-      const unsigned id = level->unit_of(topology_.cores()[core].pus.front());
-      label += fmt::format("{}{} {}", label.empty() ? "" : ", ", level->name, id);
-      const auto found = leader_of_unit_.find({level->name, id});
-      if (found != leader_of_unit_.end()) leader = fmt::format(" · leader {}", found->second);
+    for (const Level* level : named_) {
+      for (const Unit& unit : level->units) {
+        if (unit.pus != node.pus) continue;
+        node.label += fmt::format("{}{} {}", node.label.empty() ? "" : ", ", level->name, unit.id);
+        node.active = node.active || is_active(*level);
+        const auto found = leader_of_unit_.find({level->name, unit.id});
+        if (found != leader_of_unit_.end()) leader = fmt::format(" · leader {}", found->second);
+      }
     }
-    return label + leader;
+    node.label += leader;
   }
 
   // The cores' boxes below `depth` levels, outermost first; cores outside of a level's units stay
@@ -199,12 +189,12 @@ class Painter {
       }
       return;
     }
-    const BoxLevel& box = boxes_[depth - 1];
+    const Column& box = boxes_[depth - 1];
     std::vector<unsigned> outside;
     std::vector<unsigned> ids;  // in the order of their first core
     std::map<unsigned, std::vector<unsigned>> inside;
     for (const unsigned core : cores) {
-      const unsigned id = box.candidate.column[core];
+      const unsigned id = box[core];
       if (!is_unit(id)) {
         outside.push_back(core);
         continue;
@@ -219,9 +209,8 @@ class Painter {
         continue;
       }
       Node child;
-      child.label = unit_label(box, inside[id].front());
-      child.active = box.active;
       for (const unsigned core : inside[id]) child.pus |= pus_of(core);
+      label(child);
       fill(child, inside[id], depth - 1);
       node.children.push_back(std::move(child));
     }
@@ -373,7 +362,7 @@ class Painter {
     picture_.boxes.push_back({cell.x, cell.y, kCellWidth, kCellHeight, fill,
                               leads.empty() ? "#a9afbb" : kInk, leads.empty() ? 0.8 : 2.0,
                               cell.spans, tooltip});
-    centred(cell, cell.y + 9.5, 7, false, kFaint, cell.label);
+    centred(cell, cell.y + 9.5, 7, false, cell.ranks.empty() ? kFaint : kInk, cell.label);
     if (cell.ranks.empty()) return;
     centred(cell, cell.y + 22.5, 11, true, kInk,
             fit({format_numbers(cell.ranks),
@@ -442,7 +431,8 @@ class Painter {
   const std::vector<PuSet>& bindings_;
   const Grouping& grouping_;
   Picture picture_;
-  std::vector<BoxLevel> boxes_;  // bottom up
+  std::vector<const Level*> named_;  // levels that boxes stand for
+  std::vector<Column> boxes_;  // unit by core, bottom up, each other cores than the ones below
   std::vector<std::vector<unsigned>> ranks_on_core_;
   std::vector<std::size_t> group_of_rank_;  // its lowest group, numbered from the bottom
   std::vector<std::string> leads_;          // by rank: the highest level it leads, or ""

@@ -97,6 +97,7 @@ class TopologyReader {
           std::pair{LevelKind::numa, HWLOC_OBJ_NUMANODE}}) {
       read_level(kind, std::string(level_name(kind)), objects_of_type(type));
     }
+    result_.numa_nodes_ = static_cast<unsigned>(objects_of_type(HWLOC_OBJ_NUMANODE).size());
     read_groups();
     read_level(LevelKind::die, "DIE", objects_of_type(HWLOC_OBJ_DIE));
     read_level(LevelKind::package, "PACKAGE", objects_of_type(HWLOC_OBJ_PACKAGE));
@@ -389,7 +390,7 @@ ActiveLevels Topology::active_levels(const LevelMask& mask) const {
       }
       Candidate candidate{kind, level.name, {}};
       for (const Core& core : cores_) {
-        candidate.column.push_back(level.unit_of(core.pus.front()));
+        for (const unsigned pu : core.pus) candidate.column.push_back(level.unit_of(pu));
       }
       candidates.push_back(std::move(candidate));
       levels.push_back(&level);

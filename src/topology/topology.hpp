@@ -77,9 +77,12 @@ class Topology {
   /// The level of that kind (of GROUP the outermost); null if the machine has none.
   const Level* level(LevelKind kind) const;
 
+  /// NUMA nodes the machine has, those without usable PUs included.
+  unsigned numa_nodes() const { return numa_nodes_; }
+
   /// [K22, step 1]: the levels of the mask that group cores here, bottom up. Kept: levels with a
-  /// unit of two or more cores (CORE and L1, where named: two or more PUs), one of those that group
-  /// the same cores (NUMA if it is among them, else the lowest). The rest is in `dropped`, with the
+  /// unit of two or more cores (CORE and L1, where named: two or more PUs); of those that group the
+  /// same cores one (NUMA if it is among them, else the lowest). The rest is in `dropped`, with the
   /// reason. GROUP stands for all levels of groups.
   ActiveLevels active_levels(const LevelMask& mask = {}) const;
 
@@ -109,6 +112,7 @@ class Topology {
   std::vector<unsigned> core_of_pu_;
   std::vector<unsigned> os_index_of_pu_;
   std::vector<Level> levels_;
+  unsigned numa_nodes_ = 0;
 };
 
 }  // namespace muster
