@@ -25,7 +25,8 @@ if ! command -v dpkg-query >/dev/null; then
   echo "This is no Debian: whatever cmake/packages.txt lists has to be there already."
   exit 0
 fi
-[ -n "$(missing "$@")" ] || exit 0
+lacking=$(missing "$@")
+[ -n "$lacking" ] || exit 0
 
 as_root=none
 if [ "$(id -u)" = 0 ]; then
@@ -42,8 +43,8 @@ apt() {
 if [ "$as_root" != none ]; then
   mkdir -p "$top/build"
   : >"$log"
-  echo "Installing $(missing "$@" | wc -l) Debian packages (log: build/packages.log)"
-  if missing "$@" | grep -q ':arm64 ' && ! dpkg --print-foreign-architectures | grep -q arm64; then
+  echo "Installing $(wc -l <<<"$lacking") Debian packages (log: build/packages.log)"
+  if [[ $lacking == *:arm64* && $(dpkg --print-foreign-architectures) != *arm64* ]]; then
     $as_root dpkg --add-architecture arm64
   fi
   apt update
@@ -58,12 +59,12 @@ if [ "$as_root" != none ]; then
   done
 fi
 
-left=$(missing "$@")
-if [ -n "$left" ]; then
+lacking=$(missing "$@")
+if [ -n "$lacking" ]; then
   [ "$as_root" = none ] && echo "Neither root nor sudo without a password: installing nothing."
   echo "Going on without these packages:"
-  echo "$left" | while read -r _ package what; do
+  while read -r _ package what; do
     printf '  %-22s left out: %s\n' "$package" "$what"
-  done
+  done <<<"$lacking"
 fi
 exit 0
