@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command `muster`: finds the subcommand, and turns what goes wrong into one line on standard
+// error and an exit code: 0 success, 1 failure, 2 a mistake in the command line.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "machine/error.hpp"
+#include "subcommands.hpp"
+
+namespace {
+
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+/// The innermost command that was named: its help is the one to point at.
+const CLI::App* named_command(const CLI::App* app) {
+  for (const CLI::App* command : app->get_subcommands()) return named_command(command);
+  return app;
+}
+
+std::string full_name(const CLI::App* command) {
+  const CLI::App* const parent = command->get_parent();
+  return parent == nullptr ? "muster" : full_name(parent) + " " + command->get_name();
+}
+
+std::string names_of(const CLI::App* command) {
+  std::string names;
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + sub->get_name();
+  }
+  return names;
+}
+
+/// What to say about a command line that CLI11 could not read.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* const command = named_command(&app);
+  const std::string names = names_of(command);
+  std::string what = error.what();
+  if (!names.empty()) {
+    const std::vector<std::string> extras = command->remaining();
+    if (!extras.empty() && extras.front().substr(0, 1) != "-") {
+      what = fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
+    } else if (extras.empty()) {
+      what = fmt::format("say which command; there are: {}", names);
+    }
+  }
+  return fmt::format("{} (help: {} --help)", what, full_name(command));
+}
+
+int fail(int code, const std::string& message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "muster: {}\n", message);
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Muster: shared-memory synchronization that knows where its participants sit."};
+  app.set_version_flag("--version", "muster " MUSTER_VERSION_TEXT);
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.require_subcommand(1);
+  app.footer("Results go to standard output, messages to standard error.\n"
+             "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
+  CLI::App* const bench = app.add_subcommand("bench", "Measure on this machine");
+  bench->require_subcommand(1);
+#include "subcommands.inc"
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help, --version
+    return app.exit(help) == 0 ? kSuccess : kFailure;
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, explain(app, error));
+  } catch (const muster::Error& error) {
+    const bool usage =
+        error.code() == muster::Status::invalid || error.code() == muster::Status::unknown_name;
+    return fail(usage ? kUsage : kFailure, error.what());
+  } catch (const std::exception& error) {
+    return fail(kFailure, error.what());
+  }
+  // A full disk or a closed pipe must not look like success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return fail(kFailure, "the results could not be written to standard output");
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run(argc, argv); }
