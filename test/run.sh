@@ -49,9 +49,10 @@ done
 
 # ctest prints its verdict and then the lists; here the verdict comes last.
 status=0
-ctest --test-dir "$suites" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error |
+ctest --test-dir "$suites" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error 2>&1 |
   awk '/^[0-9]+% tests passed/ { verdict = $0; next }
        /^Total Test time/ { time = $0; next }
+       /^Errors while running CTest|^Output from these|^Use "--rerun/ { next }
        { print; fflush() }
        END { print verdict > "'"$suites"'/verdict"; print time > "'"$suites"'/time" }' || status=$?
 
