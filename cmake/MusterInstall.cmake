@@ -3,10 +3,11 @@
 
 if(TARGET muster)
   include(CMakePackageConfigHelpers)
-  set_target_properties(muster PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
-  target_include_directories(muster INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  # Only the C functions leave the library: not even instantiations of std's templates.
+  target_link_options(muster PRIVATE
+    LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/muster.map)
+  set_property(TARGET muster APPEND PROPERTY
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/muster.map)
   install(TARGETS muster EXPORT muster-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/muster
