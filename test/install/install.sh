@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# install.sh <build> <scratch> <cmake>: installs the build into a prefix, and builds and runs a C and
+# a C++ program against what is there, found by find_package and by pkg-config.
+set -euo pipefail
+build=$1
+scratch=$2
+cmake=$3
+here=$(cd "$(dirname "$0")" && pwd)
+prefix=$scratch/prefix
+rm -rf "$prefix" "$scratch/consumer"
+fail() { echo "$*" >&2; exit 1; }
+
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+library=$(find "$prefix" -name libmuster.so.0)
+[ -n "$library" ] || fail "no libmuster.so.0 was installed"
+libdir=$(dirname "$library")
+export LD_LIBRARY_PATH=$libdir
+
+echo "-- shared object: name, and nothing exported but the C functions"
+objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0$' || fail "its SONAME is not libmuster.so.0"
+exported=$(nm -D --defined-only "$library" | awk '{ print $3 }')
+grep -q '^muster_' <<<"$exported" || fail "it exports no function"
+strangers=$(grep -v '^muster_' <<<"$exported" || true)
+[ -z "$strangers" ] || fail "it also exports: $strangers"
+
+echo "-- binary"
+"$prefix/bin/muster" --version
+
+echo "-- headers alone, as strictly as a user may compile them"
+printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/alone.c"
+printf '#include <muster/muster.hpp>\nint main() {}\n' >"$scratch/alone.cpp"
+strict="-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I$prefix/include"
+$CC -std=c11 $strict "$scratch/alone.c"
+$CXX -std=c++20 $strict "$scratch/alone.cpp"
+if command -v clang++ >/dev/null; then
+  clang -std=c11 $strict "$scratch/alone.c"
+  clang++ -std=c++20 $strict "$scratch/alone.cpp"
+else
+  echo "skipped: the headers under clang (package clang)"
+fi
+
+echo "-- find_package"
+"$cmake" -S "$here/consumer" -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_BUILD_TYPE=Release >/dev/null
+"$cmake" --build "$scratch/consumer" >/dev/null
+"$scratch/consumer/consumer_c"
+"$scratch/consumer/consumer_cpp"
+
+echo "-- pkg-config"
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+flags=$(pkg-config --cflags --libs muster)
+$CC -std=c11 "$here/consumer/consumer.c" -o "$scratch/by_pkg_config_c" $flags
+$CXX -std=c++20 "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $flags
+"$scratch/by_pkg_config_c"
+"$scratch/by_pkg_config_cpp"
+
+echo "-- moved: neither file names the prefix it was installed to"
+mv "$prefix" "$prefix-moved"
+export LD_LIBRARY_PATH=${libdir/"$prefix"/"$prefix-moved"}
+PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig pkg-config --variable=includedir muster
+[ -e "$(PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig pkg-config --variable=includedir muster)/muster/muster.h" ] ||
+  fail "pkg-config points to where it was"
+rm -rf "$prefix-moved"
