@@ -126,15 +126,14 @@ std::string to_text(const Answer& answer) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
   std::string text = fmt::format("{}: ", topology.source());
-  for (const auto& [kind, name] :
-       {std::pair{LevelKind::package, "package"}, std::pair{LevelKind::numa, "NUMA node"}}) {
-    const Level* const level = topology.level(kind);
-    if (level != nullptr) text += counted(level->units.size(), name) + ", ";
-    if (kind == LevelKind::numa && level != nullptr &&
-        topology.numa_nodes() > level->units.size()) {
-      text.insert(text.size() - 2, fmt::format(" with cores of {}", topology.numa_nodes()));
-    }
-  }
+  const Level* const packages = topology.level(LevelKind::package);
+  if (packages != nullptr) text += counted(packages->units.size(), "package") + ", ";
+  text += counted(topology.numa_nodes(), "NUMA node");
+  const Level* const numa = topology.level(LevelKind::numa);
+  const std::size_t places = numa != nullptr ? numa->units.size() : 0;
+  // MCDRAM over the same cores as DRAM, memory of GPUs, ...
+  if (places != topology.numa_nodes()) text += " on " + counted(places, "set") + " of cores";
+  text += ", ";
   text += fmt::format("{}, {}", counted(topology.cores().size(), "core"),
                       counted(topology.pus().count(), "PU"));
   const PuSet& unusable = topology.unusable_pus();

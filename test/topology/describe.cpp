@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "describe.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+
+namespace muster::test {
+
+namespace {
+
+void describe_levels(const Topology& topology, const std::string& mask, std::string& text) {
+  const ActiveLevels active = topology.active_levels(parse_level_mask(mask));
+  text += fmt::format("\nlevels {}\n", mask.empty() ? "default" : mask);
+  for (const Level& level : active.levels) {
+    text += fmt::format("  {}: {} units of {}-{} cores\n", level.name, level.units.size(),
+                        level.cores_per_unit_min(), level.cores_per_unit_max());
+  }
+  for (const DroppedLevel& level : active.dropped) {
+    text += fmt::format("  no {}: {}\n", level.name, level.reason);
+  }
+}
+
+// A line per level, wrapped: NUMA {0-31} {32-63}
+void describe_groups(const Topology& topology, const std::string& name,
+                     const std::vector<PuSet>& bindings, std::string& text,
+                     const std::string& mask = "") {
+  const Placement placement =
+      topology.place(bindings, topology.active_levels(parse_level_mask(mask)));
+  const Grouping grouping = group_ranks(placement);
+  text += fmt::format("\n{} ranks {}\n", bindings.size(), name);
+  if (grouping.status != Status::ok) {
+    text += fmt::format("  declined: {}\n", grouping.reason.substr(0, grouping.reason.find(',')));
+    return;
+  }
+  for (const GroupLevel& level : grouping.tree.levels) {
+    std::string line = "  " + level.name;
+    for (const Group& group : level.groups) {
+      const std::string piece = fmt::format(" {{{}}}", format_numbers(group.members));
+      if (line.size() + piece.size() > 98) {
+        text += line + "\n";
+        line = "    ";
+      }
+      line += piece;
+    }
+    text += line + "\n";
+  }
+}
+
+}  // namespace
+
+std::vector<PuSet> bind_to_units(const Level& level, unsigned per_unit) {
+  std::vector<PuSet> bindings;
+  for (unsigned turn = 0; turn < per_unit; ++turn) {
+    for (const Unit& unit : level.units) bindings.push_back(unit.pus);
+  }
+  return bindings;
+}
+
+std::string describe(const Topology& topology) {
+  const auto cores = static_cast<unsigned>(topology.cores().size());
+  std::string text = fmt::format("cores {}\nPUs {}\nunusable PUs {}\nNUMA nodes {}\n", cores,
+                                 topology.pus().to_string(), topology.unusable_pus().to_string(),
+                                 topology.numa_nodes());
+  const Level* const numa = topology.level(LevelKind::numa);
+  if (numa != nullptr) {
+    for (const Unit& unit : numa->units) {
+      text += fmt::format("NUMA {} (OS {}{}): PUs {}\n", unit.id, unit.os_index,
+                          unit.other_ids.empty() ? "" : ", also " + format_numbers(unit.other_ids),
+                          unit.pus.to_string());
+    }
+  }
+  for (const char* const mask :
+       {"", "NUMA-SOCKET", "SOCKET", "CORE-L1-L2-L3-GROUP-DIE-NUMA-PACKAGE"}) {
+    describe_levels(topology, mask, text);
+  }
+  for (const Mapping mapping : {Mapping::core, Mapping::numa, Mapping::socket}) {
+    for (const unsigned ranks : std::set<unsigned>{14U, cores}) {
+      describe_groups(topology, fmt::format("mapped by {}", mapping_name(mapping)),
+                      topology.map_ranks(mapping, ranks), text);
+    }
+  }
+  describe_groups(topology, "mapped by numa, levels SOCKET",
+                  topology.map_ranks(Mapping::numa, cores), text, "SOCKET");
+  for (const LevelKind kind : {LevelKind::numa, LevelKind::package}) {
+    const Level* const level = topology.level(kind);
+    if (level == nullptr) continue;
+    describe_groups(topology, fmt::format("bound to {}", level->name), bind_to_units(*level, 2),
+                    text);
+  }
+  return text;
+}
+
+std::string difference(const std::string& expected, const std::string& actual, unsigned limit) {
+  std::istringstream a(expected);
+  std::istringstream b(actual);
+  std::string text;
+  unsigned shown = 0;
+  for (unsigned number = 1; a || b; ++number) {
+    std::string line_a;
+    std::string line_b;
+    const bool has_a = static_cast<bool>(std::getline(a, line_a));
+    const bool has_b = static_cast<bool>(std::getline(b, line_b));
+    if (has_a == has_b && line_a == line_b) continue;
+    if (++shown > limit) return text + "  ...\n";
+    if (has_a) text += fmt::format("{:5} - {}\n", number, line_a);
+    if (has_b) text += fmt::format("{:5} + {}\n", number, line_b);
+  }
+  return text;
+}
+
+}  // namespace muster::test

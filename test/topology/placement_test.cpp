@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "topology/placement.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "topology/topology.hpp"
+
+namespace muster {
+namespace {
+
+using Groups = std::vector<std::vector<unsigned>>;
+
+// The groups of one level; none if the tree has no such level.
+Groups groups_of(const GroupTree& tree, const std::string& name) {
+  Groups result;
+  for (const GroupLevel& level : tree.levels) {
+    if (level.name != name) continue;
+    for (const Group& group : level.groups) result.push_back(group.members);
+  }
+  return result;
+}
+
+std::vector<unsigned> range(unsigned first, unsigned last, unsigned step = 1) {
+  std::vector<unsigned> result;
+  for (unsigned i = first; i <= last; i += step) result.push_back(i);
+  return result;
+}
+
+GroupTree tree_of(const Topology& topology, const std::vector<PuSet>& bindings,
+                  const std::string& mask = "") {
+  const ActiveLevels active = topology.active_levels(parse_level_mask(mask));
+  const Grouping grouping = group_ranks(topology.place(bindings, active));
+  EXPECT_EQ(grouping.status, Status::ok) << grouping.reason;
+  EXPECT_EQ(check_tree(grouping.tree), "");
+  return grouping.tree;
+}
+
+// 2 packages x 2 NUMA nodes x 32 cores, an L2 each, L3 = NUMA node.
+Topology kunpeng() { return Topology::from_synthetic("package:2 numa:2 l3:1 l2:32 core:1 pu:1"); }
+
+TEST(GroupRanks, PaperExampleMappedByCore) {
+  const Topology topology = kunpeng();
+  const GroupTree tree = tree_of(topology, topology.map_ranks(Mapping::core, 128));
+  ASSERT_EQ(tree.levels.size(), 3U);
+  EXPECT_EQ(groups_of(tree, "NUMA"),
+            (Groups{range(0, 31), range(32, 63), range(64, 95), range(96, 127)}));
+  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 32}, {64, 96}}));
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 64}}));
+}
+
+TEST(GroupRanks, PaperExampleMappedByNuma) {
+  const Topology topology = kunpeng();
+  const GroupTree tree = tree_of(topology, topology.map_ranks(Mapping::numa, 14));
+  ASSERT_EQ(tree.levels.size(), 3U);
+  EXPECT_EQ(groups_of(tree, "NUMA"),
+            (Groups{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10}, {3, 7, 11}}));
+  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 2}}));
+}
+
+TEST(GroupRanks, PaperMasks) {
+  const Topology topology = kunpeng();
+  const std::vector<PuSet> bindings = topology.map_ranks(Mapping::core, 128);
+  const GroupTree both = tree_of(topology, bindings, "NUMA-SOCKET");
+  EXPECT_EQ(groups_of(both, "PACKAGE"), (Groups{{0, 32}, {64, 96}}));
+  const GroupTree numa = tree_of(topology, bindings, "NUMA");
+  EXPECT_EQ(groups_of(numa, "PACKAGE"), Groups{});
+  EXPECT_EQ(groups_of(numa, "MACHINE"), (Groups{{0, 32, 64, 96}}));
+  const GroupTree socket = tree_of(topology, bindings, "SOCKET");
+  EXPECT_EQ(groups_of(socket, "NUMA"), Groups{});
+  EXPECT_EQ(groups_of(socket, "PACKAGE"), (Groups{range(0, 63), range(64, 127)}));
+  EXPECT_EQ(groups_of(socket, "MACHINE"), (Groups{{0, 64}}));
+}
+
+TEST(GroupRanks, SharedBindingsThatMeetAreNotTransitive) {
+  // Rank 0 meets ranks 1 and 2, which do not meet each other: grouping by pairs gives rank 1 the
+  // group {0, 1} and rank 2 the group {0, 2}, and both wait for ever.
+  const Topology topology = Topology::from_synthetic("package:2 numa:2 l2:2 core:1 pu:1");
+  const std::vector<PuSet> bindings = {{0, 1}, {0}, {1}};
+  EXPECT_EQ(groups_of(tree_of(topology, bindings), "NUMA"), (Groups{{0, 1, 2}}));
+  // On levels where rank 0 spans both units it is lifted; the others stay apart.
+  const Topology pairs = Topology::from_synthetic("package:2 l2:2 core:2 pu:1");
+  const GroupTree tree = tree_of(pairs, {{0, 1, 2, 3}, {0}, {2}, {4}}, "L2-SOCKET");
+  EXPECT_EQ(groups_of(tree, "L2"), (Groups{{1}, {2}, {3}}));
+  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1, 2}, {3}}));
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3}}));
+}
+
+TEST(GroupRanks, LiftsToTheFirstLevelThatHoldsTheBinding) {
+  const Topology topology = kunpeng();
+  PuSet two_packages;
+  for (unsigned pu = 60; pu < 70; ++pu) two_packages.add(pu);
+  const std::vector<PuSet> bindings = {{0}, PuSet::parse("0-63"), {1}, two_packages, {127}};
+  const GroupTree tree = tree_of(topology, bindings);
+  EXPECT_EQ(groups_of(tree, "NUMA"), (Groups{{0, 2}, {4}}));
+  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1}, {4}}));
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3, 4}}));
+}
+
+TEST(GroupRanks, ALevelThatAllAreLiftedOverHasNoGroups) {
+  const Topology topology = kunpeng();
+  const std::vector<PuSet> packages = {PuSet::parse("0-63"), PuSet::parse("64-127")};
+  const GroupTree tree = tree_of(topology, packages);
+  ASSERT_EQ(tree.levels.size(), 2U);
+  EXPECT_EQ(tree.levels[0].name, "PACKAGE");
+}
+
+TEST(GroupRanks, DeclinesUnboundRanks) {
+  const Topology topology = kunpeng();
+  const ActiveLevels active = topology.active_levels();
+  for (const PuSet& unbound : {PuSet{}, topology.pus()}) {
+    const Grouping one = group_ranks(topology.place({{0}, unbound, {2}}, active));
+    EXPECT_EQ(one.status, Status::declined);
+    EXPECT_NE(one.reason.find("rank 1 may run on any core"), std::string::npos) << one.reason;
+    EXPECT_TRUE(one.tree.levels.empty());
+  }
+  const Grouping many = group_ranks(topology.place({{}, {}, {}, {1}, {}}, active));
+  EXPECT_NE(many.reason.find("ranks 0-2,4 may"), std::string::npos) << many.reason;
+}
+
+TEST(GroupRanks, OneCoreIsABinding) {
+  const Topology topology = Topology::from_synthetic("core:1 pu:2");
+  const GroupTree tree = tree_of(topology, {{0, 1}, {0}, {1}});
+  ASSERT_EQ(tree.levels.size(), 1U);
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 1, 2}}));
+}
+
+TEST(GroupRanks, NobodyIsInvalid) {
+  try {
+    group_ranks(Placement{});
+    FAIL() << "no participants were accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+  }
+}
+
+TEST(GroupRanks, CoresOutsideOfAllUnitsAreLifted) {
+  Placement placement;
+  placement.participants = 4;
+  placement.levels = {"NUMA", "PACKAGE"};
+  placement.unit = {{0, kOutside, 0, kOutside}, {0, 0, 0, 0}};
+  const Grouping grouping = group_ranks(placement);
+  EXPECT_EQ(groups_of(grouping.tree, "NUMA"), (Groups{{0, 2}}));
+  EXPECT_EQ(groups_of(grouping.tree, "PACKAGE"), (Groups{{0, 1, 3}}));
+}
+
+TEST(Place, RefusesPusThatAreNotThere) {
+  const Topology topology = kunpeng();
+  try {
+    topology.place({{0}, {5, 128}}, topology.active_levels());
+    FAIL() << "PU 128 of 128 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+    EXPECT_NE(std::string(error.what()).find("rank 1 is bound to PU 128"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Place, PaperProcloc) {  // procloc[0][32] = 1, procloc[1][32] = 0 [K22, step 2]
+  const Topology topology = kunpeng();
+  const ActiveLevels active = topology.active_levels();
+  const Placement placement =
+      topology.place(topology.bindings_of({"SK0:L31:L232:L132:CR32:HT32:NM1"}), active);
+  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "PACKAGE"}));
+  EXPECT_EQ(placement.unit[0][0], 1U);
+  EXPECT_EQ(placement.unit[1][0], 0U);
+}
+
+TEST(Mapping, Core) {
+  const Topology topology = kunpeng();
+  const std::vector<PuSet> bindings = topology.map_ranks(Mapping::core, 130);
+  EXPECT_EQ(bindings[0], PuSet{0});
+  EXPECT_EQ(bindings[127], PuSet{127});
+  EXPECT_EQ(bindings[128], PuSet{0});  // wraps around
+  EXPECT_EQ(bindings[129], PuSet{1});
+}
+
+TEST(Mapping, NumaAndSocketAsInThePaper) {
+  const Topology topology = kunpeng();
+  const std::vector<PuSet> numa = topology.map_ranks(Mapping::numa, 256);
+  const std::vector<PuSet> socket = topology.map_ranks(Mapping::socket, 256);
+  for (unsigned rank = 0; rank < 256; ++rank) {
+    EXPECT_EQ(numa[rank], PuSet{rank % 4 * 32 + rank / 4 % 32}) << rank;
+    EXPECT_EQ(socket[rank], PuSet{rank % 2 * 64 + rank / 2 % 64}) << rank;
+  }
+}
+
+TEST(Mapping, FullNumaNodesAreSkipped) {
+  const Topology topology =
+      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/uneven-numa.xml");
+  const Level& numa = *topology.level(LevelKind::numa);
+  std::vector<std::size_t> sizes;
+  for (const Unit& unit : numa.units) sizes.push_back(unit.cores.size());
+  ASSERT_EQ(sizes, (std::vector<std::size_t>{5, 2, 4, 1}));
+  std::vector<unsigned> order;
+  for (const PuSet& binding : topology.map_ranks(Mapping::numa, 13)) {
+    order.push_back(numa.unit_of_binding(binding));
+  }
+  EXPECT_EQ(order, (std::vector<unsigned>{0, 1, 2, 3, 0, 1, 2, 0, 2, 0, 2, 0, 0}));
+}
+
+TEST(Mapping, SmtSiblingsAreOneCore) {
+  const Topology topology = Topology::from_synthetic("package:2 core:2 pu:2");
+  EXPECT_EQ(topology.map_ranks(Mapping::core, 2)[1], (PuSet{2, 3}));
+}
+
+TEST(Mapping, EveryCoreOnceALap) {
+  for (const char* const machine : {"memoryless-dies.xml", "hybrid-6p8e.xml", "uneven-numa.xml"}) {
+    const Topology topology =
+        Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/" + machine);
+    const auto cores = static_cast<unsigned>(topology.cores().size());
+    for (const Mapping mapping : {Mapping::core, Mapping::numa, Mapping::socket}) {
+      const std::vector<PuSet> bindings = topology.map_ranks(mapping, cores + 3);
+      PuSet taken;
+      for (unsigned rank = 0; rank < cores; ++rank) {
+        EXPECT_FALSE(taken.intersects(bindings[rank])) << machine << " rank " << rank;
+        taken |= bindings[rank];
+      }
+      EXPECT_EQ(taken, topology.pus());
+      for (unsigned rank = 0; rank < 3; ++rank) EXPECT_EQ(bindings[cores + rank], bindings[rank]);
+    }
+  }
+}
+
+TEST(Mapping, Names) {
+  EXPECT_EQ(parse_mapping("NUMA"), Mapping::numa);
+  EXPECT_EQ(parse_mapping("package"), Mapping::socket);
+  EXPECT_EQ(mapping_name(Mapping::socket), "socket");
+  try {
+    parse_mapping("hwthread");
+    FAIL() << "an unknown mapping was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::unknown_name);
+    EXPECT_NE(std::string(error.what()).find("core, numa, socket"), std::string::npos);
+  }
+}
+
+TEST(Locality, ReadsThePapersString) {
+  const Locality locality = parse_locality("SK0:L31:L232:L132:CR32:HT32:NM1");
+  EXPECT_FALSE(locality.unbound);
+  EXPECT_EQ(locality.package, range(0, 0));
+  EXPECT_EQ(locality.l3, range(1, 1));
+  EXPECT_EQ(locality.l2, range(32, 32));
+  EXPECT_EQ(locality.l1, range(32, 32));
+  EXPECT_EQ(locality.core, range(32, 32));
+  EXPECT_EQ(locality.pu, range(32, 32));
+  EXPECT_EQ(locality.numa, range(1, 1));
+}
+
+TEST(Locality, ReadsRangesAndLists) {
+  const Locality locality = parse_locality("hwloc:SK0:L30:L20-1,4:HT0-3,8:XX7:NM0");
+  EXPECT_EQ(locality.l2, (std::vector<unsigned>{0, 1, 4}));
+  EXPECT_EQ(locality.pu, (std::vector<unsigned>{0, 1, 2, 3, 8}));
+  EXPECT_TRUE(locality.core.empty());
+  EXPECT_TRUE(parse_locality("").unbound);
+  EXPECT_TRUE(parse_locality("hwloc:").unbound);
+}
+
+TEST(Locality, RefusesWhatIsNone) {
+  for (const char* const text : {"SK", "SK0:", "0-3", "SKx", "SK0:L3", "SK0::NM0", "SK0:L2 1-0",
+                                 "SK0:SK1", "XX0", "SK-1", "SK0;NM0", ":SK0", "SK99999999999"}) {
+    try {
+      parse_locality(text);
+      FAIL() << "accepted '" << text << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Status::invalid) << text;
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+}
+
+std::vector<std::string> kunpeng_localities(const std::vector<unsigned>& cores) {
+  std::vector<std::string> strings;
+  for (const unsigned core : cores) {
+    strings.push_back(fmt::format("SK{}:L3{}:L2{}:L1{}:CR{}:HT{}:NM{}", core / 64, core / 32, core,
+                                  core, core, core, core / 32));
+  }
+  return strings;
+}
+
+TEST(Locality, AloneGivesThePapersGroups) {
+  std::vector<unsigned> cores;
+  for (unsigned rank = 0; rank < 14; ++rank) cores.push_back(rank % 4 * 32 + rank / 4);
+  std::vector<DroppedLevel> dropped;
+  const Placement placement = place_by_localities(kunpeng_localities(cores), {}, &dropped);
+  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "PACKAGE"}));
+  EXPECT_EQ(dropped.size(), 2U);  // L2 is private, L3 = NUMA
+  const Topology topology = kunpeng();
+  const GroupTree expected = tree_of(topology, topology.map_ranks(Mapping::numa, 14));
+  const GroupTree actual = group_ranks(placement).tree;
+  for (const char* const level : {"NUMA", "PACKAGE", "MACHINE"}) {
+    EXPECT_EQ(groups_of(actual, level), groups_of(expected, level)) << level;
+  }
+}
+
+TEST(Locality, AloneLiftsRangesAndDeclinesUnbound) {
+  const Placement placement = place_by_localities(
+      {"SK0:L20:CR0:NM0", "SK0:L20-1:CR0-3:NM0", "SK0:L20:CR1:NM0", "SK1:L28:CR16:NM1"});
+  const GroupTree tree = group_ranks(placement).tree;
+  EXPECT_EQ(groups_of(tree, "L2"), (Groups{{0, 2}, {3}}));
+  EXPECT_EQ(groups_of(tree, "NUMA"), (Groups{{0, 1}, {3}}));
+  EXPECT_EQ(groups_of(tree, "PACKAGE"), Groups{});  // parts these ranks as NUMA does
+  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3}}));
+  const Grouping declined = group_ranks(place_by_localities({"SK0:CR0", ""}));
+  EXPECT_EQ(declined.status, Status::declined);
+  EXPECT_NE(declined.reason.find("rank 1"), std::string::npos);
+}
+
+TEST(Locality, AloneOrdersNumaNodesInsideAnL3) {
+  const Placement placement =
+      place_by_localities({"SK0:L30:L20:NM0", "SK0:L30:L21:NM0", "SK0:L30:L22:NM1",
+                           "SK0:L30:L23:NM1", "SK1:L31:L24:NM2", "SK1:L31:L25:NM2"});
+  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "L3"}));
+}
+
+TEST(Locality, OnATopologyNamesItsPus) {
+  // The OS numbers NUMA nodes' cores in turn here: the second core of the first has PUs 4 and 44.
+  const Topology topology =
+      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/xeon-snc2-2s.txt");
+  EXPECT_EQ(topology.bindings_of({"CR1:HT2-3"})[0], (PuSet{4, 44}));
+  EXPECT_EQ(topology.bindings_of({"CR1"})[0], (PuSet{4, 44}));
+  EXPECT_TRUE(topology.bindings_of({""})[0].empty());
+  EXPECT_THROW(topology.bindings_of({"HT80"}), Error);
+  EXPECT_THROW(topology.bindings_of({"CR40"}), Error);
+  EXPECT_THROW(topology.bindings_of({"SK0"}), Error);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "topology/topology.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace muster {
+namespace {
+
+std::string machine(const std::string& file) {
+  return std::string(MUSTER_TEST_MACHINES) + "/" + file;
+}
+
+std::vector<std::string> names(const ActiveLevels& active) {
+  std::vector<std::string> result;
+  for (const Level& level : active.levels) result.push_back(level.name);
+  return result;
+}
+
+std::string reason(const ActiveLevels& active, const std::string& name) {
+  for (const DroppedLevel& level : active.dropped) {
+    if (level.name == name) return level.reason;
+  }
+  return "not dropped";
+}
+
+// The error's text; fails the test if there is no error of that status.
+template <class Action>
+std::string error_of(Status status, Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), status) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+// A file of its own that goes away.
+class ScratchFile {
+ public:
+  explicit ScratchFile(const std::string& content, const std::string& ending = ".xml") {
+    std::string name = ::testing::TempDir() + "muster-topology-XXXXXX" + ending;
+    const int descriptor = mkstemps(name.data(), static_cast<int>(ending.size()));
+    EXPECT_GE(descriptor, 0);
+    close(descriptor);
+    path = name;
+    std::ofstream(path) << content;
+  }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() { std::filesystem::remove(path); }
+
+  std::string path;
+};
+
+// Units of a level do not overlap, agree with unit_of_pu, and have their cores.
+void expect_consistent(const Topology& topology) {
+  for (const Level& level : topology.levels()) {
+    PuSet seen;
+    for (const Unit& unit : level.units) {
+      EXPECT_FALSE(unit.pus.empty()) << level.name;
+      EXPECT_TRUE(unit.pus.is_subset_of(topology.pus())) << level.name;
+      EXPECT_FALSE(unit.pus.intersects(seen)) << level.name << " " << unit.id;
+      seen |= unit.pus;
+      EXPECT_EQ(level.unit_of_binding(unit.pus), unit.id) << level.name;
+      for (const unsigned core : unit.cores) {
+        EXPECT_EQ(level.unit_of(topology.cores()[core].pus.front()), unit.id) << level.name;
+      }
+    }
+    for (const unsigned pu : (topology.pus() - seen).to_vector()) {
+      EXPECT_EQ(level.unit_of(pu), kOutside) << level.name;
+    }
+  }
+}
+
+TEST(Topology, ThisMachine) {
+  const Topology topology = Topology::this_machine();
+  EXPECT_TRUE(topology.is_this_machine());
+  EXPECT_FALSE(topology.cores().empty());
+  expect_consistent(topology);
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  for (const unsigned pu : topology.pus().to_vector()) EXPECT_TRUE(CPU_ISSET(pu, &allowed)) << pu;
+}
+
+TEST(Topology, ThisMachineAsThisThreadMayUseIt) {
+  const Topology host = Topology::this_machine(Topology::Cpus::of_host);
+  if (host.pus().count() < 2) GTEST_SKIP() << "one PU only";
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  unsigned last = 0;
+  for (const unsigned pu : host.pus().to_vector()) {
+    if (CPU_ISSET(pu, &before)) last = pu;
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(last, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const Topology process = Topology::this_machine();
+  const Topology again = Topology::this_machine(Topology::Cpus::of_host);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(process.pus(), PuSet{last});
+  EXPECT_EQ(process.cores().size(), 1U);
+  EXPECT_TRUE(process.unusable_pus().contains(host.pus().first()));
+  expect_consistent(process);
+  EXPECT_EQ(again.pus(), host.pus());
+  // Ids stay the host's.
+  EXPECT_EQ(process.cores()[0].id, host.cores()[host.core_of(last)].id);
+}
+
+TEST(Topology, SpecChoosesTheKind) {
+  EXPECT_TRUE(Topology::from_spec("").is_this_machine());
+  EXPECT_EQ(Topology::from_spec("package:2 core:3 pu:1").cores().size(), 6U);
+  EXPECT_EQ(Topology::from_spec(machine("oak.txt")).cores().size(), 8U);
+  EXPECT_FALSE(Topology::from_spec(machine("hybrid-6p8e.xml")).is_this_machine());
+}
+
+TEST(Topology, EnvironmentStandsInForAnEmptySpec) {
+  const char* const before = std::getenv("MUSTER_TOPOLOGY");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("MUSTER_TOPOLOGY", "core:7 pu:1", 1);
+  EXPECT_EQ(Topology::from_spec_or_environment("").cores().size(), 7U);
+  EXPECT_EQ(Topology::from_spec_or_environment("core:3 pu:1").cores().size(), 3U);
+  setenv("MUSTER_TOPOLOGY", "cores:7", 1);
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec_or_environment(""); }),
+              "MUSTER_TOPOLOGY: ");
+  setenv("MUSTER_TOPOLOGY", "", 1);
+  EXPECT_TRUE(Topology::from_spec_or_environment("").is_this_machine());
+  unsetenv("MUSTER_TOPOLOGY");
+  if (before != nullptr) setenv("MUSTER_TOPOLOGY", kept.c_str(), 1);
+}
+
+TEST(Topology, UnreadableFiles) {
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("/no/such/file"); }),
+              "No such file");
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("nothing.xml"); }),
+              "No such file");
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("/"); }), "is a directory");
+  const ScratchFile empty("");
+  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(empty.path); }), "is empty");
+  const ScratchFile foreign("<?xml version=\"1.0\"?><svg></svg>");
+  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(foreign.path); }),
+              "has no <topology>");
+  const ScratchFile damaged("<?xml version=\"1.0\"?>\n<topology version=\"2.0\"><object type=\"Ma");
+  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(damaged.path); }), "damaged");
+  const ScratchFile prose("Lorem ipsum", ".txt");
+  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(prose.path); }), "is not XML");
+}
+
+TEST(Topology, XmlFromANewerHwlocSaysSo) {
+  const ScratchFile future(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+      "<topology version=\"9.0\"></topology>");
+  const std::string text = error_of(Status::invalid, [&] { Topology::from_spec(future.path); });
+  expect_part(text, "format 9.0, too new for hwloc");
+  expect_part(text, "--export-xml-flags");
+}
+
+TEST(Topology, XmlFromHwloc1IsRead) {
+  const ScratchFile old(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc.dtd\">\n"
+      "<topology>\n"
+      "<object type=\"Machine\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\""
+      " online_cpuset=\"0x3\" allowed_cpuset=\"0x3\">\n"
+      "<object type=\"Core\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\""
+      " online_cpuset=\"0x1\" allowed_cpuset=\"0x1\">\n"
+      "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\""
+      " online_cpuset=\"0x1\" allowed_cpuset=\"0x1\"/></object>\n"
+      "<object type=\"Core\" os_index=\"1\" cpuset=\"0x2\" complete_cpuset=\"0x2\""
+      " online_cpuset=\"0x2\" allowed_cpuset=\"0x2\">\n"
+      "<object type=\"PU\" os_index=\"1\" cpuset=\"0x2\" complete_cpuset=\"0x2\""
+      " online_cpuset=\"0x2\" allowed_cpuset=\"0x2\"/></object>\n"
+      "</object></topology>\n");
+  EXPECT_EQ(Topology::from_spec(old.path).cores().size(), 2U);
+}
+
+TEST(Topology, MalformedSyntheticShowsHow) {
+  for (const char* const bad : {"pack:2 foo:3", "core", "core:0 pu:1", " ", "package:2 ("}) {
+    expect_part(error_of(Status::invalid, [bad] { Topology::from_synthetic(bad); }),
+                "package:2 numa:2 l3:1 core:32 pu:1");
+  }
+}
+
+TEST(Topology, EveryMachineIsConsistent) {
+  unsigned machines = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(MUSTER_TEST_MACHINES)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending != ".xml" && ending != ".txt") continue;
+    SCOPED_TRACE(entry.path());
+    expect_consistent(Topology::from_file(entry.path().string()));
+    ++machines;
+  }
+  EXPECT_GE(machines, 18U);
+}
+
+TEST(Topology, CoresWithoutCoreObjectsArePus) {
+  const Topology topology = Topology::from_synthetic("package:2 l2:2 pu:2");
+  EXPECT_EQ(topology.cores().size(), 8U);
+  EXPECT_EQ(names(topology.active_levels()), (std::vector<std::string>{"L2", "PACKAGE", "NUMA"}));
+}
+
+TEST(Topology, DisallowedPusDoNotCount) {
+  const Topology topology = Topology::from_file(machine("disallowed-pus.xml"));
+  EXPECT_EQ(topology.pus(), PuSet::parse("0-2,4-7,10-15,22-23"));
+  EXPECT_EQ(topology.unusable_pus(), PuSet::parse("3,8-9,16-21"));
+  EXPECT_EQ(topology.core_of(3), kOutside);
+  EXPECT_EQ(topology.core_of(1000), kOutside);
+  EXPECT_EQ(topology.cores()[1].pus, (std::vector<unsigned>{2}));
+}
+
+TEST(Topology, NumaNodesOverTheSameCoresAreOneUnit) {
+  const Topology topology = Topology::from_file(machine("knl-snc4-flat.txt"));
+  const Level& numa = *topology.level(LevelKind::numa);
+  ASSERT_EQ(numa.units.size(), 4U);
+  EXPECT_EQ(topology.numa_nodes(), 8U);
+  EXPECT_EQ(numa.units[1].id, 2U);
+  EXPECT_EQ(numa.units[1].other_ids, (std::vector<unsigned>{3}));
+}
+
+TEST(Topology, TheSmallestNumaNodeAroundAPuHasIt) {
+  const Topology topology = Topology::from_file(machine("spr-hbm-flat.txt"));
+  const Level& numa = *topology.level(LevelKind::numa);
+  EXPECT_EQ(topology.numa_nodes(), 10U);
+  EXPECT_EQ(numa.units.size(), 8U);  // the packages' nodes are nobody's nearest
+  for (const Unit& unit : numa.units) EXPECT_EQ(unit.cores.size(), 7U);
+}
+
+TEST(ActiveLevels, NamedAndMissingIsReported) {
+  const Topology topology = Topology::from_synthetic("package:2 core:4 pu:1");
+  const ActiveLevels active = topology.active_levels(parse_level_mask("L2-DIE-SOCKET"));
+  EXPECT_EQ(names(active), (std::vector<std::string>{"PACKAGE"}));
+  EXPECT_EQ(reason(active, "DIE"), "this machine has none");
+  EXPECT_EQ(reason(active, "L2"), "this machine has none");
+}
+
+TEST(ActiveLevels, DuplicatesGoAndNumaStays) {
+  const Topology topology = Topology::from_synthetic("package:2 numa:1 l3:1 l2:4 core:1 pu:1");
+  const ActiveLevels active = topology.active_levels();
+  EXPECT_EQ(names(active), (std::vector<std::string>{"NUMA"}));
+  EXPECT_EQ(reason(active, "L3"), "groups the same cores as NUMA");
+  EXPECT_EQ(reason(active, "PACKAGE"), "groups the same cores as NUMA");
+  EXPECT_EQ(reason(active, "L2"), "no two cores share one");
+  // What is named alone has no twin.
+  EXPECT_EQ(names(topology.active_levels(parse_level_mask("L3"))),
+            (std::vector<std::string>{"L3"}));
+  EXPECT_EQ(names(topology.active_levels(parse_level_mask("socket,l3"))),
+            (std::vector<std::string>{"L3"}));
+}
+
+TEST(ActiveLevels, SmtSiblingsAloneShareNoLevel) {
+  const Topology topology = Topology::from_synthetic("package:2 l2:4 l1:1 core:1 pu:2");
+  EXPECT_EQ(reason(topology.active_levels(), "L2"), "no two cores share one");
+  // By name they do: ranks bound to PUs meet in their core.
+  EXPECT_EQ(names(topology.active_levels(parse_level_mask("smt-socket"))),
+            (std::vector<std::string>{"CORE", "PACKAGE"}));
+  EXPECT_EQ(names(topology.active_levels(parse_level_mask("l1"))),
+            (std::vector<std::string>{"L1"}));
+}
+
+TEST(ActiveLevels, OrderIsByContainment) {
+  EXPECT_EQ(names(Topology::from_file(machine("xeon-snc2-2s.txt")).active_levels()),
+            (std::vector<std::string>{"NUMA", "L3"}));
+  EXPECT_EQ(names(Topology::from_file(machine("epyc-2s-32L3.txt")).active_levels()),
+            (std::vector<std::string>{"L3", "NUMA", "PACKAGE"}));
+  EXPECT_EQ(names(Topology::from_file(machine("packages-inside-numa.txt"))
+                      .active_levels(parse_level_mask("GROUP-NUMA-PACKAGE"))),
+            (std::vector<std::string>{"PACKAGE", "NUMA", "GROUP0"}));
+}
+
+TEST(LevelMask, NamesAndAliases) {
+  EXPECT_TRUE(parse_level_mask("").is_default());
+  EXPECT_TRUE(parse_level_mask("default").is_default());
+  using Kinds = std::vector<LevelKind>;
+  EXPECT_EQ(parse_level_mask("NUMA-SOCKET").kinds, (Kinds{LevelKind::numa, LevelKind::package}));
+  EXPECT_EQ(parse_level_mask("numa,socket").kinds, (Kinds{LevelKind::numa, LevelKind::package}));
+  EXPECT_EQ(parse_level_mask("L3-Node-Pkg").kinds,
+            (Kinds{LevelKind::l3, LevelKind::numa, LevelKind::package}));
+  EXPECT_EQ(wanted_levels(parse_level_mask("socket-l2-socket")),
+            (Kinds{LevelKind::l2, LevelKind::package}));
+}
+
+TEST(LevelMask, UnknownNamesListTheValidOnes) {
+  for (const char* const bad : {"L9", "NUMA-", "-NUMA", "NUMA--SOCKET", "board", ","}) {
+    const std::string text = error_of(Status::unknown_name, [bad] { (void)parse_level_mask(bad); });
+    expect_part(text, "CORE (SMT), L1, L2, L3, GROUP, DIE, NUMA, PACKAGE (SOCKET)");
+  }
+}
+
+TEST(PuSet, ReadsAndWritesLists) {
+  EXPECT_EQ(PuSet::parse("0-3,8"), (PuSet{0, 1, 2, 3, 8}));
+  EXPECT_EQ(PuSet::parse(" 5 "), PuSet{5});
+  EXPECT_EQ(PuSet::parse("0-8:4"), (PuSet{0, 4, 8}));
+  EXPECT_TRUE(PuSet::parse("").empty());
+  EXPECT_TRUE(PuSet::parse("none").empty());
+  for (const char* const text : {"0-3,8", "64", "0,2", "1-1000", "none", "0-1000:100"}) {
+    EXPECT_EQ(PuSet::parse(text).to_string(), text);
+  }
+  for (const char* const bad : {"a", "1,", ",1", "3-1", "1-", "0-8:0", "1;2", "1048576", "-1",
+                                "99999999999999999999", "0x3"}) {
+    expect_part(error_of(Status::invalid, [bad] { (void)PuSet::parse(bad); }), bad);
+  }
+}
+
+TEST(PuSet, Arithmetic) {
+  const PuSet a = PuSet::parse("0-3,200");
+  const PuSet b = PuSet::parse("2-5");
+  EXPECT_EQ(a & b, (PuSet{2, 3}));
+  EXPECT_EQ(a - b, (PuSet{0, 1, 200}));
+  EXPECT_EQ(b - a, (PuSet{4, 5}));
+  PuSet both = a;
+  both |= b;
+  EXPECT_EQ(both, PuSet::parse("0-5,200"));
+  EXPECT_EQ(both.count(), 7U);
+  EXPECT_TRUE(a.intersects(b));
+  EXPECT_FALSE(PuSet{200}.intersects(b));
+  EXPECT_TRUE((PuSet{200}).is_subset_of(a));
+  EXPECT_FALSE(a.is_subset_of(b));
+  EXPECT_EQ(PuSet{}.first(), PuSet::kEnd);
+  EXPECT_EQ(a.next(4), 200U);
+  EXPECT_EQ(a.next(201), PuSet::kEnd);
+  // Equality is of contents, whatever was there before.
+  EXPECT_EQ(PuSet{1000} - PuSet{1000}, PuSet{});
+}
+
+}  // namespace
+}  // namespace muster
