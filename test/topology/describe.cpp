@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -22,7 +23,23 @@ void describe_levels(const Topology& topology, const std::string& mask, std::str
   }
 }
 
-// A line per level, wrapped: NUMA {0-31} {32-63}
+// Wrapped after blanks and commas, indented.
+void append_wrapped(const std::string& content, std::string& text) {
+  std::string line = "  ";
+  std::size_t at = 0;
+  while (at < content.size()) {
+    const std::size_t end = std::min(content.find_first_of(" ,", at), content.size() - 1) + 1;
+    if (line.size() + end - at > 100) {
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line = "     ";
+    }
+    line += content.substr(at, end - at);
+    at = end;
+  }
+  text += line + "\n";
+}
+
+// A line per level: NUMA {0-31} {32-63}
 void describe_groups(const Topology& topology, const std::string& name,
                      const std::vector<PuSet>& bindings, std::string& text,
                      const std::string& mask = "") {
@@ -31,20 +48,16 @@ void describe_groups(const Topology& topology, const std::string& name,
   const Grouping grouping = group_ranks(placement);
   text += fmt::format("\n{} ranks {}\n", bindings.size(), name);
   if (grouping.status != Status::ok) {
-    text += fmt::format("  declined: {}\n", grouping.reason.substr(0, grouping.reason.find(',')));
+    text +=
+        fmt::format("  declined: {}\n", grouping.reason.substr(0, grouping.reason.find(", so")));
     return;
   }
   for (const GroupLevel& level : grouping.tree.levels) {
-    std::string line = "  " + level.name;
+    std::string line = level.name;
     for (const Group& group : level.groups) {
-      const std::string piece = fmt::format(" {{{}}}", format_numbers(group.members));
-      if (line.size() + piece.size() > 98) {
-        text += line + "\n";
-        line = "    ";
-      }
-      line += piece;
+      line += fmt::format(" {{{}}}", format_numbers(group.members));
     }
-    text += line + "\n";
+    append_wrapped(line, text);
   }
 }
 
