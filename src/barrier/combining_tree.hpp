@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Combining tree with sense reversal. Ranks are the leaves of a tree of counters with `radix` children each; the last to arrive at
-// a vertex climbs on, the others wait there. Whoever completes the root turns back and releases, vertex by vertex, those it left.
+// Combining tree with sense reversal. Ranks are the leaves of a tree of counters with `radix`
+// children each; the last to arrive at a vertex climbs on, the others wait there. Whoever completes
+// the root turns back and releases, vertex by vertex, those it left.
 //
-// Cost: about P(1 + 1/radix + ...) atomic additions on P/(radix - 1) lines, a chain of log_radix P up and down: O(log P).
-// Source: Yew, Tzeng and Lawrie, IEEE ToC C-36(4), 1987; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 8;
-// `shm-combining-tree` of [K22] (binary).
+// Cost: about P(1 + 1/radix + ...) atomic additions on P/(radix - 1) lines, a chain of log_radix P
+// up and down: O(log P). Source: Yew, Tzeng and Lawrie, IEEE ToC C-36(4), 1987; Mellor-Crummey and
+// Scott, ACM TOCS 9(1), 1991, algorithm 8; `shm-combining-tree` of [K22] (binary).
 //
 // Invariants:
 // 1. Between episodes every counter is 0 and every vertex's sense equals every ticket's.
-// 2. A vertex is reset, then released, by the one that climbed from it, after everything above it was released.
+// 2. A vertex is reset, then released, by the one that climbed from it, after everything above it
+// was released.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +22,10 @@ namespace muster {
 template <Machine M>
 class CombiningTree {
  public:
-  static constexpr Traits traits{"combining-tree", Champion::last_to_arrive, false,
-                                 "atomic additions on P/(radix - 1) lines, a chain of log P up and down",
-                                 "Yew, Tzeng and Lawrie 1987; Mellor-Crummey and Scott 1991, algorithm 8"};
+  static constexpr Traits traits{
+      "combining-tree", Champion::last_to_arrive, false,
+      "atomic additions on P/(radix - 1) lines, a chain of log P up and down",
+      "Yew, Tzeng and Lawrie 1987; Mellor-Crummey and Scott 1991, algorithm 8"};
 
   struct Ticket {
     unsigned rank;
@@ -34,7 +37,10 @@ class CombiningTree {
   }
 
   CombiningTree(const Shape& shape, typename M::Cells cells)
-      : participants_(shape.participants), radix_(shape.radix), depth_(depth(shape)), cells_(cells) {}
+      : participants_(shape.participants),
+        radix_(shape.radix),
+        depth_(depth(shape)),
+        cells_(cells) {}
 
   void prepare(M&) const {}
   Ticket ticket(unsigned rank) const { return {rank}; }
@@ -48,15 +54,16 @@ class CombiningTree {
       // Releases this subtree's writes; the last at the vertex acquires those of all its subtrees.
       const Word before = m.fetch_add(count(v, level), 1, acq_rel);
       if (before + 1 == v.children) continue;
-      if (!m.await(sense(v, level), equals(t.sense), acquire)) return false;  // pairs with the release below
+      if (!m.await(sense(v, level), equals(t.sense), acquire))
+        return false;  // pairs with the release below
       break;
     }
     if (level == depth_ && !m.all_arrived()) return false;
     while (level-- > 0) {
       const Vertex v = vertex(t.rank, level);
       if (v.children == 1) continue;
-      m.store(count(v, level), 0, relaxed);         // before the release below: invariant 2
-      m.store(sense(v, level), t.sense, release);   // pairs with the await above
+      m.store(count(v, level), 0, relaxed);        // before the release below: invariant 2
+      m.store(sense(v, level), t.sense, release);  // pairs with the await above
     }
     return true;
   }

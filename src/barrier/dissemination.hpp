@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dissemination. In round k rank i tells rank i + 2^k (mod P) and waits for rank i - 2^k; after log2 P rounds everyone has heard of
-// everyone, with no champion and no release. For two participants it is an exchange of two flags: one one-way line transfer, the
-// least there can be.
+// Dissemination. In round k rank i tells rank i + 2^k (mod P) and waits for rank i - 2^k; after
+// log2 P rounds everyone has heard of everyone, with no champion and no release. For two
+// participants it is an exchange of two flags: one one-way line transfer, the least there can be.
 //
 // Cost: P log2 P stores, a chain of log2 P: O(log P).
-// Source: Hensgen, Finkel and Manber, IJPP 17(1), 1988; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 9;
-// `shm-dissemination` of [K22].
+// Source: Hensgen, Finkel and Manber, IJPP 17(1), 1988; Mellor-Crummey and Scott, ACM TOCS 9(1),
+// 1991, algorithm 9; `shm-dissemination` of [K22].
 //
 // Invariants:
-// 1. Two sets of flags alternate (parity): a fast partner's next signal never overwrites one not yet seen.
-// 2. The sense reverses every second episode, when the same set comes round again, so flags need no reset.
+// 1. Two sets of flags alternate (parity): a fast partner's next signal never overwrites one not
+// yet seen.
+// 2. The sense reverses every second episode, when the same set comes round again, so flags need no
+// reset.
 #pragma once
 
 #include "barrier/shape.hpp"
@@ -19,9 +21,9 @@ namespace muster {
 template <Machine M>
 class Dissemination {
  public:
-  static constexpr Traits traits{"dissemination", Champion::nobody, false,
-                                 "P log P stores, a chain of log P",
-                                 "Hensgen, Finkel and Manber 1988; Mellor-Crummey and Scott 1991, algorithm 9"};
+  static constexpr Traits traits{
+      "dissemination", Champion::nobody, false, "P log P stores, a chain of log P",
+      "Hensgen, Finkel and Manber 1988; Mellor-Crummey and Scott 1991, algorithm 9"};
 
   struct Ticket {
     unsigned rank;
@@ -42,9 +44,12 @@ class Dissemination {
   bool wait(M& m, Ticket& t) const {
     unsigned partner = t.rank;
     for (unsigned round = 0, distance = 1; round < rounds_; ++round, distance *= 2) {
-      partner = t.rank < participants_ - distance ? t.rank + distance : t.rank - (participants_ - distance);
-      m.store(flag(partner, t.parity, round), t.sense, release);  // pairs with the partner's await below
-      if (!m.await(flag(t.rank, t.parity, round), equals(t.sense), acquire)) return false;  // pairs with the store above
+      partner = t.rank < participants_ - distance ? t.rank + distance
+                                                  : t.rank - (participants_ - distance);
+      m.store(flag(partner, t.parity, round), t.sense,
+              release);  // pairs with the partner's await below
+      if (!m.await(flag(t.rank, t.parity, round), equals(t.sense), acquire))
+        return false;  // pairs with the store above
     }
     if (t.parity == 1) t.sense ^= 1;
     t.parity ^= 1;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Flat tree, the two flat barriers of [K22]. Each rank counts its episodes in a counter of its own; rank 0 polls them all, their
-// misses overlapped. `sense-reversing-counter` releases everybody by one global sense; `sense-reversing-gr` (gather, release)
-// writes a flag of each rank's own, so that nobody shares a line with more than one other.
+// Flat tree, the two flat barriers of [K22]. Each rank counts its episodes in a counter of its own;
+// rank 0 polls them all, their misses overlapped. `sense-reversing-counter` releases everybody by
+// one global sense; `sense-reversing-gr` (gather, release) writes a flag of each rank's own, so
+// that nobody shares a line with more than one other.
 //
-// Cost: P - 1 stores to lines that rank 0 gathers, then one line read by P - 1 ranks, or P - 1 more stores: O(P), chain of two.
-// Source: Graham and Shipman, EuroPVM/MPI 2008; `shm-sense-reversing-counter` and `shm-sense-reversing-gr` of [K22].
+// Cost: P - 1 stores to lines that rank 0 gathers, then one line read by P - 1 ranks, or P - 1 more
+// stores: O(P), chain of two. Source: Graham and Shipman, EuroPVM/MPI 2008;
+// `shm-sense-reversing-counter` and `shm-sense-reversing-gr` of [K22].
 //
 // Invariants:
-// 1. A rank's counter holds the number of the last episode it arrived at; it is at most one ahead of rank 0's.
-// 2. Rank 0 releases episode e after every counter has reached e. Comparisons are modular: counters wrap.
+// 1. A rank's counter holds the number of the last episode it arrived at; it is at most one ahead
+// of rank 0's.
+// 2. Rank 0 releases episode e after every counter has reached e. Comparisons are modular: counters
+// wrap.
 #pragma once
 
 #include <vector>
@@ -40,7 +44,8 @@ class FlatTree {
 
   Ticket ticket(unsigned rank) const {
     Ticket t{.rank = rank, .episode = first_episode_, .counters = {}};
-    for (unsigned r = 1; rank == 0 && r < participants_; ++r) t.counters.push_back(&cells_.of(r, 0));
+    for (unsigned r = 1; rank == 0 && r < participants_; ++r)
+      t.counters.push_back(&cells_.of(r, 0));
     return t;
   }
 
@@ -52,7 +57,8 @@ class FlatTree {
       m.store(cells_.of(t.rank, 0), t.episode, release);  // pairs with rank 0's await_all
       return true;
     }
-    if (!m.await_all(t.counters, at_least(t.episode), acquire)) return false;  // pairs with each rank's store above
+    if (!m.await_all(t.counters, at_least(t.episode), acquire))
+      return false;  // pairs with each rank's store above
     return m.all_arrived();
   }
 
@@ -74,8 +80,9 @@ class SenseReversingCounter : public FlatTree<M> {
 
   bool wait(M& m, Ticket& t) const {
     if (!this->gather(m, t)) return false;
-    if (t.rank != 0) return m.await(sense(), equals(t.sense), acquire);  // pairs with the store below
-    m.store(sense(), t.sense, release);  // pairs with the await above
+    if (t.rank != 0)
+      return m.await(sense(), equals(t.sense), acquire);  // pairs with the store below
+    m.store(sense(), t.sense, release);                   // pairs with the await above
     return true;
   }
 
@@ -96,7 +103,8 @@ class SenseReversingGr : public FlatTree<M> {
 
   bool wait(M& m, Ticket& t) const {
     if (!this->gather(m, t)) return false;
-    if (t.rank != 0) return m.await(go(t.rank), equals(t.sense), acquire);  // pairs with the store below
+    if (t.rank != 0)
+      return m.await(go(t.rank), equals(t.sense), acquire);  // pairs with the store below
     for (unsigned r = 1; r < this->participants_; ++r) {
       m.store(go(r), t.sense, release);  // pairs with rank r's await above
     }

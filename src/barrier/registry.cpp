@@ -14,7 +14,8 @@ std::vector<const Traits*> all_traits(std::tuple<B...>*) {
 }
 
 const std::vector<const Traits*>& table() {
-  static const std::vector<const Traits*> traits = all_traits(static_cast<Barriers<Hardware>*>(nullptr));
+  static const std::vector<const Traits*> traits =
+      all_traits(static_cast<Barriers<Hardware>*>(nullptr));
   return traits;
 }
 
@@ -32,7 +33,9 @@ const Traits* find(std::string_view name) {
   return nullptr;
 }
 
-std::string_view after(std::string_view text, std::string_view prefix) { return text.substr(prefix.size()); }
+std::string_view after(std::string_view text, std::string_view prefix) {
+  return text.substr(prefix.size());
+}
 
 }  // namespace
 
@@ -49,7 +52,8 @@ Algorithm parse_algorithm(std::string_view text) {
     unsigned radix = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
     if (error != std::errc{} || end != digits.data() + digits.size() || radix < 2 || radix > 1024) {
-      throw Error(Status::invalid, "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
+      throw Error(Status::invalid,
+                  "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
     }
     return {.name = "combining-tree", .radix = radix, .levels = {}};
   }
@@ -82,26 +86,34 @@ Choice choose_barrier(const Situation& s) {
   };
   if (s.participants == 1) return chosen("sense-reversing", "one participant waits for nobody");
   if (s.needs_split) {
-    return chosen("sense-reversing", "arrive and depart are called apart, and only this one's arrive never waits");
+    return chosen("sense-reversing",
+                  "arrive and depart are called apart, and only this one's arrive never waits");
   }
   if (s.participants > s.usable_cpus) {
     const std::string more = std::to_string(s.participants) + " participants on " +
-                             std::to_string(s.usable_cpus) + (s.usable_cpus == 1 ? " CPU" : " CPUs");
+                             std::to_string(s.usable_cpus) +
+                             (s.usable_cpus == 1 ? " CPU" : " CPUs");
     if (s.bound) {
-      return chosen("topo-counter-CORE", more + ", bound: whoever arrives last on a core speaks for it");
+      return chosen("topo-counter-CORE",
+                    more + ", bound: whoever arrives last on a core speaks for it");
     }
-    return chosen("sense-reversing", more + ", not bound: nobody waits for one particular participant to be scheduled");
+    return chosen(
+        "sense-reversing",
+        more + ", not bound: nobody waits for one particular participant to be scheduled");
   }
   if (s.bound && s.numa_nodes > 1) {
     return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
                               " NUMA nodes: only leaders' stores cross between them");
   }
   if (s.participants <= 8 && !s.needs_champion) {
-    return chosen("dissemination", "few participants, a CPU each: the shortest chain of line transfers");
+    return chosen("dissemination",
+                  "few participants, a CPU each: the shortest chain of line transfers");
   }
-  return chosen("combining-tree", s.needs_champion
-                                      ? "a completion needs somebody who knows that all have arrived"
-                                      : "many participants in one NUMA node: O(log P) steps, the fastest of [K22, Fig. 4]");
+  return chosen(
+      "combining-tree",
+      s.needs_champion
+          ? "a completion needs somebody who knows that all have arrived"
+          : "many participants in one NUMA node: O(log P) steps, the fastest of [K22, Fig. 4]");
 }
 
 }  // namespace muster

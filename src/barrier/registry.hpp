@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The barriers by name: one list for the C ABI, the command line, the benchmarks, the tests, the model and the checker. A barrier
-// not in `Barriers` does not exist; one that is gets all of these.
+// The barriers by name: one list for the C ABI, the command line, the benchmarks, the tests, the
+// model and the checker. A barrier not in `Barriers` does not exist; one that is gets all of these.
 #pragma once
 
 #include <string>
@@ -22,21 +22,22 @@ namespace muster {
 
 /// All barriers over one machine, in the order in which they are listed.
 template <class M>
-using Barriers = std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>,
-                            CombiningTree<M>, Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>,
-                            TopoCounter<M>>;
+using Barriers =
+    std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>, CombiningTree<M>,
+               Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>, TopoCounter<M>>;
 
 /// An algorithm as it is asked for: its registered name and what the name carries besides.
 struct Algorithm {
-  std::string name;         ///< Traits::name, or "auto"
-  unsigned radix = 2;       ///< "combining-tree:4" has 4
-  std::string levels;       ///< "topo-NUMA-SOCKET" has "NUMA-SOCKET"; empty: the default levels
+  std::string name;    ///< Traits::name, or "auto"
+  unsigned radix = 2;  ///< "combining-tree:4" has 4
+  std::string levels;  ///< "topo-NUMA-SOCKET" has "NUMA-SOCKET"; empty: the default levels
   bool uses_groups() const { return name == "topo" || name == "topo-counter"; }
   std::string text() const;  ///< the name it can be asked for by
 };
 
-/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE", "auto", ... Throws Error(unknown_name), listing the names.
-/// Levels are checked where they are used, against a topology (topology/topology.hpp).
+/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE", "auto", ... Throws
+/// Error(unknown_name), listing the names. Levels are checked where they are used, against a
+/// topology (topology/topology.hpp).
 Algorithm parse_algorithm(std::string_view text);
 
 /// The names of all barriers, as listed; "auto" is not among them.
@@ -45,12 +46,13 @@ const std::vector<std::string_view>& barrier_names();
 /// The traits of a registered barrier. Throws Error(unknown_name).
 const Traits& traits_of(std::string_view name);
 
-/// Calls `fn.template operator()<B>()` with the barrier of that name over M and returns what it returns.
-/// Throws Error(unknown_name).
+/// Calls `fn.template operator()<B>()` with the barrier of that name over M and returns what it
+/// returns. Throws Error(unknown_name).
 template <class M, class Fn>
 decltype(auto) with_barrier(std::string_view name, Fn&& fn) {
   using Result = decltype(fn.template operator()<SenseReversing<M>>());
-  const auto dispatch = [&]<class First, class... Rest>(auto&& self, std::tuple<First, Rest...>*) -> Result {
+  const auto dispatch = [&]<class First, class... Rest>(auto&& self,
+                                                        std::tuple<First, Rest...>*) -> Result {
     if (name == First::traits.name) return fn.template operator()<First>();
     if constexpr (sizeof...(Rest) > 0) {
       return self(self, static_cast<std::tuple<Rest...>*>(nullptr));
@@ -66,9 +68,9 @@ decltype(auto) with_barrier(std::string_view name, Fn&& fn) {
 struct Situation {
   unsigned participants = 1;
   unsigned usable_cpus = 1;
-  bool bound = false;         ///< every participant's binding is known
-  unsigned numa_nodes = 1;    ///< that hold participants
-  bool needs_split = false;   ///< arrive and depart are called apart
+  bool bound = false;           ///< every participant's binding is known
+  unsigned numa_nodes = 1;      ///< that hold participants
+  bool needs_split = false;     ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures
 };
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Central counter with sense reversal. Each participant counts itself in with one atomic addition; the last one resets the counter
-// and reverses the global sense, on which all others wait. Nobody has a fixed part, so it needs no ranks, splits into arrive and
-// depart, and costs an oversubscribed machine no more context switches than there are participants.
+// Central counter with sense reversal. Each participant counts itself in with one atomic addition;
+// the last one resets the counter and reverses the global sense, on which all others wait. Nobody
+// has a fixed part, so it needs no ranks, splits into arrive and depart, and costs an
+// oversubscribed machine no more context switches than there are participants.
 //
 // Cost: P atomic additions on one line, one after another: O(P).
-// Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7; `shm-sense-reversing` of [K22].
+// Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7; `shm-sense-reversing` of
+// [K22].
 //
 // Invariants:
 // 1. Between episodes the counter is 0 and every ticket's sense equals the global one.
-// 2. The counter is reset before the sense is reversed, so no arrival of the next episode can precede the reset.
+// 2. The counter is reset before the sense is reversed, so no arrival of the next episode can
+// precede the reset.
 #pragma once
 
 #include "barrier/shape.hpp"
@@ -36,12 +39,13 @@ class SenseReversing {
 
   bool arrive(M& m, Ticket& t) const {
     t.sense ^= 1;
-    // Releases this participant's writes and, read from by the next addition, all earlier ones'; the last acquires them all.
+    // Releases this participant's writes and, read from by the next addition, all earlier ones';
+    // the last acquires them all.
     const Word before = m.fetch_add(count(), 1, acq_rel);
     if (before + 1 != participants_) return true;
     if (!m.all_arrived()) return false;
-    m.store(count(), 0, relaxed);         // before the release below: invariant 2
-    m.store(sense(), t.sense, release);   // pairs with the await in depart
+    m.store(count(), 0, relaxed);        // before the release below: invariant 2
+    m.store(sense(), t.sense, release);  // pairs with the await in depart
     return true;
   }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every barrier has in common. A barrier `B<M>` is a view of shared cells and gives each participant a private `Ticket`:
+// What every barrier has in common. A barrier `B<M>` is a view of shared cells and gives each
+// participant a private `Ticket`:
 //
 //   static constexpr Traits traits;
 //   static Layout layout(const Shape&);        the cells it needs; all are 0 at first
-//   B(const Shape&, M::Cells);                 the shape must outlive nothing: what is needed of it is copied
-//   void prepare(M&) const;                    once, by one participant, before any other, only if first_episode != 0
-//   Ticket ticket(rank) const;                 private state; may allocate, `wait` does not
-//   bool wait(M&, Ticket&) const;              one episode; false if it gave up
-//   bool arrive(M&, Ticket&), depart(M&, Ticket&)   the two halves, where traits.splits: arrive never waits
+//   B(const Shape&, M::Cells);                 the shape must outlive nothing: what is needed of it
+//   is copied void prepare(M&) const;                    once, by one participant, before any
+//   other, only if first_episode != 0 Ticket ticket(rank) const;                 private state; may
+//   allocate, `wait` does not bool wait(M&, Ticket&) const;              one episode; false if it
+//   gave up bool arrive(M&, Ticket&), depart(M&, Ticket&)   the two halves, where traits.splits:
+//   arrive never waits
 #pragma once
 
 #include <string_view>
@@ -19,8 +21,8 @@ namespace muster {
 
 struct Shape {
   unsigned participants = 1;
-  unsigned radix = 2;               ///< children per vertex of `combining-tree`; 2 or more
-  Word first_episode = 0;           ///< where the counters start; tests start near 2^32
+  unsigned radix = 2;                 ///< children per vertex of `combining-tree`; 2 or more
+  Word first_episode = 0;             ///< where the counters start; tests start near 2^32
   const GroupTree* groups = nullptr;  ///< for the `topo` family; nullptr: one group of all
 };
 
@@ -35,8 +37,8 @@ enum class Champion : std::uint8_t { nobody, rank0, last_to_arrive };
 struct Traits {
   std::string_view name;
   Champion champion;
-  bool splits;                ///< arrive() and depart() exist
-  std::string_view cost;      ///< remote stores per episode and the longest chain of them
+  bool splits;            ///< arrive() and depart() exist
+  std::string_view cost;  ///< remote stores per episode and the longest chain of them
   std::string_view source;
 };
 

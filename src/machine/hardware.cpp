@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
-/// Waiting for participants on other PUs costs those on this PU nothing until they are released: worth a spin of the time that a
-/// few dozen context switches take there.
+/// Waiting for participants on other PUs costs those on this PU nothing until they are released:
+/// worth a spin of the time that a few dozen context switches take there.
 constexpr std::int64_t spin_for_other_pus_ns = 200'000;
 constexpr std::int64_t inspection_interval_ns = 1'000'000;
 /// With a progress hook to serve, sleeps are short.
@@ -48,9 +48,14 @@ std::int64_t now_ns() noexcept {
 
 void FutexLot::heavy_fence() const noexcept {
   switch (fence_) {
-    case HeavyFence::own_process: membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); break;
-    case HeavyFence::all_processes: membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED); break;
-    case HeavyFence::none: break;
+    case HeavyFence::own_process:
+      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+      break;
+    case HeavyFence::all_processes:
+      membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+      break;
+    case HeavyFence::none:
+      break;
   }
 }
 
@@ -61,7 +66,8 @@ void FutexLot::park(const Atom& atom, Word seen) const noexcept {
 }
 
 void FutexLot::unpark_all(const Atom& atom) const noexcept {
-  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
+          0);
 }
 
 Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared) noexcept

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hardware machine: std::atomic, real threads and processes, real waiting. One port per participant; a port is used by one
-// thread at a time. Everything that is not the fast path of an access stands in hardware.cpp.
+// The hardware machine: std::atomic, real threads and processes, real waiting. One port per
+// participant; a port is used by one thread at a time. Everything that is not the fast path of an
+// access stands in hardware.cpp.
 #pragma once
 
 #include <atomic>
@@ -15,21 +16,25 @@
 
 namespace muster {
 
-/// Tells the core that this is a polling loop: frees the sibling thread's issue slots and keeps a burst of speculative reads from
-/// delaying the very store that is waited for (1.7x at P = 2 on Zen: doc/results.md).
+/// Tells the core that this is a polling loop: frees the sibling thread's issue slots and keeps a
+/// burst of speculative reads from delaying the very store that is waited for (1.7x at P = 2 on
+/// Zen: doc/results.md).
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // `yield` is a no-op on most cores; isb takes about as long as x86's pause
+  asm volatile(
+      "isb" ::
+          : "memory");  // `yield` is a no-op on most cores; isb takes about as long as x86's pause
 #endif
 }
 
 /// How the kernel makes the heavy fence heavy.
 enum class HeavyFence : std::uint8_t { none, own_process, all_processes };
 
-/// Registers this process for the asymmetric fence, once; `shared`: the participants are several processes. `none` if the kernel
-/// lacks membarrier(2): sleeps are then short, since a wake-up can be lost.
+/// Registers this process for the asymmetric fence, once; `shared`: the participants are several
+/// processes. `none` if the kernel lacks membarrier(2): sleeps are then short, since a wake-up can
+/// be lost.
 HeavyFence register_heavy_fence(bool shared) noexcept;
 
 /// Monotonic clock, nanoseconds.
@@ -42,16 +47,19 @@ class FutexLot {
 
   explicit FutexLot(bool shared) noexcept : fence_(register_heavy_fence(shared)), shared_(shared) {}
 
-  static void add(Atom& atom, Word delta) noexcept { atom.fetch_add(delta, std::memory_order_relaxed); }
+  static void add(Atom& atom, Word delta) noexcept {
+    atom.fetch_add(delta, std::memory_order_relaxed);
+  }
   static Word peek(const Atom& atom) noexcept { return atom.load(std::memory_order_relaxed); }
-  /// Enough because every sleeper issues the heavy one: the compiler may not move the load over the store; the core may, unless
-  /// membarrier stops it.
+  /// Enough because every sleeper issues the heavy one: the compiler may not move the load over the
+  /// store; the core may, unless membarrier stops it.
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void heavy_fence() const noexcept;
   void park(const Atom& atom, Word seen) const noexcept;
   void unpark_all(const Atom& atom) const noexcept;
 
-  /// Longest sleep in one go: everything but the awaited store (deadline, broken barrier, dead participant) is noticed between.
+  /// Longest sleep in one go: everything but the awaited store (deadline, broken barrier, dead
+  /// participant) is noticed between.
   void set_slice(std::int64_t slice_ns) noexcept { slice_ns_ = slice_ns; }
   std::int64_t longest_slice_ns() const noexcept {
     return fence_ == HeavyFence::none ? 1'000'000 : 20'000'000;
@@ -74,11 +82,13 @@ struct Breakage {
   }
 };
 
-/// What a participant does besides waiting. All are optional; they are called by the waiting participant itself.
+/// What a participant does besides waiting. All are optional; they are called by the waiting
+/// participant itself.
 struct Hooks {
   void (*progress)(void* context) = nullptr;  ///< about once a microsecond while a wait is not over
   bool (*completion)(void* context) = nullptr;  ///< by the champion; false breaks the barrier
-  /// While a wait takes long, about every millisecond; a nonzero Breakage::encode() ends it and breaks the barrier for all.
+  /// While a wait takes long, about every millisecond; a nonzero Breakage::encode() ends it and
+  /// breaks the barrier for all.
   Word (*inspect)(void* context, std::int64_t waited_ns) = nullptr;
   void* context = nullptr;
 };
@@ -97,13 +107,15 @@ class Hardware {
     T value;
   };
 
-  /// One line, shared by all participants, zero at first; read by every store and written by none but sleepers.
+  /// One line, shared by all participants, zero at first; read by every store and written by none
+  /// but sleepers.
   struct Domain {
     Announcements<Atom> announcements;
     Atom broken;
   };
 
-  /// Where the cells are in this process: `line` bytes apart, `rank_stride` bytes between one rank's first and the next rank's.
+  /// Where the cells are in this process: `line` bytes apart, `rank_stride` bytes between one
+  /// rank's first and the next rank's.
   class Cells {
    public:
     Cells() = default;
@@ -115,7 +127,9 @@ class Hardware {
     }
 
    private:
-    static Cell& at(std::byte* where) noexcept { return *std::launder(reinterpret_cast<Cell*>(where)); }
+    static Cell& at(std::byte* where) noexcept {
+      return *std::launder(reinterpret_cast<Cell*>(where));
+    }
 
     std::byte* global_ = nullptr;
     std::byte* ranks_ = nullptr;
@@ -129,13 +143,15 @@ class Hardware {
   void set_hooks(const Hooks& hooks) noexcept { hooks_ = hooks; }
   void set_policy(const WaitPolicy& policy) noexcept;
   const WaitPolicy& policy() const noexcept { return policy_; }
-  /// Absolute, on now_ns(); WaitPolicy::forever for none. A wait that is not over by then gives up and breaks the domain.
+  /// Absolute, on now_ns(); WaitPolicy::forever for none. A wait that is not over by then gives up
+  /// and breaks the domain.
   void set_deadline(std::int64_t at_ns) noexcept { deadline_ns_ = at_ns; }
   /// Why waits give up, if they do.
   Breakage breakage() const noexcept {
     return Breakage::decode(domain_->broken.load(std::memory_order_acquire));
   }
-  /// Breaks the domain for all its participants, unless it is broken already. Whoever waits gives up within one sleep slice.
+  /// Breaks the domain for all its participants, unless it is broken already. Whoever waits gives
+  /// up within one sleep slice.
   void break_domain(Breakage why) noexcept;
 
   template <Order O>
@@ -164,7 +180,8 @@ class Hardware {
   }
 
   template <Order O>
-  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>, Site = Site::here()) noexcept {
+  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>,
+                        Site = Site::here()) noexcept {
     if (!cell.value.compare_exchange_strong(expected, desired, std_order(O), failure_order(O))) {
       return false;
     }
@@ -182,10 +199,12 @@ class Hardware {
     return await_slowly(cell, pred, order, awaited);
   }
 
-  /// Polls whole passes over the cells not yet ready, with independent relaxed loads, so that their misses overlap even where an
-  /// acquire load orders the loads after it; the acquiring reads follow, and hit.
+  /// Polls whole passes over the cells not yet ready, with independent relaxed loads, so that their
+  /// misses overlap even where an acquire load orders the loads after it; the acquiring reads
+  /// follow, and hit.
   template <class Pred, Order O>
-  bool await_all(CellSet<Hardware> cells, Pred pred, OrderTag<O> order, Site = Site::here()) noexcept {
+  bool await_all(CellSet<Hardware> cells, Pred pred, OrderTag<O> order,
+                 Site = Site::here()) noexcept {
     std::size_t ready = 0;
     for (int polls = fast_polls_; polls > 0; --polls) {
       ready = skip_ready(cells, ready, pred);
@@ -195,12 +214,14 @@ class Hardware {
     return await_all_slowly(cells, ready, pred, order);
   }
 
-  /// An index into `cells`, the first ready one at or after `from`, wrapping; no_cell when it gave up.
+  /// An index into `cells`, the first ready one at or after `from`, wrapping; no_cell when it gave
+  /// up.
   template <class Pred, Order O>
   std::size_t await_any(CellSet<Hardware> cells, Pred pred, OrderTag<O> order, std::size_t from = 0,
                         Site = Site::here()) noexcept {
     for (int polls = fast_polls_; polls > 0; --polls) {
-      if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell) return found;
+      if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell)
+        return found;
       relax();
     }
     return await_any_slowly(cells, pred, order, from);
@@ -254,10 +275,13 @@ class Hardware {
                                                               : std::memory_order_relaxed;
   }
 
-  /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for another's test.
+  /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for
+  /// another's test.
   template <class Pred>
   static std::size_t skip_ready(CellSet<Hardware> cells, std::size_t ready, Pred pred) noexcept {
-    const auto peek = [&](std::size_t i) { return cells[i]->value.load(std::memory_order_relaxed); };
+    const auto peek = [&](std::size_t i) {
+      return cells[i]->value.load(std::memory_order_relaxed);
+    };
     while (ready + 4 <= cells.size()) {
       const Word a = peek(ready);
       const Word b = peek(ready + 1);
@@ -279,7 +303,8 @@ class Hardware {
   }
 
   template <class Pred, Order O>
-  static std::size_t find_ready(CellSet<Hardware> cells, Pred pred, OrderTag<O>, std::size_t from) noexcept {
+  static std::size_t find_ready(CellSet<Hardware> cells, Pred pred, OrderTag<O>,
+                                std::size_t from) noexcept {
     for (std::size_t n = 0, i = from; n < cells.size(); ++n, i = i + 1 < cells.size() ? i + 1 : 0) {
       if (pred(cells[i]->value.load(std_order(O)))) return i;
     }
@@ -287,16 +312,19 @@ class Hardware {
   }
 
   template <class Pred, Order O>
-  [[gnu::noinline]] bool await_slowly(Cell& cell, Pred pred, OrderTag<O>, Awaited awaited) noexcept {
+  [[gnu::noinline]] bool await_slowly(Cell& cell, Pred pred, OrderTag<O>,
+                                      Awaited awaited) noexcept {
     Patience patience(*this, awaited);
     for (;;) {
       if (pred(cell.value.load(std_order(O)))) return true;
       switch (patience.next()) {
-        case Next::look: break;
+        case Next::look:
+          break;
         case Next::sleep:
           sleep_on(lot_, domain_->announcements, cell.value, cell.sleepers, pred);
           break;
-        case Next::give_up: return false;
+        case Next::give_up:
+          return false;
       }
     }
   }
@@ -309,28 +337,33 @@ class Hardware {
       ready = skip_ready(cells, ready, pred);
       if (ready == cells.size()) return acquire_all(cells, order);
       switch (patience.next()) {
-        case Next::look: break;
+        case Next::look:
+          break;
         case Next::sleep:  // on the first that is not ready: all have to become so
           sleep_on(lot_, domain_->announcements, cells[ready]->value, cells[ready]->sleepers, pred);
           break;
-        case Next::give_up: return false;
+        case Next::give_up:
+          return false;
       }
     }
   }
 
   template <class Pred, Order O>
-  [[gnu::noinline]] std::size_t await_any_slowly(CellSet<Hardware> cells, Pred pred, OrderTag<O> order,
-                                                 std::size_t from) noexcept {
+  [[gnu::noinline]] std::size_t await_any_slowly(CellSet<Hardware> cells, Pred pred,
+                                                 OrderTag<O> order, std::size_t from) noexcept {
     Patience patience(*this, Awaited::anyone);
     for (;;) {
-      if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell) return found;
+      if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell)
+        return found;
       switch (patience.next()) {
-        case Next::look: break;
+        case Next::look:
+          break;
         case Next::sleep:
           sleep_on_bell(lot_, domain_->announcements,
                         [&] { return find_ready(cells, pred, relaxed, from) != no_cell; });
           break;
-        case Next::give_up: return no_cell;
+        case Next::give_up:
+          return no_cell;
       }
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm may do to the world. Every barrier and lock is written once, as a template over a Machine, and runs unchanged
-// on hardware (machine/hardware.hpp), on the modelled machine (sim/) and on the checked one (check/).
+// What an algorithm may do to the world. Every barrier and lock is written once, as a template over
+// a Machine, and runs unchanged on hardware (machine/hardware.hpp), on the modelled machine (sim/)
+// and on the checked one (check/).
 //
-// `M&` is the participant's own port to its machine and is passed explicitly, so the model knows which core acts. Waiting is one
-// operation, never a loop: hardware spins, yields and sleeps in it, the model parks the core until the line changes, the checker
-// blocks the thread until a satisfying store exists. Every wait returns false when it has to give up (deadline, broken barrier,
-// dead participant): the algorithm then returns false at once and stores nothing more.
+// `M&` is the participant's own port to its machine and is passed explicitly, so the model knows
+// which core acts. Waiting is one operation, never a loop: hardware spins, yields and sleeps in it,
+// the model parks the core until the line changes, the checker blocks the thread until a satisfying
+// store exists. Every wait returns false when it has to give up (deadline, broken barrier, dead
+// participant): the algorithm then returns false at once and stores nothing more.
 #pragma once
 
 #include <concepts>
@@ -30,7 +32,8 @@ inline constexpr OrderTag<Order::acquire> acquire{};
 inline constexpr OrderTag<Order::release> release{};
 inline constexpr OrderTag<Order::acq_rel> acq_rel{};
 
-/// Where in the source an access stands: the checker reports executions and weakens orders by it. One access a line.
+/// Where in the source an access stands: the checker reports executions and weakens orders by it.
+/// One access a line.
 struct Site {
   const char* file;
   int line;
@@ -40,14 +43,16 @@ struct Site {
   }
 };
 
-/// Predicates for waits: pure functions of the word, plain data so that the other machines can look inside.
+/// Predicates for waits: pure functions of the word, plain data so that the other machines can look
+/// inside.
 struct Equals {
   Word wanted;
   constexpr bool operator()(Word seen) const noexcept { return seen == wanted; }
 };
 constexpr Equals equals(Word wanted) noexcept { return {wanted}; }
 
-/// At or past `bound` on the circle of 2^32: counters wrap, a 32-bit one in minutes. Holds while no counter runs 2^31 ahead.
+/// At or past `bound` on the circle of 2^32: counters wrap, a 32-bit one in minutes. Holds while no
+/// counter runs 2^31 ahead.
 struct AtLeast {
   Word bound;
   constexpr bool operator()(Word seen) const noexcept {
@@ -56,8 +61,9 @@ struct AtLeast {
 };
 constexpr AtLeast at_least(Word bound) noexcept { return {bound}; }
 
-/// Who can end a wait: anyone, or only participants on other PUs, so that giving up one's own PU to its other participants cannot
-/// help. A hint for oversubscribed hardware; the other machines ignore it.
+/// Who can end a wait: anyone, or only participants on other PUs, so that giving up one's own PU to
+/// its other participants cannot help. A hint for oversubscribed hardware; the other machines
+/// ignore it.
 enum class Awaited : std::uint8_t { anyone, other_pus };
 
 /// A set of cells to wait for as one operation, so that their misses overlap.
@@ -72,23 +78,27 @@ template <class M>
 concept Machine = requires(M& m, typename M::Cell& cell, CellSet<M> set, Word word, Equals pred,
                            typename M::Cells cells, unsigned index,
                            typename M::template Plain<Word>& plain) {
-  // Cells: one word each, alone on its line; `global` ones belong to the barrier, `of` to a rank and live near it. All start at 0.
+  // Cells: one word each, alone on its line; `global` ones belong to the barrier, `of` to a rank
+  // and live near it. All start at 0.
   { cells.global(index) } -> std::same_as<typename M::Cell&>;
   { cells.of(index, index) } -> std::same_as<typename M::Cell&>;
   { m.load(cell, acquire) } -> std::same_as<Word>;
   m.store(cell, word, release);
   { m.exchange(cell, word, acq_rel) } -> std::same_as<Word>;
   { m.fetch_add(cell, word, acq_rel) } -> std::same_as<Word>;
-  { m.compare_exchange(cell, word, word, acq_rel) } -> std::same_as<bool>;  // on failure the second argument gets what was there
+  // on failure the second argument gets what was there
+  { m.compare_exchange(cell, word, word, acq_rel) } -> std::same_as<bool>;
   // Waits. The order holds for the read (for `await_all`: the reads) that satisfies.
   { m.await(cell, pred, acquire) } -> std::same_as<bool>;
   { m.await(cell, pred, acquire, Awaited::other_pus) } -> std::same_as<bool>;
   { m.await_all(set, pred, acquire) } -> std::same_as<bool>;
-  { m.await_any(set, pred, acquire) } -> std::same_as<std::size_t>;  // an index into the set, or no_cell
+  // an index into the set, or no_cell
+  { m.await_any(set, pred, acquire) } -> std::same_as<std::size_t>;
   // Plain data: ordered by the cells alone; on the checked machine a race on it is an error.
   { m.read(plain) } -> std::same_as<Word>;
   m.write(plain, word);
-  // "Everyone has arrived, nobody has left": runs the completion, if there is one. False gives up, as a wait does.
+  // "Everyone has arrived, nobody has left": runs the completion, if there is one. False gives up,
+  // as a wait does.
   { m.all_arrived() } -> std::same_as<bool>;
 };
 // clang-format on

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Muster's C interface: barriers that know where their participants sit.
+ *
+ * A barrier has a fixed number of participants, ranks 0 to participants - 1: threads of one
+ * process, or processes (or both) that share a segment. Each rank belongs to one thread at a time.
+ * Functions return a muster_status; muster_last_error() has the text for the calling thread.
+ * Nothing here aborts, prints, or installs a handler.
+ *
+ *   muster_options options;
+ *   muster_options_init(&options);
+ *   options.participants = 4;
+ *   muster_barrier *barrier;
+ *   if (muster_barrier_create(&barrier, &options) != MUSTER_OK) { puts(muster_last_error()); ... }
+ *   muster_barrier_wait(barrier, rank);        each participant, as often as it likes
+ *   muster_barrier_destroy(barrier);           once nobody will wait any more
+ */
+#ifndef MUSTER_MUSTER_H
+#define MUSTER_MUSTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define MUSTER_API __attribute__((visibility("default")))
+#else
+#define MUSTER_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUSTER_VERSION_MAJOR 0
+#define MUSTER_VERSION_MINOR 1
+
+/** What a function returns. Values are never renumbered. */
+typedef enum muster_status {
+  MUSTER_OK = 0,
+  MUSTER_EINVAL = 1,    /**< an argument is out of range, malformed or contradicts another */
+  MUSTER_EUNKNOWN = 2,  /**< no algorithm, level, mapping or wait policy has this name */
+  MUSTER_ENOTSUP = 3,   /**< valid, but this algorithm, machine or kernel cannot do it */
+  MUSTER_EDECLINED = 4, /**< with MUSTER_EXACT: the algorithm declines this placement */
+  MUSTER_ENOMEM = 5,    /**< memory, or the segment, is exhausted */
+  MUSTER_ESYSTEM = 6,   /**< a system call failed; the text names it */
+  MUSTER_EFOREIGN = 7,  /**< what was attached to is not ours, or not of this version or user */
+  MUSTER_ETIMEDOUT = 8, /**< the deadline passed; the barrier is broken for all its participants */
+  MUSTER_EBROKEN = 9,   /**< another participant timed out, or a completion failed */
+  MUSTER_EPEER = 10,    /**< a participant died; muster_barrier_blame() tells which */
+  MUSTER_EBUSY =
+      11 /**< the rank is waiting already, the name is taken, or a fork made the handle unusable */
+} muster_status;
+
+/** A short text for a status. Static; thread-safe. */
+MUSTER_API const char* muster_strerror(int status);
+
+/** The calling thread's last failure, in full: what, why, and what to do. Valid until this thread's
+ * next call. */
+MUSTER_API const char* muster_last_error(void);
+
+/** The library's version, "0.1.0". */
+MUSTER_API const char* muster_version(void);
+
+/** Names of all barrier algorithms, NULL-terminated; besides them there are "auto",
+ * "combining-tree:RADIX", "topo-LEVEL[-LEVEL...]" and "topo-counter-LEVEL[-LEVEL...]". Static;
+ * thread-safe. */
+MUSTER_API const char* const* muster_barrier_names(void);
+
+typedef struct muster_barrier muster_barrier;
+typedef struct muster_segment muster_segment;
+
+/** Flags of muster_options. */
+enum {
+  MUSTER_SHARED = 1U, /**< participants are, or may be, several processes */
+  MUSTER_SPLIT = 2U,  /**< muster_barrier_arrive() and _depart() will be used */
+  MUSTER_EXACT = 4U   /**< fail with MUSTER_EDECLINED rather than let another algorithm serve */
+};
+
+/** How a barrier is made. Initialise with muster_options_init(), then set what differs. Strings are
+ * copied. */
+typedef struct muster_options {
+  size_t size;           /**< set by muster_options_init(); do not touch */
+  unsigned participants; /**< 1 to 65536; default 1 */
+  const char* algorithm; /**< default NULL: "auto" */
+  const char* wait;      /**< "auto" (default NULL), "spin", "yield", "sleep", "spin-yield-sleep",
+                            "yield-sleep" */
+  unsigned flags;        /**< MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT */
+
+  /* Where the participants sit; all NULL: unknown, and `topo` declines. */
+  const char* topology; /**< an hwloc XML file or synthetic description whose tree is imposed;
+                           default NULL: $MUSTER_TOPOLOGY, else this machine */
+  const char* map_by; /**< "core", "numa" or "socket": rank i is bound as [K22, section 3] says. The
+                         caller does the binding. */
+  const char* const*
+      bindings; /**< one string a rank: PUs by the operating system's numbers ("0-3,8"), or a PMIx
+                   locality string
+                     ("SK0:L31:L232:L132:CR32:HT32:NM1"); "" or NULL: unbound. Excludes map_by. */
+
+  /* Where the memory is; at most one. Default: the barrier's own, of one process or, with
+   * MUSTER_SHARED, a segment's. */
+  muster_segment* segment; /**< shared with the other barriers in it; only the process that created
+                              the segment creates in it */
+  void* memory; /**< the caller's, zeroed, of muster_barrier_memory() bytes; shared between
+                   processes by the caller */
+  size_t memory_bytes;
+
+  /* Called by waiting participants of this process; NULL: none. Processes that attach have none. */
+  void (*progress)(void* context);  /**< about once a microsecond while a wait is not over */
+  int (*completion)(void* context); /**< once an episode, by one participant, after all have arrived
+                                       and before any leaves; nonzero breaks the barrier. In a
+                                       shared barrier set it in the process of each participant. */
+  void* context;
+
+  uint32_t first_episode; /**< where the counters start; for tests of their wrapping */
+} muster_options;
+
+MUSTER_API void muster_options_init(muster_options* options);
+
+/** Makes a barrier. `*barrier` is untouched on failure. Reads the topology (milliseconds, once a
+ * process) only if placements are given or `topo` is asked for. Thread-safe. */
+MUSTER_API int muster_barrier_create(muster_barrier** barrier, const muster_options* options);
+
+/** Bytes that a barrier with these options needs of the caller's memory, and the alignment; for
+ * options.memory. */
+MUSTER_API int muster_barrier_memory(const muster_options* options, size_t* bytes,
+                                     size_t* alignment);
+
+/** A barrier's segment, to be handed to other processes (SCM_RIGHTS, or inherited; it is
+ * close-on-exec); -1 if it has none. */
+MUSTER_API int muster_barrier_fd(const muster_barrier* barrier);
+
+/** Where the barrier is in its segment; 0 for one that has a segment of its own. */
+MUSTER_API uint64_t muster_barrier_handle(const muster_barrier* barrier);
+
+/** Offers the barrier under a name, for as long as it lives, to processes of the same user. Nothing
+ * appears in the file system. `name`: 1 to 64 of [A-Za-z0-9._-]. MUSTER_EBUSY if it is taken. */
+MUSTER_API int muster_barrier_publish(muster_barrier* barrier, const char* name);
+
+/** Attaches to the barrier behind a descriptor (of which a duplicate is made), or under a name, for
+ * which it waits up to `timeout_ns`. MUSTER_EFOREIGN tells what differs. */
+MUSTER_API int muster_barrier_attach(muster_barrier** barrier, int fd);
+MUSTER_API int muster_barrier_attach_name(muster_barrier** barrier, const char* name,
+                                          int64_t timeout_ns);
+/** Attaches to a barrier that another process created in a segment, or in memory that the caller
+ * shares. */
+MUSTER_API int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment,
+                                        uint64_t handle);
+MUSTER_API int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes);
+
+/** Waits until all participants have called it for this episode. Everything they wrote before is
+ * visible after. A rank's first wait in a process allocates its private state; later ones allocate
+ * nothing and make no system call while nobody sleeps. Not a cancellation point. On failure the
+ * barrier is broken for all participants and stays so. */
+MUSTER_API int muster_barrier_wait(muster_barrier* barrier, unsigned rank);
+
+/** The same, but gives up after `timeout_ns` with MUSTER_ETIMEDOUT. An arrival cannot be withdrawn,
+ * so that breaks the barrier for all its participants. */
+MUSTER_API int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns);
+
+/** The two halves of a wait: arrive never waits, depart returns when all have arrived. With
+ * MUSTER_SPLIT and an algorithm that can
+ *  ("auto" chooses one); else MUSTER_ENOTSUP. Each arrive is followed by one depart of the same
+ * rank. */
+MUSTER_API int muster_barrier_arrive(muster_barrier* barrier, unsigned rank);
+MUSTER_API int muster_barrier_depart(muster_barrier* barrier, unsigned rank);
+
+/** Why a barrier is broken: MUSTER_OK while it is whole, else the cause; `*rank`, if not NULL: who
+ * timed out, failed or died. */
+MUSTER_API int muster_barrier_blame(const muster_barrier* barrier, unsigned* rank);
+
+/** Participants of the barrier. */
+MUSTER_API unsigned muster_barrier_participants(const muster_barrier* barrier);
+
+/** What was chosen and why: algorithm, levels, groups, wait policy, bytes. `format`: "text" or
+ * "json". Writes at most `bytes` characters with the final NUL; `*needed`, if not NULL, gets what
+ * the whole text takes. */
+MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,
+                                      size_t bytes, size_t* needed);
+
+/** Frees this process's side, and in the process that created it the memory, once every participant
+ * that is still inside its last wait has left it. May be called as soon as the caller's own last
+ * wait has returned. NULL is ignored. */
+MUSTER_API void muster_barrier_destroy(muster_barrier* barrier);
+
+/** Memory that several processes share, for many barriers: `bytes` are allocated at once, and
+ * nothing is left behind by any exit. */
+MUSTER_API int muster_segment_create(muster_segment** segment, size_t bytes);
+MUSTER_API int muster_segment_attach(muster_segment** segment, int fd);
+MUSTER_API int muster_segment_attach_name(muster_segment** segment, const char* name,
+                                          int64_t timeout_ns);
+MUSTER_API int muster_segment_publish(muster_segment* segment, const char* name);
+MUSTER_API int muster_segment_fd(const muster_segment* segment);
+/** After all barriers in it were destroyed in this process. NULL is ignored. */
+MUSTER_API void muster_segment_destroy(muster_segment* segment);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MUSTER_MUSTER_H */

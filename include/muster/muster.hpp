@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Muster for C++20: a thin face over muster.h. `muster::barrier` stands where `std::barrier` does.
+//
+//   muster::barrier sync(4);                        // threads claim their ranks at first use
+//   sync.arrive_and_wait();
+//
+//   muster::barrier sync(4, [] { step(); });        // with a completion function
+//   sync.arrive_and_wait(rank);                     // faster, and topology-aware: the caller knows
+//   its rank
+//
+// Failures throw muster::error.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/muster.h"
+
+namespace muster {
+
+/// What the functions below throw: a muster_status and the text of muster_last_error().
+class error : public std::runtime_error {
+ public:
+  explicit error(int status) : std::runtime_error(text(status)), status_(status) {}
+  int status() const noexcept { return status_; }
+
+ private:
+  static std::string text(int status) {
+    const std::string detail = muster_last_error();
+    return detail.empty() ? muster_strerror(status) : detail;
+  }
+  int status_;
+};
+
+inline void check(int status) {
+  if (status != MUSTER_OK) [[unlikely]]
+    throw error(status);
+}
+
+namespace detail {
+
+/// Which ranks of a barrier are claimed, and by which thread. Outlives the barrier while a thread
+/// remembers it.
+class ranks {
+ public:
+  explicit ranks(unsigned count) : taken_(count) {}
+
+  unsigned claim() {
+    for (unsigned rank = 0; rank < taken_.size(); ++rank) {
+      if (!taken_[rank].exchange(true, std::memory_order_acquire)) return rank;
+    }
+    throw std::logic_error("more threads use this muster::barrier than it has participants");
+  }
+  /// Release: the next thread to claim the rank continues where this one stopped.
+  void give_back(unsigned rank) { taken_[rank].store(false, std::memory_order_release); }
+
+ private:
+  std::vector<std::atomic<bool>> taken_;
+};
+
+/// The ranks this thread has claimed; given back when it ends.
+class claims {
+ public:
+  claims() = default;
+  claims(const claims&) = delete;
+  claims& operator=(const claims&) = delete;
+  ~claims() {
+    for (const entry& e : entries_) {
+      if (const auto owner = e.owner.lock()) owner->give_back(e.rank);
+    }
+  }
+
+  unsigned rank_in(const std::shared_ptr<ranks>& owner) {
+    for (const entry& e : entries_) {
+      if (e.key == owner.get() && !e.owner.expired()) return e.rank;
+    }
+    std::erase_if(entries_, [](const entry& e) { return e.owner.expired(); });
+    entries_.push_back({owner.get(), owner, owner->claim()});
+    return entries_.back().rank;
+  }
+
+ private:
+  struct entry {
+    const ranks* key;
+    std::weak_ptr<ranks> owner;
+    unsigned rank;
+  };
+  std::vector<entry> entries_;
+};
+
+inline thread_local claims this_thread_claims;
+
+struct no_completion {
+  void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
+/// A barrier for the threads of this process. With arrive_and_wait() a thread claims a rank when it
+/// first comes and keeps it until it ends: at most `expected` living threads may use it.
+/// Thread-safe, but for construction and destruction; may be destroyed as soon as the destroying
+/// thread's last wait has returned.
+template <class CompletionFunction = detail::no_completion>
+class barrier {
+ public:
+  /// `options`: NULL, or as in muster.h; its participants, completion and context are overwritten.
+  explicit barrier(std::ptrdiff_t expected, CompletionFunction completion = {},
+                   const muster_options* options = nullptr)
+      : completion_(std::move(completion)) {
+    muster_options mine;
+    muster_options_init(&mine);
+    if (options != nullptr) mine = *options;
+    mine.participants = expected < 0 || expected > max() ? 0 : static_cast<unsigned>(expected);
+    if constexpr (!std::is_same_v<CompletionFunction, detail::no_completion>) {
+      mine.completion = [](void* self) {
+        static_cast<barrier*>(self)->completion_();
+        return 0;
+      };
+      mine.context = this;
+    }
+    check(muster_barrier_create(&handle_, &mine));
+    ranks_ = std::make_shared<detail::ranks>(mine.participants);
+  }
+  ~barrier() { muster_barrier_destroy(handle_); }
+  barrier(const barrier&) = delete;
+  barrier& operator=(const barrier&) = delete;
+
+  static constexpr std::ptrdiff_t max() noexcept { return 65536; }
+
+  void arrive_and_wait() { arrive_and_wait(detail::this_thread_claims.rank_in(ranks_)); }
+
+  /// As the given rank; do not mix with the anonymous form.
+  void arrive_and_wait(unsigned rank) { check(muster_barrier_wait(handle_, rank)); }
+
+  /// What was chosen and why.
+  std::string explain() const {
+    std::size_t needed = 0;
+    check(muster_barrier_explain(handle_, "text", nullptr, 0, &needed));
+    std::string text(needed, '\0');
+    check(muster_barrier_explain(handle_, "text", text.data(), text.size(), nullptr));
+    text.pop_back();
+    return text;
+  }
+
+  muster_barrier* native_handle() noexcept { return handle_; }
+
+ private:
+  CompletionFunction completion_;
+  muster_barrier* handle_ = nullptr;
+  std::shared_ptr<detail::ranks> ranks_;
+};
+
+}  // namespace muster

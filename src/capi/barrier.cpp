@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "capi/explain.hpp"
+#include "capi/failure.hpp"
+#include "capi/handles.hpp"
+#include "memory/pages.hpp"
+
+namespace muster {
+namespace {
+
+std::atomic<unsigned> generation{1};
+
+std::shared_ptr<std::byte> own_memory(const BlockLayout& layout) {
+  if (!layout.paged) {
+    const auto alignment = std::align_val_t{layout.alignment};
+    auto* memory = static_cast<std::byte*>(operator new(layout.bytes, alignment));
+    std::memset(memory, 0, layout.bytes);
+    return {memory, [alignment](std::byte* p) { operator delete(p, alignment); }};
+  }
+  void* memory =
+      mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(Status::no_memory, fmt::format("no {} bytes of memory", layout.bytes));
+  return {static_cast<std::byte*>(memory),
+          [bytes = layout.bytes](std::byte* p) { munmap(p, bytes); }};
+}
+
+/// Keeps `segment` alive as long as the memory at `offset` in it is used.
+std::shared_ptr<std::byte> memory_of(std::shared_ptr<Segment> segment, std::uint64_t offset = 0) {
+  std::byte* const at = segment->data() + offset;
+  return {at, [segment = std::move(segment)](std::byte*) {}};
+}
+
+std::shared_ptr<std::byte> memory_in(muster_segment& in, const BlockLayout& layout) {
+  if (!in.segment->created_here()) {
+    throw Error(
+        Status::unsupported,
+        "only the process that created a segment makes barriers in it; others attach to them");
+  }
+  const std::scoped_lock lock(in.mutex);
+  const std::size_t offset = in.arena.allocate(layout.bytes, layout.alignment);
+  if (offset == SubAllocator::npos) {
+    throw Error(Status::no_memory,
+                fmt::format("the segment has no {} bytes left for this barrier: make it larger",
+                            layout.bytes));
+  }
+  std::memset(in.segment->data() + offset, 0, layout.bytes);  // another barrier may have been there
+  return {in.segment->data() + offset, [&in, offset](std::byte*) {
+            const std::scoped_lock unlock(in.mutex);
+            in.arena.free(offset);
+          }};
+}
+
+std::shared_ptr<std::byte> callers_memory(const muster_options& options,
+                                          const BlockLayout& layout) {
+  if (reinterpret_cast<std::uintptr_t>(options.memory) % layout.alignment != 0 ||
+      options.memory_bytes < layout.bytes) {
+    throw Error(
+        Status::invalid,
+        fmt::format("the memory has to be {} bytes aligned to {}: see muster_barrier_memory()",
+                    layout.bytes, layout.alignment));
+  }
+  return {static_cast<std::byte*>(options.memory), [](std::byte*) {}};
+}
+
+/// On several NUMA nodes each rank's block goes to its own, whoever touches it first.
+void bind_blocks(const Plan& plan, const Block& block) {
+  if (!block.layout().paged) return;
+  for (unsigned rank = 0; rank < plan.numa_of_rank.size(); ++rank) {
+    bind_to_numa(block.rank_memory(rank), block.layout().rank_stride, plan.numa_of_rank[rank]);
+  }
+}
+
+std::unique_ptr<muster_barrier> attach_to(std::shared_ptr<std::byte> memory,
+                                          std::size_t available) {
+  auto barrier = std::make_unique<muster_barrier>();
+  Plan plan;
+  const Block block = Block::attach(memory.get(), available, plan);
+  barrier->memory = std::move(memory);
+  barrier->engine = Engine::make(plan, block, {});
+  barrier->generation = fork_generation();
+  return barrier;
+}
+
+std::unique_ptr<muster_barrier> attach_to_fd(int fd) {
+  const std::shared_ptr<Segment> segment = Segment::attach(fd, layout_hash);
+  auto barrier = attach_to(memory_of(segment), segment->size());
+  barrier->fd = segment->fd();
+  return barrier;
+}
+
+std::unique_ptr<muster_barrier> create(const muster_options& options) {
+  const Plan plan = make_plan(options);
+  const BlockLayout layout = Block::lay_out(plan);
+  auto barrier = std::make_unique<muster_barrier>();
+  if (options.memory != nullptr) {
+    barrier->memory = callers_memory(options, layout);
+  } else if (options.segment != nullptr) {
+    barrier->memory = memory_in(*options.segment, layout);
+    barrier->fd = options.segment->segment->fd();
+    barrier->handle =
+        static_cast<std::uint64_t>(barrier->memory.get() - options.segment->segment->data());
+  } else if (plan.shared) {
+    const std::shared_ptr<Segment> segment = Segment::create(layout.bytes, layout_hash);
+    barrier->memory = memory_of(segment);
+    barrier->fd = segment->fd();
+  } else {
+    barrier->memory = own_memory(layout);
+  }
+  const Block block = Block::create(barrier->memory.get(), layout, plan);
+  bind_blocks(plan, block);
+  barrier->engine =
+      Engine::make(plan, block, {options.progress, options.completion, options.context});
+  barrier->generation = fork_generation();
+  barrier->owns_block = true;
+  return barrier;
+}
+
+template <class Make>
+int make_barrier(muster_barrier** barrier, Make&& make) {
+  return guarded([&] {
+    if (barrier == nullptr) throw Error(Status::invalid, "no place for the barrier's handle");
+    *barrier = make().release();
+    return Status::ok;
+  });
+}
+
+int describe_failure(const muster_barrier& barrier, Status status) noexcept {
+  try {
+    const Breakage why = barrier.engine->breakage();
+    switch (status) {
+      case Status::timeout:
+        return fail(status, "not all participants arrived in time; the barrier is broken for all");
+      case Status::broken:
+        return fail(status,
+                    fmt::format("rank {} {}: the barrier is broken for all", why.rank,
+                                why.cause == Status::timeout ? "gave up waiting" : "ended it"));
+      case Status::peer:
+        return fail(status, fmt::format("rank {} died: the barrier is broken for all", why.rank));
+      case Status::busy:
+        return fail(status,
+                    "this rank is waiting already, in another thread or process, or belongs to "
+                    "another process");
+      case Status::unsupported:
+        return fail(
+            status,
+            fmt::format(
+                "{} does not split into arrive and depart: create the barrier with MUSTER_SPLIT",
+                barrier.engine->plan().algorithm.text()));
+      case Status::invalid:
+        return fail(status, "depart without arrive");
+      default:
+        return fail(status, "failed");
+    }
+  } catch (...) {
+    return fail(Status::no_memory, "out of memory");
+  }
+}
+
+/// Calls `fn(engine)` for a valid rank of a usable handle.
+template <class Fn>
+inline int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
+  if (barrier == nullptr) [[unlikely]]
+    return fail(Status::invalid, "no barrier");
+  if (rank >= barrier->engine->plan().participants) [[unlikely]]
+    return fail(Status::invalid, "no such rank");
+  if (barrier->generation != generation.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (!barrier->engine->plan().shared) {
+      return fail(Status::busy,
+                  "the process forked: its barrier is the parent's (create it with MUSTER_SHARED)");
+    }
+  }
+  try {
+    const Status status = fn(*barrier->engine);
+    if (status == Status::ok) [[likely]]
+      return MUSTER_OK;
+    return describe_failure(*barrier, status);
+  } catch (...) {  // a rank's first call allocates
+    return fail(Status::no_memory, "out of memory");
+  }
+}
+
+}  // namespace
+
+unsigned fork_generation() noexcept {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return generation.load(std::memory_order_relaxed);
+}
+
+}  // namespace muster
+
+using muster::Error;
+using muster::guarded;
+using muster::Status;
+
+void muster_options_init(muster_options* options) {
+  if (options == nullptr) return;
+  *options = muster_options{};
+  options->size = sizeof(muster_options);
+  options->participants = 1;
+}
+
+const char* const* muster_barrier_names(void) {
+  static const std::vector<const char*> names = [] {
+    std::vector<const char*> all;
+    for (const std::string_view name : muster::barrier_names())
+      all.push_back(name.data());  // literals
+    all.push_back(nullptr);
+    return all;
+  }();
+  return names.data();
+}
+
+int muster_barrier_create(muster_barrier** barrier, const muster_options* options) {
+  return muster::make_barrier(barrier, [&] {
+    if (options == nullptr) throw Error(Status::invalid, "no options");
+    return muster::create(*options);
+  });
+}
+
+int muster_barrier_memory(const muster_options* options, size_t* bytes, size_t* alignment) {
+  return guarded([&] {
+    if (options == nullptr || bytes == nullptr)
+      throw Error(Status::invalid, "no options, or no place for the result");
+    const muster::BlockLayout layout = muster::Block::lay_out(muster::make_plan(*options));
+    *bytes = layout.bytes;
+    if (alignment != nullptr) *alignment = layout.alignment;
+    return Status::ok;
+  });
+}
+
+int muster_barrier_fd(const muster_barrier* barrier) {
+  return barrier != nullptr ? barrier->fd : -1;
+}
+
+uint64_t muster_barrier_handle(const muster_barrier* barrier) {
+  return barrier != nullptr ? barrier->handle : 0;
+}
+
+int muster_barrier_publish(muster_barrier* barrier, const char* name) {
+  return guarded([&] {
+    if (barrier == nullptr || name == nullptr)
+      throw Error(Status::invalid, "no barrier, or no name");
+    if (barrier->fd < 0 || barrier->handle != 0) {
+      throw Error(Status::unsupported,
+                  "only a barrier with a segment of its own has a name (MUSTER_SHARED); else "
+                  "publish the segment");
+    }
+    barrier->server = std::make_unique<muster::FdServer>(name, barrier->fd);
+    return Status::ok;
+  });
+}
+
+int muster_barrier_attach(muster_barrier** barrier, int fd) {
+  return muster::make_barrier(barrier, [&] { return muster::attach_to_fd(fd); });
+}
+
+int muster_barrier_attach_name(muster_barrier** barrier, const char* name, int64_t timeout_ns) {
+  return muster::make_barrier(barrier, [&] {
+    const int fd = muster::receive_fd(name != nullptr ? name : "", timeout_ns);
+    const muster::FdCloser closer{fd};
+    return muster::attach_to_fd(fd);
+  });
+}
+
+int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment, uint64_t handle) {
+  return muster::make_barrier(barrier, [&] {
+    if (segment == nullptr) throw Error(Status::invalid, "no segment");
+    const std::size_t size = segment->segment->size();
+    if (handle >= size || handle % 64 != 0)
+      throw Error(Status::invalid, "no handle of a barrier in this segment");
+    auto attached =
+        muster::attach_to({segment->segment->data() + handle, [](std::byte*) {}}, size - handle);
+    attached->fd = segment->segment->fd();
+    attached->handle = handle;
+    return attached;
+  });
+}
+
+int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes) {
+  return muster::make_barrier(barrier, [&] {
+    if (memory == nullptr || reinterpret_cast<std::uintptr_t>(memory) % 64 != 0) {
+      throw Error(Status::invalid, "no memory, or not aligned to 64 bytes");
+    }
+    return muster::attach_to({static_cast<std::byte*>(memory), [](std::byte*) {}}, bytes);
+  });
+}
+
+int muster_barrier_wait(muster_barrier* barrier, unsigned rank) {
+  return muster::with_rank(barrier, rank,
+                           [rank](muster::Engine& engine) { return engine.wait(rank); });
+}
+
+int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns) {
+  return muster::with_rank(
+      barrier, rank, [=](muster::Engine& engine) { return engine.timed_wait(rank, timeout_ns); });
+}
+
+int muster_barrier_arrive(muster_barrier* barrier, unsigned rank) {
+  return muster::with_rank(barrier, rank,
+                           [rank](muster::Engine& engine) { return engine.arrive(rank); });
+}
+
+int muster_barrier_depart(muster_barrier* barrier, unsigned rank) {
+  return muster::with_rank(barrier, rank,
+                           [rank](muster::Engine& engine) { return engine.depart(rank); });
+}
+
+int muster_barrier_blame(const muster_barrier* barrier, unsigned* rank) {
+  if (barrier == nullptr) return MUSTER_EINVAL;
+  const muster::Breakage why = barrier->engine->breakage();
+  if (rank != nullptr) *rank = why.rank;
+  return static_cast<int>(why.cause);
+}
+
+unsigned muster_barrier_participants(const muster_barrier* barrier) {
+  return barrier != nullptr ? barrier->engine->plan().participants : 0;
+}
+
+int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,
+                           size_t bytes, size_t* needed) {
+  return guarded([&] {
+    if (barrier == nullptr || (text == nullptr && bytes > 0))
+      throw Error(Status::invalid, "no barrier, or no place for the text");
+    const std::string_view as = format != nullptr ? format : "text";
+    if (as != "text" && as != "json") throw Error(Status::unknown_name, "formats are: text, json");
+    const muster::Engine& engine = *barrier->engine;
+    const std::string whole = as == "json"
+                                  ? muster::explain_as_json(engine.plan(), engine.block().layout())
+                                  : muster::explain_as_text(engine.plan(), engine.block().layout());
+    if (needed != nullptr) *needed = whole.size() + 1;
+    if (bytes > 0) {
+      const std::size_t length = std::min(bytes - 1, whole.size());
+      std::memcpy(text, whole.data(), length);
+      text[length] = '\0';
+    }
+    return Status::ok;
+  });
+}
+
+void muster_barrier_destroy(muster_barrier* barrier) {
+  if (barrier == nullptr) return;
+  // A fork's child frees its copy of a handle and leaves the rest to its parent.
+  if (barrier->generation == muster::fork_generation()) {
+    barrier->engine->wait_until_left(!barrier->owns_block);
+    if (barrier->owns_block) barrier->engine->block().retire();
+  } else if (barrier->server != nullptr) {
+    static_cast<void>(barrier->server.release());  // its thread is the parent's
+  }
+  delete barrier;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C edge: exceptions become codes, their texts the calling thread's last error.
+#pragma once
+
+#include <cerrno>
+#include <new>
+#include <string>
+
+#include "machine/error.hpp"
+
+namespace muster {
+
+/// Keeps the text for muster_last_error() and returns the code.
+int fail(Status code, const std::string& text) noexcept;
+
+/// Calls `fn`, which returns a Status and may throw.
+template <class Fn>
+int guarded(Fn&& fn) noexcept {
+  try {
+    const Status status = fn();
+    return static_cast<int>(status);
+  } catch (const Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(Status::no_memory, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(Status::system, error.what());
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the C ABI's opaque handles are.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+
+#include "capi/engine.hpp"
+#include "memory/arena.hpp"
+#include "memory/segment.hpp"
+#include "muster/muster.h"
+
+namespace muster {
+
+/// The process's generation: a fork's child has another, and none of its parent's threads.
+unsigned fork_generation() noexcept;
+
+/// Closes a descriptor at the end of its scope.
+struct FdCloser {
+  int fd;
+  ~FdCloser() { close(fd); }
+};
+
+}  // namespace muster
+
+struct muster_segment {
+  explicit muster_segment(std::unique_ptr<muster::Segment> mapped)
+      : segment(std::move(mapped)), arena(segment->size()) {
+    arena.allocate(64, 64);  // so that no barrier's handle is 0
+  }
+
+  std::unique_ptr<muster::Segment> segment;
+  std::mutex mutex;            // of the arena and the server
+  muster::SubAllocator arena;  // its creator's bookkeeping; idle in processes that attached
+  std::unique_ptr<muster::FdServer> server;
+};
+
+struct muster_barrier {
+  std::shared_ptr<std::byte> memory;  // of the block; its deleter gives back whatever it is part of
+  std::unique_ptr<muster::Engine> engine;
+  unsigned generation =
+      0;  // of the process that may use it; a shared one serves a fork's child too
+  bool owns_block = false;  // this process created it and ends it
+  int fd = -1;              // of the segment it is in; the segment closes it
+  std::uint64_t handle = 0;
+  std::unique_ptr<muster::FdServer> server;
+};

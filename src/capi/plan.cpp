@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capi/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "machine/usable_cpus.hpp"
+#include "topology/topology.hpp"
+
+namespace muster {
+namespace {
+
+constexpr unsigned participants_max = 65536;
+
+const char* or_default(const char* text, const char* fallback) {
+  return text != nullptr ? text : fallback;
+}
+
+/// Topologies do not change while a process runs, and reading one takes milliseconds.
+const Topology& cached_topology(const std::string& spec) {
+  static std::mutex mutex;
+  static std::map<std::string, Topology> cache;
+  const std::scoped_lock lock(mutex);
+  const auto found = cache.find(spec);
+  if (found != cache.end()) return found->second;
+  return cache.emplace(spec, Topology::from_spec_or_environment(spec, Topology::Cpus::of_host))
+      .first->second;
+}
+
+/// Where the ranks are, as far as the options say.
+struct Bindings {
+  const Topology* topology = nullptr;  // null: nothing is known
+  std::vector<PuSet> pus;              // one a rank; an empty set is unbound
+};
+
+Bindings read_bindings(const muster_options& options) {
+  Bindings result;
+  if (options.map_by == nullptr && options.bindings == nullptr) return result;
+  result.topology = &cached_topology(or_default(options.topology, ""));
+  if (options.map_by != nullptr) {
+    result.pus = result.topology->map_ranks(parse_mapping(options.map_by), options.participants);
+    return result;
+  }
+  std::vector<std::string> texts;
+  for (unsigned r = 0; r < options.participants; ++r) {
+    texts.emplace_back(or_default(options.bindings[r], ""));
+  }
+  // A locality string begins with a resource's name ("SK0:..."), a list of PUs with a digit.
+  const bool localities = std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    return !text.empty() && (text.front() < '0' || text.front() > '9');
+  });
+  if (localities) {
+    result.pus = result.topology->bindings_of(texts);
+  } else {
+    for (const std::string& text : texts) result.pus.push_back(PuSet::parse(text));
+  }
+  return result;
+}
+
+/// The levels of a mask; CORE by name groups even where each core has one PU, if ranks share cores.
+ActiveLevels levels_for(const Topology& topology, const LevelMask& mask, unsigned participants) {
+  ActiveLevels active = topology.active_levels(mask);
+  const bool asked =
+      std::find(mask.kinds.begin(), mask.kinds.end(), LevelKind::core) != mask.kinds.end();
+  const bool there = std::any_of(active.levels.begin(), active.levels.end(),
+                                 [](const Level& level) { return level.kind == LevelKind::core; });
+  const Level* cores = topology.level(LevelKind::core);
+  if (asked && !there && cores != nullptr && participants > topology.cores().size()) {
+    active.levels.insert(active.levels.begin(), *cores);
+    std::erase_if(active.dropped, [](const DroppedLevel& level) { return level.name == "CORE"; });
+  }
+  return active;
+}
+
+/// The NUMA node that each rank's memory should be on; empty where a rank spans several.
+std::vector<unsigned> numa_nodes_of(const Bindings& bindings) {
+  std::vector<unsigned> nodes;
+  const Level* numa =
+      bindings.topology != nullptr ? bindings.topology->level(LevelKind::numa) : nullptr;
+  if (numa == nullptr) return {};
+  for (const PuSet& pus : bindings.pus) {
+    const unsigned id = pus.empty() ? kOutside : numa->unit_of_binding(pus);
+    const auto unit = std::find_if(numa->units.begin(), numa->units.end(),
+                                   [&](const Unit& candidate) { return candidate.id == id; });
+    if (unit == numa->units.end()) return {};
+    nodes.push_back(unit->os_index);
+  }
+  return nodes;
+}
+
+bool all_bound(const Bindings& bindings) {
+  if (bindings.topology == nullptr) return false;
+  const PuSet& all = bindings.topology->pus();
+  return std::none_of(bindings.pus.begin(), bindings.pus.end(), [&](const PuSet& pus) {
+    return pus.empty() || (bindings.topology->cores().size() > 1 && pus == all);
+  });
+}
+
+/// Control groups are read once a process: it takes some 100 us, and they seldom change.
+unsigned limited_by_quota(unsigned cpus) {
+  static const std::optional<unsigned> quota = cpu_quota();
+  return quota ? std::min(cpus, *quota) : cpus;
+}
+
+/// CPUs the participants share. Bound ones use those they are bound to, whatever this thread's own
+/// mask.
+unsigned cpus_for(const Bindings& bindings, bool bound) {
+  if (!bound || !bindings.topology->is_this_machine()) return limited_by_quota(affinity_cpus());
+  PuSet used;
+  for (const PuSet& pus : bindings.pus) used |= pus;
+  return limited_by_quota(std::max(1U, used.count()));
+}
+
+std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
+  std::string text;
+  for (const DroppedLevel& level : dropped) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", level.name, level.reason);
+  }
+  return text;
+}
+
+void check(const muster_options& o) {
+  if (o.size != sizeof(muster_options)) {
+    throw Error(Status::invalid,
+                "options were not initialised by this version's muster_options_init()");
+  }
+  if (o.participants < 1 || o.participants > participants_max) {
+    throw Error(Status::invalid, fmt::format("{} participants: 1 to {} are possible",
+                                             o.participants, participants_max));
+  }
+  if (o.map_by != nullptr && o.bindings != nullptr) {
+    throw Error(Status::invalid, "map_by and bindings contradict each other: set one of them");
+  }
+  if (o.segment != nullptr && o.memory != nullptr) {
+    throw Error(Status::invalid, "segment and memory contradict each other: set one of them");
+  }
+  if ((o.flags & ~(MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT)) != 0) {
+    throw Error(Status::invalid, fmt::format("unknown flags {:#x}", o.flags));
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const muster_options& options) {
+  check(options);
+  Plan plan;
+  plan.participants = options.participants;
+  plan.shared = (options.flags & MUSTER_SHARED) != 0 || options.segment != nullptr;
+  plan.split = (options.flags & MUSTER_SPLIT) != 0;
+  plan.first_episode = options.first_episode;
+  plan.asked = or_default(options.algorithm, "auto");
+  plan.algorithm = parse_algorithm(plan.asked);
+  const LevelMask mask = parse_level_mask(plan.algorithm.levels);
+
+  const Bindings bindings = read_bindings(options);
+  const bool bound = all_bound(bindings);
+  plan.usable_cpus = cpus_for(bindings, bound);
+  if (bound && bindings.topology->is_this_machine()) plan.numa_of_rank = numa_nodes_of(bindings);
+  if (bound) {
+    const std::vector<unsigned> nodes = numa_nodes_of(bindings);
+    plan.numa_nodes = std::max<unsigned>(
+        1, static_cast<unsigned>(std::set<unsigned>(nodes.begin(), nodes.end()).size()));
+  }
+  const char* wait = or_default(options.wait, "auto");
+  plan.wait = WaitPolicy::by_name(wait, plan.participants, plan.usable_cpus);
+  plan.wait_why = wait != std::string_view("auto")
+                      ? "as asked for"
+                      : fmt::format("{} participants on {} usable CPU{}", plan.participants,
+                                    plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
+
+  Situation situation{.participants = plan.participants,
+                      .usable_cpus = plan.usable_cpus,
+                      .bound = bound,
+                      .numa_nodes = plan.numa_nodes,
+                      .needs_split = plan.split,
+                      .needs_champion = options.completion != nullptr};
+  const auto choose = [&](const std::string& prefix) {
+    Choice choice = choose_barrier(situation);
+    plan.algorithm = choice.algorithm;
+    plan.why = prefix + choice.why;
+  };
+  const auto decline = [&](const std::string& reason) {
+    if ((options.flags & MUSTER_EXACT) != 0)
+      throw Error(Status::declined, plan.asked + " declines: " + reason);
+    situation.bound = false;
+    choose(plan.asked + " declines: " + reason + "; instead: ");
+  };
+  const auto group = [&] {
+    const LevelMask levels = parse_level_mask(plan.algorithm.levels);
+    const ActiveLevels active = levels_for(*bindings.topology, levels, plan.participants);
+    Grouping grouping = group_ranks(bindings.topology->place(bindings.pus, active));
+    if (grouping.status == Status::ok) {
+      plan.groups = std::move(grouping.tree);
+      plan.dropped = join_dropped(active.dropped);
+    } else {
+      decline(grouping.reason);
+    }
+  };
+
+  if (plan.algorithm.name == "auto")
+    choose("");
+  else
+    plan.why = "as asked for";
+  if (plan.algorithm.uses_groups() && plan.participants > 1) {
+    if (bindings.topology == nullptr) {
+      decline("nothing is known of where the participants sit (set map_by or bindings)");
+    } else {
+      group();
+    }
+  }
+  const Traits& traits = traits_of(plan.algorithm.name);
+  if (plan.split && !traits.splits) {
+    throw Error(
+        Status::unsupported,
+        fmt::format("{} does not split into arrive and depart; \"auto\" chooses one that does",
+                    traits.name));
+  }
+  if (options.completion != nullptr && traits.champion == Champion::nobody) {
+    throw Error(Status::unsupported,
+                fmt::format("{} has no moment for a completion; \"auto\" chooses one that has",
+                            traits.name));
+  }
+  return plan;
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From options to decisions: which algorithm, which groups, how to wait, and why. Made once by the
+// creator; attachers read it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "barrier/registry.hpp"
+#include "machine/wait_policy.hpp"
+#include "muster/muster.h"
+#include "topology/tree.hpp"
+
+namespace muster {
+
+struct Plan {
+  unsigned participants = 1;
+  bool shared = false;
+  bool split = false;
+  Word first_episode = 0;
+
+  std::string asked;    ///< the algorithm as asked for
+  Algorithm algorithm;  ///< the one that serves; never "auto"
+  std::string why;      ///< the deciding fact
+  GroupTree groups;     ///< for algorithms that use them; no levels otherwise
+  std::string dropped;  ///< levels left out and why, for people
+
+  WaitPolicy wait;
+  std::string wait_why;
+  unsigned usable_cpus = 1;
+  unsigned numa_nodes = 1;  ///< that hold participants; 1 if unknown
+  std::vector<unsigned>
+      numa_of_rank;  ///< the operating system's numbers, for memory binding; empty: unknown
+
+  Shape shape() const {
+    return {participants, algorithm.radix, first_episode,
+            groups.levels.empty() ? nullptr : &groups};
+  }
+};
+
+/// Throws Error: invalid, unknown_name, declined, unsupported.
+Plan make_plan(const muster_options& options);
+
+}  // namespace muster

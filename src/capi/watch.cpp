@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capi/watch.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "capi/engine.hpp"
+
+namespace muster {
+namespace {
+
+/// One look at another process costs about a microsecond, so all are looked at in turn only this
+/// often.
+constexpr std::int64_t sweep_interval_ns = 20'000'000;
+
+std::int64_t watchdog_ns() noexcept {
+  static const std::int64_t interval = [] {
+    const char* text = std::getenv("MUSTER_WATCHDOG");  // NOLINT(concurrency-mt-unsafe): read once
+    const double seconds = text != nullptr ? std::strtod(text, nullptr) : 0;
+    return seconds > 0 && seconds < 1e9 ? static_cast<std::int64_t>(seconds * 1e9)
+                                        : WaitPolicy::forever;
+  }();
+  return interval;
+}
+
+/// Whether a participant at `theirs` has not yet been in the episode that one at `mine` is inside
+/// of.
+bool is_behind(Word theirs, Word mine) { return static_cast<std::int32_t>(theirs - mine) < 0; }
+
+}  // namespace
+
+bool has_died(Word pid) noexcept {
+  if (pid == 0) return false;
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+  if (fd < 0) return errno == ESRCH;
+  pollfd ended{fd, POLLIN, 0};
+  const bool died = poll(&ended, 1, 0) == 1;
+  close(fd);
+  return died;
+}
+
+Hooks Watch::hooks() noexcept {
+  Hooks hooks;
+  hooks.context = this;
+  if (hooks_.progress != nullptr) {
+    hooks.progress = [](void* self) {
+      const UserHooks& user = static_cast<Watch*>(self)->hooks_;
+      user.progress(user.context);
+    };
+  }
+  if (hooks_.completion != nullptr) {
+    hooks.completion = [](void* self) {
+      const UserHooks& user = static_cast<Watch*>(self)->hooks_;
+      return user.completion(user.context) == 0;
+    };
+  }
+  hooks.inspect = [](void* self, std::int64_t waited_ns) {
+    return static_cast<Watch*>(self)->inspect(waited_ns);
+  };
+  return hooks;
+}
+
+Word Watch::inspect(std::int64_t waited_ns) noexcept {
+  if (waited_ns < reported_ns_) reported_ns_ = 0;  // another wait
+  if (watchdog_ns() != WaitPolicy::forever && waited_ns - reported_ns_ >= watchdog_ns()) {
+    report_missing(waited_ns);
+    reported_ns_ = waited_ns;
+  }
+  if (!engine_.plan().shared) return 0;
+  const std::int64_t now = now_ns();
+  if (swept_ns_ != 0 && now - swept_ns_ < sweep_interval_ns) return 0;
+  swept_ns_ = now;
+  return find_dead();
+}
+
+Word Watch::find_dead() noexcept {
+  const Block& block = engine_.block();
+  const Word mine = block.mark(rank_).phase.load(std::memory_order_relaxed);
+  const Word self = block.mark(rank_).pid.load(std::memory_order_relaxed);
+  for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
+    const Mark& mark = block.mark(rank);
+    const Word pid = mark.pid.load(std::memory_order_relaxed);
+    if (pid == 0 || pid == self || !has_died(pid)) continue;
+    // Read after its death: who has left this episode has done all its part, and may end.
+    if (static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine) <= 0) {
+      return Breakage{Status::peer, rank}.encode();
+    }
+  }
+  return 0;
+}
+
+void Watch::report_missing(std::int64_t waited_ns) const noexcept {
+  const Block& block = engine_.block();
+  const Word mine = block.mark(rank_).phase.load(std::memory_order_relaxed);
+  char text[512];
+  int length = std::snprintf(
+      text, sizeof text, "muster: rank %u has waited %.1f s at a barrier of %u; missing:", rank_,
+      static_cast<double>(waited_ns) / 1e9, engine_.plan().participants);
+  unsigned missing = 0;
+  for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
+    if (!is_behind(block.mark(rank).phase.load(std::memory_order_relaxed), mine)) continue;
+    ++missing;
+    if (length > static_cast<int>(sizeof text) - 32) continue;
+    length +=
+        std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), " %u (pid %u)",
+                      rank, block.mark(rank).pid.load(std::memory_order_relaxed));
+  }
+  std::fprintf(stderr, "%s%s\n", text, missing == 0 ? " nobody" : "");
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a participant looks after when a wait takes long: whether another one died, and whether
+// somebody should be told who is missing. All of it in the slow path; the fast path pays nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "machine/hardware.hpp"
+
+namespace muster {
+
+class Engine;
+struct UserHooks;
+
+/// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
+bool has_died(Word pid) noexcept;
+
+class Watch {
+ public:
+  /// `engine` and `hooks` must outlive it. MUSTER_WATCHDOG=seconds is read once a process.
+  Watch(const Engine& engine, unsigned rank, const UserHooks& hooks) noexcept
+      : engine_(engine), hooks_(hooks), rank_(rank) {}
+
+  /// For the rank's port.
+  Hooks hooks() noexcept;
+
+ private:
+  Word inspect(std::int64_t waited_ns) noexcept;
+  Word find_dead() noexcept;
+  void report_missing(std::int64_t waited_ns) const noexcept;
+
+  const Engine& engine_;
+  const UserHooks& hooks_;
+  unsigned rank_;
+  std::int64_t swept_ns_ = 0;     // when all others were last looked at; 0: not in this wait
+  std::int64_t reported_ns_ = 0;  // how long the wait had taken at the last report
+};
+
+}  // namespace muster
