@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/arena.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t npos = SubAllocator::npos;
+
+TEST(Arena, FillsToTheLastByteAndNoFurther) {
+  SubAllocator arena(100);
+  EXPECT_EQ(arena.size(), 100U);
+  EXPECT_EQ(arena.allocate(60, 1), 0U);
+  EXPECT_EQ(arena.allocate(41, 1), npos);
+  EXPECT_EQ(arena.allocate(40, 1), 60U);
+  EXPECT_EQ(arena.used(), 100U);
+  EXPECT_EQ(arena.largest_free(), 0U);
+  EXPECT_EQ(arena.allocate(1, 1), npos);
+}
+
+TEST(Arena, AlignmentNeedNotBeAPowerOfTwo) {
+  SubAllocator arena(1000);
+  EXPECT_EQ(arena.allocate(1, 1), 0U);
+  EXPECT_EQ(arena.allocate(10, 48), 48U);
+  EXPECT_EQ(arena.allocate(40, 1), 1U);  // in the gap that the alignment left
+  EXPECT_EQ(arena.allocate(1, 128), 128U);
+  EXPECT_EQ(arena.allocate(1, 1000), npos);
+}
+
+TEST(Arena, NeighboursThatAreFreeAreMerged) {
+  for (const auto& order : std::vector<std::vector<std::size_t>>{
+           {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+    SubAllocator arena(30);
+    for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(arena.allocate(10, 1), i * 10);
+    for (const std::size_t i : order) arena.free(i * 10);
+    EXPECT_TRUE(arena.empty());
+    EXPECT_EQ(arena.used(), 0U);
+    EXPECT_EQ(arena.largest_free(), 30U);
+    EXPECT_EQ(arena.allocate(30, 1), 0U);
+  }
+}
+
+TEST(Arena, WhatWasNotAllocatedCannotBeFreed) {
+  SubAllocator arena(100);
+  EXPECT_THROW(arena.free(0), Error);
+  const std::size_t offset = arena.allocate(10, 1);
+  EXPECT_THROW(arena.free(offset + 1), Error);
+  arena.free(offset);
+  EXPECT_THROW(arena.free(offset), Error);
+}
+
+TEST(Arena, NothingAndNoAlignmentAreErrors) {
+  SubAllocator arena(100);
+  EXPECT_THROW(arena.allocate(0, 1), Error);
+  EXPECT_THROW(arena.allocate(1, 0), Error);
+  EXPECT_TRUE(arena.empty());
+}
+
+TEST(Arena, HugeRequestsDoNotOverflow) {
+  SubAllocator arena(100);
+  EXPECT_EQ(arena.allocate(1, 1), 0U);
+  EXPECT_EQ(arena.allocate(npos, 1), npos);
+  EXPECT_EQ(arena.allocate(npos, npos), npos);
+  EXPECT_EQ(arena.allocate(1, npos), npos);
+  EXPECT_EQ(arena.allocate(99, 1), 1U);
+}
+
+TEST(Arena, AnEmptyBufferGivesNothing) {
+  SubAllocator arena(0);
+  EXPECT_EQ(arena.allocate(1, 1), npos);
+  EXPECT_EQ(arena.largest_free(), 0U);
+}
+
+/// One owner per byte: slow and plain.
+class Oracle {
+ public:
+  explicit Oracle(std::size_t size) : owner_(size, 0) {}
+
+  bool fits(std::size_t bytes, std::size_t alignment) const {
+    std::size_t run = 0;
+    for (std::size_t at = owner_.size(); at-- > 0;) {
+      run = owner_[at] == 0 ? run + 1 : 0;
+      if (run >= bytes && at % alignment == 0) return true;
+    }
+    return false;
+  }
+  bool all(std::size_t offset, std::size_t bytes, int owner) const {
+    if (offset > owner_.size() || bytes > owner_.size() - offset) return false;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (owner_[offset + i] != owner) return false;
+    }
+    return true;
+  }
+  void set(std::size_t offset, std::size_t bytes, int owner) {
+    for (std::size_t i = 0; i < bytes; ++i) owner_[offset + i] = owner;
+  }
+
+ private:
+  std::vector<int> owner_;
+};
+
+TEST(Arena, RandomUseAgreesWithAnOracle) {
+  constexpr std::size_t size = 700;
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    SubAllocator arena(size);
+    Oracle oracle(size);
+    struct Piece {
+      std::size_t offset, bytes;
+      int owner;
+    };
+    std::vector<Piece> pieces;
+    std::size_t used = 0;
+    std::size_t refused = 0;
+    for (int step = 1; step <= 1000; ++step) {
+      if (pieces.empty() || random() % 100 < 55) {
+        const std::size_t bytes = 1 + random() % 60;
+        const std::size_t alignment = 1 + random() % 40;
+        const bool fits = oracle.fits(bytes, alignment);
+        const std::size_t offset = arena.allocate(bytes, alignment);
+        ASSERT_EQ(offset != npos, fits) << "step " << step;
+        if (!fits) {
+          ++refused;
+          continue;
+        }
+        ASSERT_EQ(offset % alignment, 0U);
+        ASSERT_TRUE(oracle.all(offset, bytes, 0)) << "step " << step << ": taken already";
+        oracle.set(offset, bytes, step);
+        pieces.push_back({offset, bytes, step});
+        used += bytes;
+      } else {
+        std::swap(pieces[random() % pieces.size()], pieces.back());
+        const Piece piece = pieces.back();
+        pieces.pop_back();
+        ASSERT_TRUE(oracle.all(piece.offset, piece.bytes, piece.owner));
+        arena.free(piece.offset);
+        oracle.set(piece.offset, piece.bytes, 0);
+        used -= piece.bytes;
+      }
+      ASSERT_EQ(arena.used(), used);
+      ASSERT_TRUE(oracle.fits(std::max<std::size_t>(arena.largest_free(), 1), 1) ||
+                  arena.largest_free() == 0);
+      ASSERT_FALSE(oracle.fits(arena.largest_free() + 1, 1));
+    }
+    EXPECT_GT(refused, 0U) << "the test never filled the arena";
+    for (const Piece& piece : pieces) arena.free(piece.offset);
+    EXPECT_EQ(arena.allocate(size, 1), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace muster
