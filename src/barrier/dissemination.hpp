@@ -14,6 +14,8 @@
 // reset.
 #pragma once
 
+#include <vector>
+
 #include "barrier/shape.hpp"
 
 namespace muster {
@@ -25,10 +27,15 @@ class Dissemination {
       "dissemination", Champion::nobody, false, "P log P stores, a chain of log P",
       "Hensgen, Finkel and Manber 1988; Mellor-Crummey and Scott 1991, algorithm 9"};
 
+  /// By parity: the partner's flag that this rank sets, and its own that it waits for.
+  struct Round {
+    typename M::Cell* partners[2];
+    typename M::Cell* own[2];
+  };
   struct Ticket {
-    unsigned rank;
     Word parity = 0;
     Word sense = 1;
+    std::vector<Round> rounds;
   };
 
   static Layout layout(const Shape& shape) {
@@ -39,17 +46,23 @@ class Dissemination {
       : participants_(shape.participants), rounds_(rounds_of(shape.participants)), cells_(cells) {}
 
   void prepare(M&) const {}
-  Ticket ticket(unsigned rank) const { return {rank}; }
+
+  Ticket ticket(unsigned rank) const {
+    Ticket t{.rounds = {}};
+    for (unsigned round = 0; round < rounds_; ++round) {
+      const std::uint64_t told = rank + (std::uint64_t{1} << round);
+      const auto partner = static_cast<unsigned>(told % participants_);
+      t.rounds.push_back({{&flag(partner, 0, round), &flag(partner, 1, round)},
+                          {&flag(rank, 0, round), &flag(rank, 1, round)}});
+    }
+    return t;
+  }
 
   bool wait(M& m, Ticket& t) const {
-    unsigned partner = t.rank;
-    for (unsigned round = 0, distance = 1; round < rounds_; ++round, distance *= 2) {
-      partner = t.rank < participants_ - distance ? t.rank + distance
-                                                  : t.rank - (participants_ - distance);
-      m.store(flag(partner, t.parity, round), t.sense,
-              release);  // pairs with the partner's await below
-      if (!m.await(flag(t.rank, t.parity, round), equals(t.sense), acquire))
-        return false;  // pairs with the store above
+    for (const Round& round : t.rounds) {
+      // Pairs with the partner's await, which is this line's below.
+      m.store(*round.partners[t.parity], t.sense, release);
+      if (!m.await(*round.own[t.parity], equals(t.sense), acquire)) return false;
     }
     if (t.parity == 1) t.sense ^= 1;
     t.parity ^= 1;

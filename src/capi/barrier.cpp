@@ -165,19 +165,32 @@ int describe_failure(const muster_barrier& barrier, Status status) noexcept {
   }
 }
 
+/// Why a call with these arguments cannot be served.
+[[gnu::cold, gnu::noinline]] int refuse(const muster_barrier* barrier, unsigned rank) noexcept {
+  return guarded([&]() -> Status {
+    if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
+    const unsigned participants = barrier->engine->plan().participants;
+    if (rank >= participants) {
+      throw Error(Status::invalid,
+                  fmt::format("rank {} of a barrier of {} participants", rank, participants));
+    }
+    throw Error(Status::busy,
+                "the process forked, and this barrier is its parent's: create it with "
+                "MUSTER_SHARED");
+  });
+}
+
+bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
+  return barrier != nullptr && rank < barrier->engine->plan().participants &&
+         (barrier->generation == generation.load(std::memory_order_relaxed) ||
+          barrier->engine->plan().shared);
+}
+
 /// Calls `fn(engine)` for a valid rank of a usable handle.
 template <class Fn>
 inline int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
-  if (barrier == nullptr) [[unlikely]]
-    return fail(Status::invalid, "no barrier");
-  if (rank >= barrier->engine->plan().participants) [[unlikely]]
-    return fail(Status::invalid, "no such rank");
-  if (barrier->generation != generation.load(std::memory_order_relaxed)) [[unlikely]] {
-    if (!barrier->engine->plan().shared) {
-      return fail(Status::busy,
-                  "the process forked: its barrier is the parent's (create it with MUSTER_SHARED)");
-    }
-  }
+  if (!is_usable(barrier, rank)) [[unlikely]]
+    return refuse(barrier, rank);
   try {
     const Status status = fn(*barrier->engine);
     if (status == Status::ok) [[likely]]

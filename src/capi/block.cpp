@@ -228,14 +228,6 @@ void Block::retire() const {
   std::atomic_ref<std::uint64_t>(header->magic).store(0, std::memory_order_relaxed);
 }
 
-Hardware::Domain& Block::domain() const {
-  return *std::launder(reinterpret_cast<Hardware::Domain*>(memory_ + layout_.domain));
-}
-
-Mark& Block::mark(unsigned rank) const {
-  return *std::launder(reinterpret_cast<Mark*>(rank_memory(rank)));
-}
-
 Hardware::Cells Block::cells() const {
   return {memory_ + layout_.global, memory_ + layout_.ranks + layout_.line, layout_.line,
           layout_.rank_stride};

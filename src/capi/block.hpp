@@ -57,8 +57,12 @@ class Block {
 
   const BlockLayout& layout() const { return layout_; }
   std::byte* memory() const { return memory_; }
-  Hardware::Domain& domain() const;
-  Mark& mark(unsigned rank) const;
+  Hardware::Domain& domain() const {
+    return *std::launder(reinterpret_cast<Hardware::Domain*>(memory_ + layout_.domain));
+  }
+  Mark& mark(unsigned rank) const {
+    return *std::launder(reinterpret_cast<Mark*>(rank_memory(rank)));
+  }
   Hardware::Cells cells() const;
   std::byte* rank_memory(unsigned rank) const {
     return memory_ + layout_.ranks + rank * layout_.rank_stride;
