@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "barrier/shape.hpp"
 
@@ -27,73 +28,63 @@ class CombiningTree {
       "atomic additions on P/(radix - 1) lines, a chain of log P up and down",
       "Yew, Tzeng and Lawrie 1987; Mellor-Crummey and Scott 1991, algorithm 8"};
 
+  struct Vertex {
+    typename M::Cell* count;
+    typename M::Cell* sense;
+    Word children;  // vertices of the level below, or ranks, that report to it
+  };
   struct Ticket {
-    unsigned rank;
     Word sense = 0;
+    std::vector<Vertex> path;  // bottom up: from this rank to the root, without those of one child
   };
 
-  static Layout layout(const Shape& shape) {
-    return {.global_cells = 0, .cells_per_rank = 2 * std::max(1U, depth(shape))};
-  }
+  static Layout layout(const Shape&) { return {.global_cells = 0, .cells_per_rank = 2}; }
 
   CombiningTree(const Shape& shape, typename M::Cells cells)
-      : participants_(shape.participants),
-        radix_(shape.radix),
-        depth_(depth(shape)),
-        cells_(cells) {}
+      : participants_(shape.participants), radix_(shape.radix), cells_(cells) {}
 
   void prepare(M&) const {}
-  Ticket ticket(unsigned rank) const { return {rank}; }
+
+  /// A vertex covers `reach` ranks from `first` on, `below` of them under each child. Its cells are
+  /// those of the first rank under its second child: no other vertex's, and below this one.
+  Ticket ticket(unsigned rank) const {
+    Ticket t{.path = {}};
+    for (std::uint64_t below = 1; below < participants_; below *= radix_) {
+      const std::uint64_t reach = below * radix_;
+      const std::uint64_t first = rank / reach * reach;
+      if (participants_ - first <= below) continue;  // one child
+      const std::uint64_t ranks = std::min<std::uint64_t>(participants_ - first, reach);
+      const auto home = static_cast<unsigned>(first + below);
+      t.path.push_back({&cells_.of(home, 0), &cells_.of(home, 1),
+                        static_cast<Word>((ranks + below - 1) / below)});
+    }
+    return t;
+  }
 
   bool wait(M& m, Ticket& t) const {
     t.sense ^= 1;
-    unsigned level = 0;
-    for (; level < depth_; ++level) {
-      const Vertex v = vertex(t.rank, level);
-      if (v.children == 1) continue;
+    std::size_t climbed = 0;
+    for (; climbed < t.path.size(); ++climbed) {
+      const Vertex& v = t.path[climbed];
       // Releases this subtree's writes; the last at the vertex acquires those of all its subtrees.
-      const Word before = m.fetch_add(count(v, level), 1, acq_rel);
+      const Word before = m.fetch_add(*v.count, 1, acq_rel);
       if (before + 1 == v.children) continue;
-      if (!m.await(sense(v, level), equals(t.sense), acquire))
-        return false;  // pairs with the release below
+      // Pairs with the release below, by the one that climbed on.
+      if (!m.await(*v.sense, equals(t.sense), acquire)) return false;
       break;
     }
-    if (level == depth_ && !m.all_arrived()) return false;
-    while (level-- > 0) {
-      const Vertex v = vertex(t.rank, level);
-      if (v.children == 1) continue;
-      m.store(count(v, level), 0, relaxed);        // before the release below: invariant 2
-      m.store(sense(v, level), t.sense, release);  // pairs with the await above
+    if (climbed == t.path.size() && !m.all_arrived()) return false;
+    while (climbed-- > 0) {
+      const Vertex& v = t.path[climbed];
+      m.store(*v.count, 0, relaxed);        // before the release below: invariant 2
+      m.store(*v.sense, t.sense, release);  // pairs with the await above
     }
     return true;
   }
 
  private:
-  struct Vertex {
-    unsigned home;      // the lowest rank below it: its cells are in that rank's block
-    unsigned children;  // vertices of the level below, or ranks, that report to it
-  };
-
-  static unsigned depth(const Shape& shape) {
-    unsigned levels = 0;
-    for (std::uint64_t reach = 1; reach < shape.participants; reach *= shape.radix) ++levels;
-    return levels;
-  }
-
-  Vertex vertex(unsigned rank, unsigned level) const {
-    std::uint64_t below = 1;  // ranks below one child
-    for (unsigned l = 0; l < level; ++l) below *= radix_;
-    const std::uint64_t home = rank / (below * radix_) * (below * radix_);
-    const std::uint64_t ranks = std::min<std::uint64_t>(participants_ - home, below * radix_);
-    return {static_cast<unsigned>(home), static_cast<unsigned>((ranks + below - 1) / below)};
-  }
-
-  auto& count(Vertex v, unsigned level) const { return cells_.of(v.home, 2 * level); }
-  auto& sense(Vertex v, unsigned level) const { return cells_.of(v.home, 2 * level + 1); }
-
   unsigned participants_;
   unsigned radix_;
-  unsigned depth_;
   typename M::Cells cells_;
 };
 
