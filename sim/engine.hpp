@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The event engine of the modelled machine: participants on fibres, each on a core of its own, and
+// the coherence protocol between their caches. One thread's; nothing here is shared.
+//
+// A request (read, or ownership) passes its die's agent, travels half the latency if it has to
+// leave the die, is served in the line's order, and is done the rest of the latency later. A core
+// that waits reads the line once and looks again only when somebody committed a store to it.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "machine/machine.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/fibre.hpp"
+#include "sim/geometry.hpp"
+#include "sim/line.hpp"
+#include "sim/mechanism.hpp"
+#include "sim/queues.hpp"
+#include "sim/random.hpp"
+#include "sim/store_buffer.hpp"
+
+namespace muster::sim {
+
+class Recorder;
+
+/// A wait's predicate, looked at while its participant's fibre does not run.
+struct Test {
+  bool (*holds)(Word seen, Word argument);
+  Word argument;
+  bool operator()(Word seen) const { return holds(seen, argument); }
+
+  /// Equals, AtLeast and any other predicate that is one word of plain data.
+  template <class Pred>
+  static Test of(Pred pred) {
+    static_assert(sizeof(Pred) == sizeof(Word) && std::is_trivially_copyable_v<Pred>);
+    return {[](Word seen, Word argument) { return __builtin_bit_cast(Pred, argument)(seen); },
+            __builtin_bit_cast(Word, pred)};
+  }
+};
+
+class Engine {
+ public:
+  /// `lines` cells, all 0. `pool` must outlive the engine.
+  Engine(const Geometry& geometry, const Parameters& parameters, Mechanisms mechanisms,
+         std::uint64_t seed, std::size_t lines, StackPool& pool);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Line& line(std::size_t index) { return lines_[index]; }
+  /// Gives a line to the memory of a participant's die, as its first touch does.
+  void set_home(std::size_t index, unsigned participant) {
+    lines_[index].home = static_cast<std::uint16_t>(geometry_.die_of(participant));
+  }
+
+  /// What a participant does, from `at` on.
+  void start(unsigned participant, std::function<void()> body, Time at = 0);
+
+  /// Until every participant has ended. Throws what a participant threw, Error(system) if all wait
+  /// for each other (it names who waits for what), or if more than `events_max` events pass.
+  void run(std::uint64_t events_max);
+
+  /// A participant's own clock.
+  Time clock(unsigned participant) const { return cores_[participant].clock; }
+  std::uint64_t events() const { return events_; }
+  Random& random() { return random_; }
+  const Geometry& geometry() const { return geometry_; }
+  /// Told of everything that happens from now on; null for nobody.
+  void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+
+  // What participants do, each on its own fibre.
+  enum class Update : std::uint8_t { add, exchange, compare_exchange };
+
+  Word load(unsigned participant, const Line& line);
+  void store(unsigned participant, Line& line, Word value);
+  /// Returns what was there before.
+  Word update(unsigned participant, Line& line, Update kind, Word operand, Word expected = 0);
+  bool await(unsigned participant, Line& line, Test test);
+  bool await_all(unsigned participant, std::span<Line* const> set, Test test);
+  /// An index into the set, the first ready one at or after `from`; no_cell if it gave up.
+  std::size_t await_any(unsigned participant, std::span<Line* const> set, Test test,
+                        std::size_t from);
+  /// Does something else for so long.
+  void delay(unsigned participant, Time duration);
+
+ private:
+  enum class Purpose : std::uint8_t { load, poll, scan, reserve, update, store };
+  enum class Doing : std::uint8_t {
+    running,
+    loading,
+    updating,
+    draining,
+    awaiting,
+    scanning,
+    delayed,
+    ended
+  };
+
+  struct Transaction {
+    Line* line;
+    std::uint32_t participant;
+    Purpose purpose;
+    bool arrived;  ///< it had to leave the die: half of the latency is behind it
+    Time served_at;
+    std::uint32_t next_free;
+  };
+
+  /// Polling of a set: passes over all its cells.
+  struct Scan {
+    std::span<Line* const> set;
+    std::size_t from = 0;      ///< where a pass begins
+    std::size_t visited = 0;   ///< of this pass
+    std::size_t ready = 0;     ///< first ready cell seen in this pass, for await_any
+    unsigned outstanding = 0;  ///< misses
+    bool any = false;          ///< one ready cell is enough
+    bool all_ready = false;    ///< so far in this pass
+    bool missed = false;       ///< this pass
+    bool waiting = false;      ///< until one of the cells changes
+    std::vector<Waiter> waiters;
+  };
+
+  struct Core {
+    explicit Core(unsigned store_entries) : stores(store_entries) {}
+    std::unique_ptr<Fibre> fibre;
+    Time clock = 0;
+    Doing doing = Doing::running;
+    unsigned requested_stores = 0;
+    std::size_t room_for = 0;  ///< draining: goes on when at most so many stores are pending
+    StoreBuffer stores;
+    Line* line = nullptr;  ///< of the operation it is in
+    Test test{};
+    Waiter waiter;
+    Update kind = Update::add;
+    Word operand = 0;
+    Word expected = 0;
+    Word result = 0;
+    Scan scan;
+  };
+
+  // engine.cpp: transactions
+  bool present(const Line& line, unsigned participant) const {
+    return (present_[line.index * words_ + participant / 64] >> (participant % 64) & 1) != 0;
+  }
+  void set_present(const Line& line, unsigned participant) {
+    present_[line.index * words_ + participant / 64] |= std::uint64_t{1} << (participant % 64);
+  }
+  bool owns(const Line& line, unsigned participant) const {
+    return line.owner == participant && line.free_at <= now_ && present(line, participant);
+  }
+  std::uint32_t open(unsigned participant, Line& line, Purpose purpose);
+  void request(unsigned participant, Line& line, Purpose purpose, Time at);
+  void finish_locally(unsigned participant, Line& line, Purpose purpose, Time at);
+  void serve(std::uint32_t transaction, Time at);
+  Time serve_read(Transaction& t, Time at);
+  Time serve_ownership(Transaction& t, Time at);
+  void done(std::uint32_t transaction);
+  void commit(Line& line, unsigned participant, Word value);
+  Time rest(Time latency, const Transaction& t) const {
+    return t.arrived ? latency - latency / 2 : latency;
+  }
+  Time in_order(const Line& line, Time at) const {
+    return line_order_ ? std::max(at, line.free_at) : at;
+  }
+
+  // engine.cpp: what participants are in the middle of
+  void dispatch(const Event& event);
+  void resume(unsigned participant, Time at) { queue_.push(at, EventKind::resume, participant); }
+  void look(unsigned participant);
+  void looked(unsigned participant, bool stale);
+  void reserve(unsigned participant);
+  void conditional_store(unsigned participant, Line& line);
+  void apply_update(unsigned participant, Line& line);
+  void store_granted(unsigned participant, Line& line);
+  void commit_stores(unsigned participant);
+  void request_stores(unsigned participant);
+  void scan(unsigned participant);
+  bool scan_passed(unsigned participant, Time at);
+  void scan_is_over(unsigned participant, std::size_t ready, Time at);
+
+  // operations.cpp
+  void block(unsigned participant, Doing doing);
+  void drain(unsigned participant, std::size_t room_for);
+  std::size_t await_set(unsigned participant, std::span<Line* const> set, Test test, bool any,
+                        std::size_t from);
+  void abandon();
+  std::string who_waits() const;
+
+  Geometry geometry_;
+  Mechanisms mechanisms_;
+  bool line_order_;
+  bool die_sharing_;
+  bool ll_sc_;
+  unsigned poll_overlap_;
+  unsigned store_overlap_;
+  Time hit_;
+  Time load_issue_;
+  Time store_issue_;
+  Time rmw_local_;
+  Time poll_turn_;
+  Time memory_;
+
+  Time now_ = 0;
+  std::uint64_t events_ = 0;
+  unsigned running_ = 0;  ///< participants that have not ended
+  bool abandoned_ = false;
+  EventQueue queue_;
+  DieAgents agents_;
+  ReadQueues reads_;
+  Random random_;
+  std::vector<Line> lines_;
+  std::size_t words_;                   ///< of a set of participants
+  std::vector<std::uint64_t> present_;  ///< by line: participants whose copy is valid now
+  std::vector<Core> cores_;
+  std::vector<Transaction> transactions_;
+  std::uint32_t free_transaction_ = nobody;
+  std::vector<std::uint32_t> woken_;
+  StackPool& pool_;
+  Recorder* recorder_ = nullptr;
+  std::exception_ptr thrown_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/geometry.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "machine/error.hpp"
+#include "sim/machine_model.hpp"
+#include "sim/random.hpp"
+
+namespace muster::sim {
+namespace {
+
+/// Of each core of the machine, its unit of a level; the whole machine is one if there is no level.
+std::vector<unsigned> units_of_cores(const MachineModel& machine,
+                                     const std::optional<LevelKind>& kind) {
+  std::vector<unsigned> units(machine.shape->cores().size(), 0);
+  if (!kind) return units;
+  const Level* level = machine.shape->level(*kind);
+  if (level == nullptr) {
+    throw Error(Status::unsupported,
+                "machine " + machine.name + " has no level " + std::string(level_name(*kind)));
+  }
+  std::fill(units.begin(), units.end(), kOutside);
+  for (unsigned u = 0; u < level->units.size(); ++u) {
+    for (const unsigned core : level->units[u].cores) units[core] = u;
+  }
+  for (unsigned core = 0; core < units.size(); ++core) {
+    if (units[core] == kOutside) {
+      throw Error(Status::unsupported, "core " + std::to_string(core) + " of machine " +
+                                           machine.name + " is in no " + level->name);
+    }
+  }
+  return units;
+}
+
+}  // namespace
+
+Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& cores) {
+  const std::vector<unsigned> die_of_core = units_of_cores(machine, machine.domain);
+  Geometry geometry;
+  geometry.dies_ = 0;
+  for (const unsigned die : die_of_core) geometry.dies_ = std::max(geometry.dies_, die + 1);
+  if (geometry.dies_ > dies_max) {
+    throw Error(Status::unsupported, "machine " + machine.name + " has " +
+                                         std::to_string(geometry.dies_) +
+                                         " coherence domains; the model holds 64");
+  }
+  std::vector<unsigned> core_of_die(geometry.dies_, 0);  // one of each
+  for (unsigned core = 0; core < die_of_core.size(); ++core) core_of_die[die_of_core[core]] = core;
+  for (const unsigned core : cores) {
+    geometry.die_of_.push_back(static_cast<std::uint16_t>(die_of_core.at(core)));
+  }
+
+  // Bottom up: the innermost level that two cores share is the first that fits.
+  const std::size_t pairs = std::size_t{geometry.dies_} * geometry.dies_;
+  geometry.between_.assign(pairs, -1);
+  for (const LatencyClass& latency : machine.latencies) {
+    const std::vector<unsigned> unit = units_of_cores(machine, latency.level);
+    bool joins_a_die = true;
+    for (unsigned a = 0; a < die_of_core.size() && joins_a_die; ++a) {
+      joins_a_die = unit[a] == unit[core_of_die[die_of_core[a]]];
+    }
+    if (!joins_a_die) {
+      Geometry::Inner inner{{}, from_ns(latency.ns)};
+      for (const unsigned core : cores) {
+        inner.unit_of.push_back(static_cast<std::uint16_t>(unit[core]));
+      }
+      geometry.inner_.push_back(std::move(inner));
+      continue;
+    }
+    for (unsigned a = 0; a < geometry.dies_; ++a) {
+      for (unsigned b = 0; b < geometry.dies_; ++b) {
+        Time& between = geometry.between_[a * geometry.dies_ + b];
+        if (between < 0 && unit[core_of_die[a]] == unit[core_of_die[b]]) {
+          between = from_ns(latency.ns);
+        }
+      }
+    }
+  }
+  return geometry;
+}
+
+std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks) {
+  const std::size_t cores = machine.shape->cores().size();
+  if (ranks < 1 || ranks > cores) {
+    throw Error(Status::unsupported, "machine " + machine.name + " has " + std::to_string(cores) +
+                                         " cores: 1 to " + std::to_string(cores) +
+                                         " ranks, since the model gives each a core of its own");
+  }
+  std::vector<unsigned> of_ranks;
+  for (const PuSet& pus : machine.shape->map_ranks(mapping, ranks)) {
+    of_ranks.push_back(machine.shape->core_of(pus.first()));
+  }
+  return of_ranks;
+}
+
+std::vector<MachineModel> ensemble_of(const MachineModel& machine, unsigned count) {
+  std::vector<MachineModel> members{machine};
+  Random random(1);
+  for (unsigned n = 0; n < count; ++n) {
+    MachineModel member = machine;
+    if (n < machine.samples.size()) {
+      for (const auto& [key, value] : machine.samples[n]) member.set(key, value, "");
+    } else if (machine.samples.empty() && !machine.uncertainty.empty()) {
+      for (const auto& [key, relative] : machine.uncertainty) {
+        const double exponent = 2 * random.unit() - 1;
+        member.set(key, machine.value(key) * std::pow(1 + relative, exponent), "");
+      }
+    } else {
+      break;
+    }
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+}  // namespace muster::sim

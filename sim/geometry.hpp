@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the participants are and how far apart: what the engine knows of a machine's shape.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/time.hpp"
+
+namespace muster::sim {
+
+/// A set of dies, one bit each.
+using DieSet = std::uint64_t;
+inline constexpr unsigned dies_max = 64;
+constexpr DieSet die_bit(unsigned die) { return DieSet{1} << die; }
+
+/// "Die" is whatever shares the last-level cache and its coherence agent: the machine file's
+/// domain.
+class Geometry {
+ public:
+  /// Cores of one unit below the die (SMT siblings, an L2 cluster) are nearer to each other.
+  struct Inner {
+    std::vector<std::uint16_t> unit_of;  ///< by participant
+    Time latency;
+  };
+
+  unsigned participants() const { return static_cast<unsigned>(die_of_.size()); }
+  unsigned dies() const { return dies_; }
+  unsigned die_of(unsigned participant) const { return die_of_[participant]; }
+
+  /// One way between two dies, or inside one.
+  Time between(unsigned die, unsigned other) const { return between_[die * dies_ + other]; }
+
+  /// One way between two cores of one die.
+  Time inside(unsigned participant, unsigned other) const {
+    for (const Inner& level : inner_) {
+      if (level.unit_of[participant] == level.unit_of[other]) return level.latency;
+    }
+    return between(die_of(participant), die_of(participant));
+  }
+
+  /// The nearest die of a set that is not empty; of equals the one with the lowest number.
+  unsigned nearest(DieSet dies, unsigned die) const {
+    unsigned best = 0;
+    Time least = INT64_MAX;
+    for (; dies != 0; dies &= dies - 1) {
+      const auto other = static_cast<unsigned>(__builtin_ctzll(dies));
+      if (between(die, other) < least) {
+        least = between(die, other);
+        best = other;
+      }
+    }
+    return best;
+  }
+
+  /// How far the farthest die of a set is; 0 if it is empty.
+  Time farthest(DieSet dies, unsigned die) const {
+    Time most = 0;
+    for (; dies != 0; dies &= dies - 1) {
+      const Time latency = between(die, static_cast<unsigned>(__builtin_ctzll(dies)));
+      most = latency > most ? latency : most;
+    }
+    return most;
+  }
+
+  unsigned dies_ = 1;
+  std::vector<std::uint16_t> die_of_;  ///< by participant
+  std::vector<Time> between_;          ///< dies x dies
+  std::vector<Inner> inner_;           ///< bottom up
+};
+
+}  // namespace muster::sim

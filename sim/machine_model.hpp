@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A machine as its description file has it: shape, latencies, parameters, and where each of them
+// came from. doc/model.md documents the format.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/geometry.hpp"
+#include "sim/mechanism.hpp"
+#include "topology/topology.hpp"
+
+namespace muster::sim {
+
+/// How far apart two cores are whose innermost common unit is of this level.
+struct LatencyClass {
+  std::optional<LevelKind> level;  ///< empty: MACHINE, the last class
+  double ns;                       ///< one way
+  std::string name() const { return level ? std::string(level_name(*level)) : "MACHINE"; }
+};
+
+/// One of a few equally credible settings of uncertain parameters: what an interval is made of.
+using Sample = std::vector<std::pair<std::string, double>>;  ///< parameter or latency, value
+
+struct MachineModel {
+  std::string name;
+  std::string about;
+  std::string topology;                 ///< hwloc's synthetic description, or "file PATH"
+  std::optional<Topology> shape;        ///< always there in a model that parse_machine() made
+  std::optional<LevelKind> domain;      ///< the level whose units are the dies; empty: MACHINE
+  std::vector<LatencyClass> latencies;  ///< bottom up
+  Parameters parameters;
+  Mechanisms mechanisms = Mechanisms::all();
+  double error = 0;  ///< relative: how far off the model is known to be
+  std::map<std::string, double, std::less<>> uncertainty;  ///< relative, by parameter or latency
+  std::vector<Sample> samples;
+  std::map<std::string, std::string, std::less<>> provenance;  ///< by key: "kind: text"
+
+  /// A parameter ("read-occupancy") or a latency ("latency-NUMA") by name. Throws
+  /// Error(unknown_name).
+  double value(std::string_view key) const;
+  void set(std::string_view key, double value, std::string why);
+};
+
+/// What the description in `text` says. `source` names it in errors, which are Error(invalid) and
+/// begin "source:line: "; a relative topology file is looked for in `folder`.
+MachineModel parse_machine(const std::string& text, const std::string& source,
+                           const std::string& folder);
+
+/// As parse_machine() reads it, with every provenance.
+std::string format_machine(const MachineModel& machine);
+
+/// The machines that come with the program, by name: name and description file.
+const std::vector<std::pair<std::string_view, std::string_view>>& shipped_machines();
+
+/// A shipped machine's name, or a file (it contains '/' or ends in ".machine"). Throws
+/// Error(unknown_name), listing the shipped ones.
+MachineModel load_machine(const std::string& name_or_file);
+
+/// Participant i on core cores[i], a position in shape->cores(). Throws Error(unsupported) if the
+/// machine has more dies than the model can hold, or a core outside of all.
+Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& cores);
+
+/// Rank i's core under a mapping. Throws Error(unsupported) for more ranks than cores: the model
+/// gives each a core of its own.
+std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks);
+
+/// The machine itself, then `count` of its samples, or as many draws from its uncertainties
+/// (always the same ones). A machine without either has no members but itself.
+std::vector<MachineModel> ensemble_of(const MachineModel& machine, unsigned count);
+
+}  // namespace muster::sim

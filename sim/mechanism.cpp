@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/mechanism.hpp"
+
+#include <array>
+#include <string>
+
+#include "machine/error.hpp"
+
+namespace muster::sim {
+namespace {
+
+constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
+    "distance-classes", "line-order",    "read-queues",  "die-agent", "die-sharing",
+    "store-buffer",     "store-overlap", "poll-overlap", "ll-sc",     "call-cost"};
+
+[[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
+                                const std::string& known) {
+  throw Error(Status::unknown_name,
+              "no " + what + " \"" + std::string(name) + "\"; there are: " + known);
+}
+
+}  // namespace
+
+std::string_view mechanism_name(Mechanism mechanism) {
+  return mechanism_names[static_cast<std::size_t>(mechanism)];
+}
+
+Mechanism parse_mechanism(std::string_view name) {
+  std::string known;
+  for (std::size_t i = 0; i < mechanism_names.size(); ++i) {
+    if (mechanism_names[i] == name) return static_cast<Mechanism>(i);
+    known.append(known.empty() ? "" : ", ").append(mechanism_names[i]);
+  }
+  throw_unknown("mechanism", name, known);
+}
+
+const std::vector<ParameterInfo>& parameter_table() {
+  static const std::vector<ParameterInfo> table = {
+      {"call", "ns", &Parameters::call_ns, 0, 1e5,
+       "one call of the barrier outside of it: the benchmark's loop, its clock, the call's layers"},
+      {"hit", "ns", &Parameters::hit_ns, 0.01, 100, "a load that hits the core's own cache"},
+      {"load-issue", "ns", &Parameters::load_issue_ns, 0, 100,
+       "between two loads of a set that miss"},
+      {"store-issue", "ns", &Parameters::store_issue_ns, 0, 100, "between two stores"},
+      {"rmw-local", "ns", &Parameters::rmw_local_ns, 0.01, 1000,
+       "an atomic read-modify-write of a line the core owns"},
+      {"poll-turn", "ns", &Parameters::poll_turn_ns, 0, 1e5,
+       "a turn of a polling loop besides the load: a change is seen half a turn late on average"},
+      {"memory", "ns", &Parameters::memory_ns, 0, 1e5,
+       "fetching a line that no cache holds, beyond the way to its home"},
+      {"read-occupancy", "ns", &Parameters::read_occupancy_ns, 0, 1e4,
+       "a die serves one read of a line each so many nanoseconds"},
+      {"agent-occupancy", "ns", &Parameters::agent_occupancy_ns, 0, 1e4,
+       "a die's coherence agent starts one transaction each so many nanoseconds"},
+      {"poll-overlap", "", &Parameters::poll_overlap, 1, 256,
+       "misses outstanding while a core polls a set"},
+      {"store-overlap", "", &Parameters::store_overlap, 1, 256,
+       "ownership requests outstanding for buffered stores"},
+      {"store-entries", "", &Parameters::store_entries, 1, 1024, "entries of the store buffer"},
+  };
+  return table;
+}
+
+const ParameterInfo& parameter_info(std::string_view name) {
+  std::string known;
+  for (const ParameterInfo& info : parameter_table()) {
+    if (info.name == name) return info;
+    known.append(known.empty() ? "" : ", ").append(info.name);
+  }
+  throw_unknown("parameter", name, known);
+}
+
+}  // namespace muster::sim

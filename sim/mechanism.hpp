@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The mechanisms of the model, each of which can be switched off to see what it is worth, and the
+// parameters they have. doc/model.md says what each stands for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace muster::sim {
+
+/// Off means the simpler machine that the comment names.
+enum class Mechanism : std::uint8_t {
+  distance_classes,  ///< off: every pair of cores is as far apart as two of one die
+  line_order,        ///< off: requests for a line do not wait for the one before
+  read_queues,       ///< off: a die serves any number of reads of a line at once
+  die_agent,         ///< off: a die starts any number of transactions at once
+  die_sharing,       ///< off: every reader fetches from the writer's die, not from its own
+  store_buffer,      ///< off: a store blocks the core until everybody can see it
+  store_overlap,     ///< off: one ownership request at a time
+  poll_overlap,      ///< off: a core that polls a set has one miss at a time
+  ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
+  call_cost,         ///< off: calling the barrier costs nothing
+};
+inline constexpr int mechanism_count = 10;
+
+/// A set of mechanisms.
+class Mechanisms {
+ public:
+  static constexpr Mechanisms all() { return Mechanisms((1U << mechanism_count) - 1); }
+  constexpr bool has(Mechanism m) const { return (bits_ & bit(m)) != 0; }
+  constexpr Mechanisms without(Mechanism m) const { return Mechanisms(bits_ & ~bit(m)); }
+  friend bool operator==(const Mechanisms&, const Mechanisms&) = default;
+
+ private:
+  constexpr explicit Mechanisms(unsigned bits) : bits_(bits) {}
+  static constexpr unsigned bit(Mechanism m) { return 1U << static_cast<unsigned>(m); }
+  unsigned bits_;
+};
+
+/// As in machine files and on the command line: "read-queues".
+std::string_view mechanism_name(Mechanism mechanism);
+/// Throws Error(unknown_name), listing the names.
+Mechanism parse_mechanism(std::string_view name);
+
+/// Times in nanoseconds.
+struct Parameters {
+  double call_ns = 0;
+  double hit_ns = 0;
+  double load_issue_ns = 0;
+  double store_issue_ns = 0;
+  double rmw_local_ns = 0;
+  double poll_turn_ns = 0;
+  double memory_ns = 0;
+  double read_occupancy_ns = 0;
+  double agent_occupancy_ns = 0;
+  double poll_overlap = 0;
+  double store_overlap = 0;
+  double store_entries = 0;
+};
+
+/// How a parameter is written, bounded and explained.
+struct ParameterInfo {
+  std::string_view name;  ///< "read-occupancy"
+  std::string_view unit;  ///< "ns", or "" for a count
+  double Parameters::*value;
+  double min;
+  double max;
+  std::string_view meaning;
+};
+
+const std::vector<ParameterInfo>& parameter_table();
+/// Throws Error(unknown_name), listing the names.
+const ParameterInfo& parameter_info(std::string_view name);
+
+}  // namespace muster::sim

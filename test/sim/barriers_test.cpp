@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every registered barrier on hundreds of random modelled machines: it holds and does not hang.
+// And barriers with a fault do not.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "barrier/registry.hpp"
+#include "mutants.hpp"
+#include "random_machine.hpp"
+
+namespace muster::sim {
+namespace {
+
+unsigned rounds() {
+  const char* const soak = std::getenv("MUSTER_SOAK");
+  return soak != nullptr ? 300U * static_cast<unsigned>(std::atoi(soak)) : 300U;
+}
+
+class EveryBarrier : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryBarrier, HoldsOnRandomMachines) {
+  StackPool pool;
+  for (unsigned seed = 0; seed < rounds(); ++seed) {
+    RandomSetup random = random_setup(seed);
+    ASSERT_EQ(check_tree(random.groups), "");
+    if (seed % 4 != 0) random.setup.shape.groups = &random.groups;
+    try {
+      const BarrierOutcome outcome = run_barrier(GetParam(), random.setup, pool);
+      EXPECT_TRUE(random.setup.shape.participants == 1 || outcome.latency_ns > 0) << random.text;
+    } catch (const Error& error) {
+      FAIL() << random.text << ": " << error.what();
+    }
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const std::string_view name : barrier_names()) all.emplace_back(name);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, EveryBarrier, testing::ValuesIn(names()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+/// How many of the random machines catch it.
+template <class B>
+unsigned caught() {
+  StackPool pool;
+  unsigned count = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    try {
+      run_barrier_as<B>(random_setup(seed).setup, pool);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Status::system);
+      ++count;
+    }
+  }
+  return count;
+}
+
+TEST(Mutants, NoParity) { EXPECT_GT(caught<NoParity<Modelled>>(), 0U); }
+TEST(Mutants, LateReset) { EXPECT_GT(caught<LateReset<Modelled>>(), 0U); }
+TEST(Mutants, Forgets) { EXPECT_GT(caught<Forgets<Modelled>>(), 0U); }
+TEST(Mutants, NotModular) { EXPECT_GT(caught<NotModular<Modelled>>(), 0U); }
+TEST(Mutants, AnyForAll) { EXPECT_GT(caught<AnyForAll<Modelled>>(), 0U); }
+TEST(Mutants, SleepsOn) { EXPECT_GT(caught<SleepsOn<Modelled>>(), 0U); }
+
+TEST(Runs, AreTheSameToTheBit) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const RandomSetup random = random_setup(seed);
+    for (const std::string_view name : barrier_names()) {
+      StackPool first;
+      StackPool second;
+      const BarrierOutcome one = run_barrier(name, random.setup, first);
+      const BarrierOutcome two = run_barrier(name, random_setup(seed).setup, second);
+      EXPECT_EQ(one.latency_ns, two.latency_ns) << name << " " << random.text;
+      EXPECT_EQ(one.events, two.events) << name << " " << random.text;
+    }
+  }
+}
+
+TEST(Runs, ADeadlockNamesWhoWaits) {
+  StackPool pool;
+  BarrierSetup setup = random_setup(3).setup;
+  setup.shape.participants = 2;
+  setup.geometry.die_of_.assign(2, 0);
+  setup.geometry.inner_.clear();
+  try {
+    run_barrier_as<SleepsOn<Modelled>>(setup, pool);
+    FAIL() << "it hangs";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("participant 1 for cell"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace muster::sim

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What single operations cost on a machine small enough to calculate by hand: two dies of two
+// cores, 10 ns inside a die and 100 ns between them.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "machine/error.hpp"
+#include "sim/modelled.hpp"
+
+namespace muster::sim {
+namespace {
+
+constexpr Time within = from_ns(10);
+constexpr Time across = from_ns(100);
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    geometry_.dies_ = 2;
+    geometry_.die_of_ = {0, 0, 1, 1};
+    geometry_.between_ = {within, across, across, within};
+    parameters_.hit_ns = 1;
+    parameters_.load_issue_ns = 2;
+    parameters_.store_issue_ns = 1;
+    parameters_.rmw_local_ns = 3;
+    parameters_.memory_ns = 50;
+    parameters_.poll_overlap = 8;
+    parameters_.store_overlap = 8;
+    parameters_.store_entries = 16;
+  }
+
+  /// Each body on its participant, from its time on; returns when all ended.
+  struct Part {
+    unsigned participant;
+    std::function<void(Modelled&)> body;
+    Time at = 0;
+  };
+  void play(const std::vector<Part>& parts) {
+    engine_ = std::make_unique<Engine>(geometry_, parameters_, mechanisms_, 1, 16, pool_);
+    for (const Part& part : parts) {
+      engine_->start(
+          part.participant,
+          [this, part] {
+            Modelled port(*engine_, part.participant);
+            part.body(port);
+          },
+          part.at);
+    }
+    engine_->run(100000);
+  }
+  Line& cell(unsigned n) { return engine_->line(n); }
+  Time clock(const Modelled& m) { return m.engine().clock(m.participant()); }
+
+  Geometry geometry_;
+  Parameters parameters_;
+  Mechanisms mechanisms_ = Mechanisms::all();
+  StackPool pool_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineTest, AMissGoesToMemoryAHitDoesNot) {
+  play({{0, [&](Modelled& m) {
+           m.load(cell(0), acquire);
+           EXPECT_EQ(clock(m), within + from_ns(50));
+           m.load(cell(0), acquire);
+           EXPECT_EQ(clock(m), within + from_ns(51));
+         }}});
+}
+
+TEST_F(EngineTest, MemoryOfTheOtherDieIsFarther) {
+  play({{0, [&](Modelled& m) {
+           m.engine().set_home(0, 2);
+           m.load(cell(0), acquire);
+           EXPECT_EQ(clock(m), across + from_ns(50));
+         }}});
+}
+
+TEST_F(EngineTest, AFlagTakesOwnershipAndAReadBack) {
+  Time seen_near = 0;
+  Time seen_far = 0;
+  Time stored = 0;
+  play({{1,
+         [&](Modelled& m) {
+           m.load(cell(0), acquire);
+           m.await(cell(0), equals(1), acquire);
+           seen_near = clock(m);
+         }},
+        {2,
+         [&](Modelled& m) {
+           m.load(cell(1), acquire);
+           m.await(cell(1), equals(1), acquire);
+           seen_far = clock(m);
+         }},
+        {0,
+         [&](Modelled& m) {
+           stored = clock(m) + from_ns(1);  // the store's issue
+           m.store(cell(0), 1, release);
+         },
+         from_ns(1000)},
+        {3, [&](Modelled& m) { m.store(cell(1), 1, release); }, from_ns(1000)}});
+  // Ownership, the waiter's next look a hit later, its read, the test of what came.
+  EXPECT_EQ(seen_near, stored + within + from_ns(1) + within + from_ns(1));
+  EXPECT_EQ(seen_far, seen_near);  // cores 2 and 3 are one die as well
+}
+
+TEST_F(EngineTest, AcrossDiesEveryStepIsAsFarAsTheDistanceSays) {
+  Time seen = 0;
+  play({{2,
+         [&](Modelled& m) {
+           m.load(cell(0), acquire);
+           m.await(cell(0), equals(1), acquire);
+           seen = clock(m);
+         }},
+        {0, [&](Modelled& m) { m.store(cell(0), 1, release); }, from_ns(1000)}});
+  EXPECT_EQ(seen, from_ns(1001) + across + from_ns(1) + across + from_ns(1));
+}
+
+TEST_F(EngineTest, WithoutDistanceClassesAllAreNear) {
+  mechanisms_ = mechanisms_.without(Mechanism::distance_classes);
+  Time seen = 0;
+  play({{2,
+         [&](Modelled& m) {
+           m.load(cell(0), acquire);
+           m.await(cell(0), equals(1), acquire);
+           seen = clock(m);
+         }},
+        {0, [&](Modelled& m) { m.store(cell(0), 1, release); }, from_ns(1000)}});
+  EXPECT_EQ(seen, from_ns(1001) + within + from_ns(1) + within + from_ns(1));
+}
+
+TEST_F(EngineTest, ReadersOfOneLineQueue) {
+  parameters_.read_occupancy_ns = 7;
+  std::vector<Time> seen;
+  const auto reader = [&](Modelled& m) {
+    m.load(cell(0), acquire);
+    seen.push_back(clock(m));
+  };
+  play({{0, [&](Modelled& m) { m.store(cell(0), 1, release); }},
+        {0 + 1, reader, from_ns(1000)},
+        {2, [&](Modelled&) {}}});
+  EXPECT_EQ(seen.at(0), from_ns(1000) + within);
+  seen.clear();
+  geometry_.die_of_ = {0, 0, 0, 0};
+  play({{0, [&](Modelled& m) { m.store(cell(0), 1, release); }},
+        {1, reader, from_ns(1000)},
+        {2, reader, from_ns(1000)},
+        {3, reader, from_ns(1000)}});
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0], from_ns(1000) + within);
+  EXPECT_EQ(seen[1], from_ns(1007) + within);
+  EXPECT_EQ(seen[2], from_ns(1014) + within);
+}
+
+TEST_F(EngineTest, TheAgentStartsOneTransactionAtATime) {
+  parameters_.agent_occupancy_ns = 5;
+  std::vector<Time> seen;
+  for (unsigned p = 0; p < 2; ++p) seen.push_back(0);
+  play({{0,
+         [&](Modelled& m) {
+           m.load(cell(0), acquire);
+           seen[0] = clock(m);
+         }},
+        {1, [&](Modelled& m) {
+           m.load(cell(1), acquire);
+           seen[1] = clock(m);
+         }}});
+  EXPECT_EQ(seen[1] - seen[0], from_ns(5));
+}
+
+TEST_F(EngineTest, StoresOverlapAndCommitInOrder) {
+  Time last = 0;
+  Time reader = 0;
+  const auto stores = [&](Modelled& m) {
+    for (unsigned n = 0; n < 8; ++n) m.store(cell(n), 1, release);
+    m.fetch_add(cell(8), 1, acq_rel);  // after all of them
+    last = clock(m);
+  };
+  const auto sees_order = [&](Modelled& m) {
+    m.await(cell(7), equals(1), acquire);
+    for (unsigned n = 0; n < 7; ++n) EXPECT_EQ(m.load(cell(n), relaxed), 1U);
+    reader = clock(m);
+  };
+  play({{0, stores}, {2, sees_order}});
+  const Time overlapped = last;
+  EXPECT_GT(reader, 0);
+  mechanisms_ = mechanisms_.without(Mechanism::store_overlap);
+  play({{0, stores}, {2, sees_order}});
+  EXPECT_GT(last, overlapped + 6 * from_ns(50));
+}
+
+TEST_F(EngineTest, ACoreSeesItsOwnPendingStore) {
+  play({{0, [&](Modelled& m) {
+           m.store(cell(0), 7, release);
+           const Time before = clock(m);
+           EXPECT_EQ(cell(0).value, 0U);  // what everybody else would see
+           EXPECT_EQ(m.load(cell(0), acquire), 7U);
+           EXPECT_EQ(clock(m), before + from_ns(1));
+         }}});
+  EXPECT_EQ(cell(0).value, 7U);
+}
+
+TEST_F(EngineTest, AtomicsNeverLoseAnUpdate) {
+  for (const bool ll_sc : {true, false}) {
+    mechanisms_ = ll_sc ? Mechanisms::all() : Mechanisms::all().without(Mechanism::ll_sc);
+    std::vector<Part> parts;
+    for (unsigned p = 0; p < 4; ++p) {
+      parts.push_back({p, [&](Modelled& m) {
+                         for (int n = 0; n < 50; ++n) {
+                           m.fetch_add(cell(0), 1, acq_rel);
+                           Word seen = m.load(cell(1), relaxed);
+                           while (!m.compare_exchange(cell(1), seen, seen + 1, acq_rel)) {
+                           }
+                         }
+                       }});
+    }
+    play(parts);
+    EXPECT_EQ(cell(0).value, 200U);
+    EXPECT_EQ(cell(1).value, 200U);
+  }
+}
+
+TEST_F(EngineTest, PollingASetOverlapsItsMisses) {
+  Time overlapped = 0;
+  Time one_by_one = 0;
+  const auto poll = [&](Time& took) {
+    play({{2,
+           [&](Modelled& m) {
+             for (unsigned n = 0; n < 8; ++n) m.store(cell(n), 1, release);
+           }},
+          {0,
+           [&](Modelled& m) {
+             std::vector<Line*> set;
+             for (unsigned n = 0; n < 8; ++n) set.push_back(&cell(n));
+             EXPECT_TRUE(m.await_all(set, equals(1), acquire));
+             took = clock(m) - from_ns(5000);
+           },
+           from_ns(5000)}});
+  };
+  poll(overlapped);
+  mechanisms_ = mechanisms_.without(Mechanism::poll_overlap);
+  poll(one_by_one);
+  EXPECT_LT(overlapped, 2 * across);
+  EXPECT_GT(one_by_one, 8 * across);
+}
+
+TEST_F(EngineTest, AwaitAnyReturnsAReadyCell) {
+  play({{0,
+         [&](Modelled& m) {
+           std::vector<Line*> set{&cell(0), &cell(1), &cell(2)};
+           EXPECT_EQ(m.await_any(set, equals(1), acquire), 1U);
+           EXPECT_EQ(m.await_any(set, equals(1), acquire, 2), 1U);
+           EXPECT_EQ(m.await_any(set, equals(2), acquire, 2), 2U);
+         }},
+        {2,
+         [&](Modelled& m) {
+           m.store(cell(1), 1, release);
+           m.engine().delay(2, from_ns(5000));
+           m.store(cell(2), 2, release);
+         },
+         from_ns(500)}});
+}
+
+TEST_F(EngineTest, WhatAParticipantThrowsComesOut) {
+  EXPECT_THROW(play({{0, [&](Modelled& m) { m.await(cell(0), equals(1), acquire); }},
+                     {1, [](Modelled&) { throw std::out_of_range("mine"); }, from_ns(10)}}),
+               std::out_of_range);
+}
+
+TEST_F(EngineTest, AWaitThatCannotEndIsAnError) {
+  EXPECT_THROW(
+      play({{0, [&](Modelled& m) { EXPECT_FALSE(m.await(cell(0), equals(1), acquire)); }}}), Error);
+}
+
+}  // namespace
+}  // namespace muster::sim

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machine/error.hpp"
+#include "sim/machine_model.hpp"
+
+namespace muster::sim {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string good = R"(muster-machine 1
+# a comment
+name small
+about Two dies of two cores
+topology package:1 numa:2 core:2 pu:1 | assumed: for this test
+domain NUMA | assumed: for this test
+rmw ownership | assumed: for this test
+latency NUMA 10 ns +- 20 % | measured: by hand
+latency MACHINE 100 ns | measured: by hand
+call 100 ns | assumed: for this test
+hit 1 ns | assumed: for this test
+load-issue 2 ns | assumed: for this test
+store-issue 1 ns | assumed: for this test
+rmw-local 3 ns | assumed: for this test
+poll-turn 0 ns | assumed: for this test
+memory 50 ns | assumed: for this test
+read-occupancy 7 ns | assumed: for this test
+agent-occupancy 5 ns | assumed: for this test
+poll-overlap 8 | assumed: for this test
+store-overlap 8 | assumed: for this test
+store-entries 16 | assumed: for this test
+without die-sharing | assumed: for this test
+error 12 % | fitted: to nothing
+sample call=90 latency-MACHINE=120
+)";
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_machine(text, "f", "");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+    return error.what();
+  }
+  return "";
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = good;
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(MachineFile, SaysWhatItSays) {
+  const MachineModel machine = parse_machine(good, "f", "");
+  EXPECT_EQ(machine.name, "small");
+  EXPECT_EQ(machine.shape->cores().size(), 4U);
+  EXPECT_EQ(machine.domain, LevelKind::numa);
+  EXPECT_FALSE(machine.mechanisms.has(Mechanism::ll_sc));
+  EXPECT_FALSE(machine.mechanisms.has(Mechanism::die_sharing));
+  EXPECT_TRUE(machine.mechanisms.has(Mechanism::die_agent));
+  EXPECT_EQ(machine.value("latency-NUMA"), 10);
+  EXPECT_EQ(machine.value("read-occupancy"), 7);
+  EXPECT_DOUBLE_EQ(machine.error, 0.12);
+  EXPECT_DOUBLE_EQ(machine.uncertainty.at("latency-NUMA"), 0.2);
+  ASSERT_EQ(machine.samples.size(), 1U);
+  EXPECT_EQ(machine.provenance.at("latency-MACHINE"), "measured: by hand");
+}
+
+TEST(MachineFile, IsWrittenAsItWasRead) {
+  const std::string written = format_machine(parse_machine(good, "f", ""));
+  EXPECT_EQ(format_machine(parse_machine(written, "f", "")), written);
+  EXPECT_THAT(written, HasSubstr("latency NUMA 10 ns +- 20 %"));
+}
+
+TEST(MachineFile, ErrorsNameTheLine) {
+  EXPECT_THAT(error_of(""), HasSubstr("f:1: empty"));
+  EXPECT_THAT(error_of("machine 1\n"), HasSubstr("f:1: the first line"));
+  EXPECT_THAT(error_of(with("numa:2", "numb:2")), HasSubstr("f:5: "));
+  EXPECT_THAT(error_of(with("domain NUMA", "domain L3")), HasSubstr("f:6: the topology has no"));
+  EXPECT_THAT(error_of(with("rmw ownership", "rmw magic")), HasSubstr("f:7: \"rmw\" is"));
+  EXPECT_THAT(error_of(with("latency NUMA 10 ns", "latency NUMA 10")), HasSubstr("f:8: the unit"));
+  EXPECT_THAT(error_of(with("latency NUMA 10", "latency NUMA x")), HasSubstr("f:8: \"x\" is no"));
+  EXPECT_THAT(error_of(with("latency NUMA 10", "latency NUMA -1")), HasSubstr("f:8: -1 is not"));
+  EXPECT_THAT(error_of(with("+- 20 %", "+- 20")), HasSubstr("f:8: after the value"));
+  EXPECT_THAT(error_of(with("latency MACHINE", "latency NUMA")), HasSubstr("f:9: "));
+  EXPECT_THAT(error_of(with("hit 1 ns |", "hit 1 ns")), HasSubstr("f:11: \"hit\" needs a source"));
+  EXPECT_THAT(error_of(with("hit 1 ns | assumed", "hit 1 ns | hearsay")), HasSubstr("f:11: "));
+  EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:11: no parameter \"hut\""));
+  EXPECT_THAT(error_of(with("load-issue 2 ns", "hit 2 ns")), HasSubstr("f:12: \"hit\" stands"));
+  EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:19: 0 is not"));
+  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:22: no mechanism"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:24: no parameter"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:24: \"call\" is no"));
+  EXPECT_THAT(error_of(with("store-issue 1 ns | assumed: for this test\n", "")),
+              HasSubstr("ends without: store-issue"));
+  EXPECT_THAT(error_of(with("latency MACHINE 100 ns | measured: by hand\n", "")),
+              HasSubstr("no parameter \"latency-MACHINE\""));
+  EXPECT_THAT(error_of("muster-machine 1\nname x\n"), HasSubstr("latency MACHINE"));
+}
+
+TEST(MachineFile, UnknownNamesListTheKnown) {
+  try {
+    load_machine("cray-1");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::unknown_name);
+    EXPECT_THAT(error.what(), HasSubstr("kunpeng920-2s"));
+  }
+}
+
+TEST(MachineFile, EveryShippedMachineIsValid) {
+  EXPECT_GE(shipped_machines().size(), 6U);
+  for (const auto& [name, text] : shipped_machines()) {
+    const MachineModel machine = load_machine(std::string(name));
+    EXPECT_EQ(machine.name, name);
+    EXPECT_GT(machine.shape->cores().size(), 1U);
+    EXPECT_EQ(format_machine(parse_machine(format_machine(machine), "f", "")),
+              format_machine(machine));
+  }
+}
+
+TEST(Geometry, DistancesFollowTheInnermostCommonLevel) {
+  const MachineModel machine = parse_machine(good, "f", "");
+  const Geometry geometry = geometry_of(machine, {0, 1, 2, 3});
+  EXPECT_EQ(geometry.dies(), 2U);
+  EXPECT_EQ(geometry.die_of(1), 0U);
+  EXPECT_EQ(geometry.die_of(2), 1U);
+  EXPECT_EQ(geometry.between(0, 0), from_ns(10));
+  EXPECT_EQ(geometry.between(0, 1), from_ns(100));
+}
+
+TEST(Geometry, LevelsBelowTheDieAreNearer) {
+  const MachineModel machine = parse_machine(with("domain NUMA", "domain MACHINE"), "f", "");
+  const Geometry geometry = geometry_of(machine, {0, 1, 2});
+  EXPECT_EQ(geometry.dies(), 1U);
+  EXPECT_EQ(geometry.between(0, 0), from_ns(100));
+  EXPECT_EQ(geometry.inside(0, 1), from_ns(10));
+  EXPECT_EQ(geometry.inside(0, 2), from_ns(100));
+}
+
+TEST(Ensemble, ComesFromSamplesOrElseFromUncertainty) {
+  MachineModel machine = parse_machine(good, "f", "");
+  std::vector<MachineModel> members = ensemble_of(machine, 5);
+  ASSERT_EQ(members.size(), 2U);
+  EXPECT_EQ(members[1].value("call"), 90);
+  EXPECT_EQ(members[1].value("latency-MACHINE"), 120);
+  machine.samples.clear();
+  members = ensemble_of(machine, 5);
+  ASSERT_EQ(members.size(), 6U);
+  for (const MachineModel& member : members) {
+    EXPECT_GE(member.value("latency-NUMA"), 10 / 1.2001);
+    EXPECT_LE(member.value("latency-NUMA"), 12.001);
+  }
+  machine.uncertainty.clear();
+  EXPECT_EQ(ensemble_of(machine, 5).size(), 1U);
+}
+
+TEST(Ranks, EachHasACore) {
+  const MachineModel machine = parse_machine(good, "f", "");
+  EXPECT_EQ(cores_of_ranks(machine, Mapping::numa, 3), (std::vector<unsigned>{0, 2, 1}));
+  EXPECT_THROW(cores_of_ranks(machine, Mapping::core, 5), Error);
+}
+
+}  // namespace
+}  // namespace muster::sim
