@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/explore.hpp"
+
+#include <algorithm>
+
+namespace muster::check {
+
+const char* verdict_name(Verdict verdict) {
+  constexpr const char* names[] = {"holds", "violated", "hang", "race"};
+  return names[static_cast<int>(verdict)];
+}
+
+Word Thread::step(const Operation& op) { return explorer_.step(*this, op); }
+
+void Thread::fail(const char* message, Site site) {
+  explorer_.fail(Verdict::violated, {message, site, {}, {}, *explorer_.graph_});
+}
+
+Word Thread::await(Location where, const Predicate& ready, Ordering order, Site site) {
+  return explorer_.await(
+      *this, {.kind = Kind::await, .order = order, .location = where, .site = site}, ready);
+}
+
+std::size_t Thread::await_any(const std::vector<Location>& where, const Predicate& ready,
+                              Ordering order, std::size_t first, Site site) {
+  return explorer_.await_any(*this, {.kind = Kind::load, .order = order, .site = site}, where,
+                             first, ready);
+}
+
+Explorer::Explorer(const Program& program, Options options)
+    : program_(program), options_(std::move(options)) {
+  if (program.threads == 0 || program.threads > max_threads) {
+    throw Error(Status::invalid, "a checked program has 1 to 8 participants, not " +
+                                     std::to_string(program.threads));
+  }
+}
+
+Result Explorer::explore() {
+  result_ = {};
+  abandoned_ = stopped_ = false;
+  Graph graph;
+  graph.reset(program_.memory, program_.threads);
+  graph_ = &graph;
+  visit();
+  graph_ = nullptr;
+  if (result_.verdict == Verdict::holds && result_.executions == 0 && result_.finished) {
+    result_.verdict = Verdict::violated;
+    result_.violation = {"no execution completes", {nullptr, 0}, {}, {}, graph};
+  }
+  return std::move(result_);
+}
+
+void Explorer::fail(Verdict verdict, Violation violation) {
+  auto& count = verdict == Verdict::race   ? result_.races
+                : verdict == Verdict::hang ? result_.hangs
+                                           : result_.failures;
+  ++count;
+  if (!result_.violation) {
+    result_.verdict = verdict;
+    result_.violation = std::move(violation);
+  }
+  stopped_ = stopped_ || options_.stop_at_violation;
+  abandoned_ = true;
+  throw Suspend{};
+}
+
+// Visit of the paper: explores all executions that extend the current graph, which is left as the
+// last of them; whoever calls it restores what he needs.
+void Explorer::visit() {
+  if ((++visits_ & 0xfff) == 0 && options_.on_progress &&
+      !options_.on_progress(result_.executions)) {
+    result_.finished = false;
+    stopped_ = true;
+  }
+  while (!stopped_) {
+    const int thread = next_thread();
+    if (thread < 0) return end_of_execution();
+    run(static_cast<unsigned>(thread));
+    if (abandoned_) {
+      abandoned_ = false;
+      return;
+    }
+  }
+}
+
+// From inside a running body: the alternative just placed in the graph is explored by running
+// bodies anew, before this one goes on with another alternative.
+void Explorer::visit_alternative() {
+  visit();
+  if (stopped_) throw Suspend{};
+}
+
+// next_P of the paper: the lowest runnable participant; those at a wait come last.
+int Explorer::next_thread() {
+  int next = -1;
+  for (unsigned t = program_.threads; t-- > 0;) {
+    if (graph_->status(t) == Graph::Status::updating) return static_cast<int>(t);
+    if (graph_->status(t) == Graph::Status::runnable) next = static_cast<int>(t);
+  }
+  for (unsigned t = 0; next < 0 && t < program_.threads; ++t) {
+    if (graph_->status(t) == Graph::Status::waiting && may_satisfy(t, graph_->wait(t))) {
+      next = static_cast<int>(t);
+    }
+  }
+  return next;
+}
+
+void Explorer::run(unsigned thread) {
+  Thread face(*this, thread);
+  try {
+    program_.body(face);
+    if (face.next_ < graph_->size(thread)) {
+      throw Error(Status::invalid,
+                  program_.name + ": a participant did less when it was run again");
+    }
+    graph_->set_status(thread, Graph::Status::done);
+  } catch (const Suspend&) {  // its status says why
+  }
+}
+
+bool Explorer::newest_satisfies(std::uint16_t wait) const {
+  const Wait& what = waits_[wait];
+  return std::any_of(what.locations.begin(), what.locations.end(),
+                     [&](Location l) { return what.ready(graph_->newest_value(l)); });
+}
+
+// Whether the loads of a stuck participant's last pass all read the newest stores there are now.
+bool Explorer::pass_read_newest(unsigned thread) const {
+  const std::size_t loads = waits_[graph_->wait(thread)].locations.size();
+  for (int i = graph_->size(thread) - static_cast<int>(loads); i < graph_->size(thread); ++i) {
+    const Event& event = graph_->at(thread, i);
+    if (event.from != graph_->newest(event.op.location)) return false;
+  }
+  return true;
+}
+
+bool Explorer::hangs() const {
+  for (unsigned t = 0; t < program_.threads; ++t) {
+    if (graph_->status(t) == Graph::Status::stuck && !pass_read_newest(t)) return false;
+  }
+  if (!options_.hangs_allowed_after_choice) return true;
+  return std::none_of(graph_->order().begin(), graph_->order().end(), [&](EventId id) {
+    const Event& event = graph_->at(id);
+    return event.op.kind == Kind::choice && event.read != 0;
+  });
+}
+
+void Explorer::end_of_execution() {
+  bool all_done = true;
+  for (unsigned t = 0; t < program_.threads; ++t) {
+    all_done = all_done && graph_->status(t) == Graph::Status::done;
+  }
+  if (all_done) {
+    ++result_.executions;
+    if (options_.on_execution) options_.on_execution(*graph_);
+    return;
+  }
+  if (!hangs()) {
+    ++result_.blocked;
+    return;
+  }
+  if (options_.on_hang) options_.on_hang(*graph_);
+  try {
+    fail(Verdict::hang, {"nobody can go on: every wait left has seen the newest store",
+                         {nullptr, 0},
+                         {},
+                         {},
+                         *graph_});
+  } catch (const Suspend&) {
+    abandoned_ = false;  // the path is over anyway
+  }
+}
+
+Word Explorer::replay(Thread& thread, const Operation& op) const {
+  const Event& event = graph_->at(thread.id_, thread.next_);
+  const Operation& was = event.op;
+  if (was.kind != op.kind || was.update != op.update || was.location != op.location ||
+      was.operand != op.operand || was.expected != op.expected || was.site.line != op.site.line) {
+    throw Error(Status::invalid,
+                program_.name +
+                    ": a participant did something else when it was run again; it has "
+                    "to be a function of what it reads");
+  }
+  ++thread.next_;
+  return event.read;
+}
+
+Word Explorer::step(Thread& thread, const Operation& op) {
+  const unsigned id = thread.id_;
+  const std::int16_t at = thread.next_;
+  const bool again = at < graph_->size(id);
+  if (again) {
+    replay(thread, op);
+  } else {
+    switch (op.kind) {
+      case Kind::load:
+        add_load(id, op);
+        break;
+      case Kind::await:
+        add_await(id, op);
+        break;
+      case Kind::store:
+        add_store(id, op);
+        break;
+      case Kind::update_read:
+        add_update(id, op);
+        break;
+      case Kind::choice:
+        add_choice(id, op);
+        break;
+      default:
+        add_local(id, op);
+        break;
+    }
+    ++thread.next_;
+  }
+  if (op.kind == Kind::update_read && graph_->at(id, at).is_updating()) {
+    if (thread.next_ == graph_->size(id)) {  // it was revisited
+      add_update_write({static_cast<std::int16_t>(id), at});
+    }
+    ++thread.next_;
+  }
+  return graph_->at(id, at).read;
+}
+
+Word Explorer::await(Thread& thread, const Operation& op, const Predicate& ready) {
+  Operation with_wait = op;
+  const bool again = thread.next_ < graph_->size(thread.id_);
+  if (!again) with_wait.wait = intern({&op.location, 1}, ready);
+  const Word read = step(thread, with_wait);
+  if (!graph_->at(thread.id_, thread.next_ - 1).satisfied) throw Suspend{};
+  return read;
+}
+
+// A pass of loads, which is started only once one of them may be satisfied.
+std::size_t Explorer::await_any(Thread& thread, const Operation& op,
+                                std::span<const Location> locations, std::size_t first,
+                                const Predicate& ready) {
+  const unsigned id = thread.id_;
+  const std::uint16_t wait = intern(locations, ready);
+  if (thread.next_ == graph_->size(id)) {
+    if (!may_satisfy(id, wait)) {
+      graph_->set_status(id, Graph::Status::waiting, wait);
+      throw Suspend{};
+    }
+    graph_->set_status(id, Graph::Status::runnable);
+  }
+  for (std::size_t n = 0; n < locations.size(); ++n) {
+    const std::size_t index = (first + n) % locations.size();
+    Operation load = op;
+    load.location = locations[index];
+    if (ready(step(thread, load))) return index;
+  }
+  graph_->set_status(id, Graph::Status::stuck, wait);
+  throw Suspend{};
+}
+
+std::uint16_t Explorer::intern(std::span<const Location> locations, const Predicate& ready) {
+  const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const Wait& wait) {
+    return wait.ready == ready && std::equal(locations.begin(), locations.end(),
+                                             wait.locations.begin(), wait.locations.end());
+  });
+  const auto index = static_cast<std::uint16_t>(known - waits_.begin());
+  if (known == waits_.end()) waits_.push_back({{locations.begin(), locations.end()}, ready});
+  return index;
+}
+
+// Fences and plain accesses: one way to go on. Without races, the newest plain write is the one
+// that happens before all reads to come.
+void Explorer::add_local(unsigned thread, const Operation& op) {
+  const EventId id = graph_->append(thread, op);
+  set_views(*graph_, id, options_.flaw);
+  Event& event = graph_->at(id);
+  if (op.kind == Kind::fence) return;
+  if (options_.flaw != Flaw::races) {
+    if (const auto other = racing(*graph_, id)) {
+      fail(Verdict::race,
+           {"data race on " + program_.memory.name(op.location), op.site, other, id, *graph_});
+    }
+  }
+  if (op.kind == Kind::plain_write) {
+    event.written = op.operand;
+    graph_->insert(id, static_cast<int>(graph_->co(op.location).size()));
+  } else {
+    event.from = graph_->newest(op.location);
+    event.read = graph_->value(event.from);
+  }
+  graph_->link(id);
+}
+
+void Explorer::add_choice(unsigned thread, const Operation& op) {
+  for (Word chosen = op.operand; chosen-- > 0;) {
+    const auto mark = graph_->mark();
+    const EventId id = graph_->append(thread, op);
+    set_views(*graph_, id, options_.flaw);
+    graph_->at(id).read = chosen;
+    if (chosen == 0) return;
+    visit_alternative();
+    graph_->undo(mark);
+  }
+}
+
+void Explorer::append_read(unsigned thread, const Operation& op, EventId from) {
+  const EventId id = graph_->append(thread, op);
+  Event& event = graph_->at(id);
+  event.from = from;
+  event.read = graph_->value(from);
+  set_views(*graph_, id, options_.flaw);
+  graph_->link(id);
+}
+
+bool Explorer::consistent() const {
+  return graph_->sc_fences() < 2 || options_.flaw == Flaw::sc_fences || sc_fences_ordered(*graph_);
+}
+
+int Explorer::oldest_readable(unsigned thread, Location location) const {
+  const int size = graph_->size(thread);
+  if (options_.flaw == Flaw::coherence || size == 0) return 0;
+  return newest_seen(*graph_, location, graph_->at(thread, size - 1).hb);
+}
+
+// Whether a read of a store that coherence allows is consistent: reading the newest always is.
+bool Explorer::may_read(unsigned thread, const Operation& op, EventId from) {
+  if (graph_->sc_fences() < 2) return true;
+  const auto mark = graph_->mark();
+  append_read(thread, op, from);
+  const bool may = consistent();
+  graph_->undo(mark);
+  return may;
+}
+
+bool Explorer::may_satisfy(unsigned thread, std::uint16_t wait) {
+  for (const Location l : waits_[wait].locations) {
+    const auto writes = graph_->co(l);
+    const auto oldest = static_cast<std::size_t>(oldest_readable(thread, l));
+    for (std::size_t p = writes.size(); p-- > oldest;) {
+      if (!waits_[wait].ready(graph_->value(writes[p]))) continue;
+      if (may_read(thread, {.kind = Kind::load, .location = l}, writes[p])) return true;
+    }
+  }
+  return false;
+}
+
+void Explorer::add_load(unsigned thread, const Operation& op) {
+  const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
+  for (int p = oldest_readable(thread, op.location); p < newest; ++p) {
+    const EventId from = graph_->co(op.location)[static_cast<std::size_t>(p)];
+    const auto mark = graph_->mark();
+    append_read(thread, op, from);
+    if (consistent()) visit_alternative();
+    graph_->undo(mark);
+  }
+  append_read(thread, op, graph_->newest(op.location));
+}
+
+void Explorer::add_await(unsigned thread, const Operation& op) {
+  if (!may_satisfy(thread, op.wait)) {
+    graph_->set_status(thread, Graph::Status::waiting, op.wait);
+    throw Suspend{};
+  }
+  graph_->set_status(thread, Graph::Status::runnable);
+  const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
+  for (int p = oldest_readable(thread, op.location); p <= newest; ++p) {
+    const EventId from = graph_->co(op.location)[static_cast<std::size_t>(p)];
+    const bool satisfied = waits_[op.wait].ready(graph_->value(from));
+    if (!satisfied && p < newest) continue;
+    const auto mark = graph_->mark();
+    append_read(thread, op, from);
+    graph_->at(graph_->order().back()).satisfied = satisfied;
+    if (!satisfied) graph_->set_status(thread, Graph::Status::stuck, op.wait);
+    if (p == newest) return;
+    if (consistent()) visit_alternative();
+    graph_->undo(mark);
+  }
+}
+
+// VisitCOs of the paper, for the graphs in which nothing is revisited; those in which something is
+// come first.
+void Explorer::add_store(unsigned thread, const Operation& op) {
+  const int oldest = oldest_readable(thread, op.location);
+  const auto end = static_cast<int>(graph_->co(op.location).size());
+  const auto mark = graph_->mark();
+  const auto append = [&] {
+    const EventId id = graph_->append(thread, op);
+    graph_->at(id).written = op.operand;
+    set_views(*graph_, id, options_.flaw);
+    return id;
+  };
+  EventId id = append();
+  revisit(id);
+  for (int p = oldest + 1; p < end; ++p) {
+    if (splits_update(*graph_, op.location, p) && options_.flaw != Flaw::atomicity) continue;
+    graph_->insert(id, p);
+    graph_->link(id);
+    if (consistent()) visit_alternative();
+    graph_->undo(mark);
+    id = append();
+  }
+  graph_->insert(id, end);
+  graph_->link(id);
+}
+
+// An update may read from a write that another one reads from already: only if it then takes that
+// one's place, by a revisit, is the result consistent.
+void Explorer::add_update(unsigned thread, const Operation& op) {
+  const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
+  for (int p = oldest_readable(thread, op.location);; ++p) {
+    const auto mark = graph_->mark();
+    append_read(thread, op, graph_->co(op.location)[static_cast<std::size_t>(p)]);
+    const EventId read = graph_->order().back();
+    bool allowed = true;
+    if (graph_->at(read).is_updating()) {
+      const EventId write = append_update_write(read);
+      allowed = !splits_update(*graph_, op.location, p + 1) || options_.flaw == Flaw::atomicity;
+      graph_->insert(write, p + 1);
+      graph_->link(write);
+    }
+    if (p == newest) return;
+    if (allowed && consistent()) visit_alternative();
+    graph_->undo(mark);
+  }
+}
+
+// Not yet in co.
+EventId Explorer::append_update_write(EventId read) {
+  const auto thread = static_cast<unsigned>(read.thread);
+  Operation op = graph_->at(read).op;
+  op.kind = Kind::update_write;
+  const EventId id = graph_->append(thread, op);
+  Event& event = graph_->at(id);
+  const Event& reading = graph_->at(read);
+  event.from = reading.from;
+  event.written = op.update == Update::add ? reading.read + op.operand : op.operand;
+  set_views(*graph_, id, options_.flaw);
+  revisit(id);
+  return id;
+}
+
+void Explorer::add_update_write(EventId read) {
+  const EventId id = append_update_write(read);
+  graph_->insert(id, graph_->position(graph_->at(read).from) + 1);
+  graph_->link(id);
+  graph_->set_status(static_cast<unsigned>(read.thread), Graph::Status::runnable);
+  if (!consistent()) {
+    abandoned_ = true;
+    throw Suspend{};
+  }
+}
+
+}  // namespace muster::check

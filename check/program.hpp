@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is explored: shared memory and one deterministic body per participant.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check/event.hpp"
+#include "machine/error.hpp"
+
+namespace muster::check {
+
+/// The shared words of a program, with their initial values and the names they have in traces.
+class Memory {
+ public:
+  struct Word32 {
+    Word initial;
+    std::string name;
+  };
+
+  Location add(Word initial, std::string name) {
+    if (words_.size() >= 32'767) {
+      throw Error(Status::invalid, "a checked program has at most 32,767 words");
+    }
+    words_.push_back({initial, std::move(name)});
+    return static_cast<Location>(words_.size() - 1);
+  }
+  void set_initial(Location location, Word value) { words_[location].initial = value; }
+  Word initial(Location location) const { return words_[location].initial; }
+  const std::string& name(Location location) const { return words_[location].name; }
+  std::size_t size() const { return words_.size(); }
+
+ private:
+  std::vector<Word32> words_;
+};
+
+class Explorer;
+
+/// A participant's face to the explorer. The body is run again and again from its start: the calls
+/// it made before return what they returned, the next one is explored. A call may throw (an
+/// object that is no std::exception) to end this run of the body: let it through.
+class Thread {
+ public:
+  Thread(Explorer& explorer, unsigned id) : explorer_(explorer), id_(id) {}
+
+  unsigned id() const { return id_; }
+
+  Word load(Location where, Ordering order, Site site = Site::here()) {
+    return step({.kind = Kind::load, .order = order, .location = where, .site = site});
+  }
+  void store(Location where, Word value, Ordering order, Site site = Site::here()) {
+    step({.kind = Kind::store, .order = order, .location = where, .operand = value, .site = site});
+  }
+  Word fetch_add(Location where, Word delta, Ordering order, Site site = Site::here()) {
+    return step({.kind = Kind::update_read,
+                 .order = order,
+                 .update = Update::add,
+                 .location = where,
+                 .operand = delta,
+                 .site = site});
+  }
+  Word exchange(Location where, Word value, Ordering order, Site site = Site::here()) {
+    return step({.kind = Kind::update_read,
+                 .order = order,
+                 .update = Update::exchange,
+                 .location = where,
+                 .operand = value,
+                 .site = site});
+  }
+  /// The value that was there; it was replaced if it equals `expected`. Never fails spuriously.
+  Word compare_exchange(Location where, Word expected, Word desired, Ordering order,
+                        Site site = Site::here()) {
+    return step({.kind = Kind::update_read,
+                 .order = order,
+                 .update = Update::compare_exchange,
+                 .location = where,
+                 .operand = desired,
+                 .expected = expected,
+                 .site = site});
+  }
+  void fence(Ordering order, Site site = Site::here()) {
+    step({.kind = Kind::fence, .order = order, .site = site});
+  }
+  /// Returns the value that satisfied.
+  Word await(Location where, const Predicate& ready, Ordering order, Site site = Site::here());
+  /// Any one of several: returns its index in `where`, which is read pass by pass from `first` on.
+  std::size_t await_any(const std::vector<Location>& where, const Predicate& ready, Ordering order,
+                        std::size_t first = 0, Site site = Site::here());
+  Word read(Location where, Site site = Site::here()) {
+    return step({.kind = Kind::plain_read, .location = where, .site = site});
+  }
+  void write(Location where, Word value, Site site = Site::here()) {
+    step({.kind = Kind::plain_write, .location = where, .operand = value, .site = site});
+  }
+  /// Any number below `alternatives`.
+  Word choose(Word alternatives, Site site = Site::here()) {
+    return step({.kind = Kind::choice, .operand = alternatives, .site = site});
+  }
+  /// Fails the program unless `holds`.
+  void check(bool holds, const char* message, Site site = Site::here()) {
+    if (!holds) fail(message, site);
+  }
+
+ private:
+  friend class Explorer;
+  Word step(const Operation& op);
+  [[noreturn]] void fail(const char* message, Site site);
+
+  Explorer& explorer_;
+  unsigned id_;
+  std::int16_t next_ = 0;  // how many of its events it has passed in this run
+};
+
+struct Program {
+  std::string name;
+  unsigned threads = 1;
+  Memory memory{};
+  std::function<void(Thread&)> body{};  ///< of every participant; told apart by id()
+};
+
+}  // namespace muster::check
