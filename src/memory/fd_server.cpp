@@ -118,7 +118,8 @@ UniqueFd take_fd(int socket, const std::string& name) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = ancillary.bytes.data();
-  message.msg_controllen = sizeof ancillary.bytes;
+  // Not the union's padded size: that has room for two, and the second would stay open.
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   ssize_t got = 0;
   do {
     got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -330,8 +331,6 @@ int receive_fd(const std::string& name, std::int64_t timeout_ns) {
       if (readable_by(socket.get(), deadline_ns)) {
         if (UniqueFd fd = take_fd(socket.get(), name)) return fd.release();
       }
-    } else if (errno == EPROTOTYPE) {
-      fail_foreign(name, "what answers under it is not a Muster segment's server");
     } else if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
       throw Error(Status::system,
                   fmt::format("asking for segment \"{}\": connect: {}", name, errno_text(errno)));
