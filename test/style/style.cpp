@@ -220,7 +220,7 @@ const std::vector<Layer>& layers() {
       {"src/barrier/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/capi/", {"src/", "include/muster/"}},
-      {"sim/", {"src/machine/", "src/topology/"}},
+      {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
       {"check/", {"src/machine/"}},
       {"mpi/", {"include/muster/"}},
       {"cli/", {"src/", "sim/", "check/", "include/muster/"}},
