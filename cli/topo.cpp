@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/subcommands.hpp"
 #include "topology/picture.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
-
-void add_topo(CLI::App& app);
 
 namespace {
 

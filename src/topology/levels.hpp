@@ -18,7 +18,7 @@ std::string_view level_name(LevelKind kind);
 
 /// The kind of a name or alias in any case: SMT = CORE, SOCKET = PACKAGE, NUMANODE = NUMA, ...
 /// Throws Error(Status::unknown_name) listing the valid ones.
-LevelKind parse_level(std::string_view name);
+LevelKind parse_level(std::string_view text);
 
 /// Levels asked for by name [K22, section 2.2: shm-topo-NUMA-SOCKET, shm-topo-NUMA, ...]. Order and
 /// repetitions do not matter: the machine orders its levels.

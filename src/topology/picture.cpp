@@ -64,6 +64,8 @@ struct Node {
 struct Grid {
   std::size_t columns = 1;
   double width = 0, height = 0;
+
+  std::size_t row(std::size_t item) const { return item / columns; }
 };
 
 // The number of columns that comes closest to kAspect without leaving many places empty.
@@ -308,7 +310,7 @@ class Painter {
     const Grid cells = arrange(node.cells.size(), kCellWidth, kCellHeight);
     for (std::size_t c = 0; c < node.cells.size(); ++c) {
       node.cells[c].x = x + kGap + static_cast<double>(c % cells.columns) * (kCellWidth + kGap);
-      node.cells[c].y = top + static_cast<double>(c / cells.columns) * (kCellHeight + kGap);
+      node.cells[c].y = top + static_cast<double>(cells.row(c)) * (kCellHeight + kGap);
     }
     if (node.children.empty()) return;
     if (!node.cells.empty()) top += cells.height + kGap;
@@ -322,7 +324,7 @@ class Painter {
     for (std::size_t c = 0; c < node.children.size(); ++c) {
       place(node.children[c],
             x + kGap + static_cast<double>(c % grid.columns) * (child_width + kGap),
-            top + static_cast<double>(c / grid.columns) * (child_height + kGap));
+            top + static_cast<double>(grid.row(c)) * (child_height + kGap));
     }
   }
 

@@ -24,7 +24,7 @@ enum class Mapping { core, numa, socket };
 std::string_view mapping_name(Mapping mapping);
 /// In any case; "package" = socket, "node" and "numanode" = numa. Throws
 /// Error(Status::unknown_name) listing the valid ones.
-Mapping parse_mapping(std::string_view name);
+Mapping parse_mapping(std::string_view text);
 
 class Topology {
  public:

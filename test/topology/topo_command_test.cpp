@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
 namespace muster {
-
-void add_topo(CLI::App& app);
 
 namespace {
 
