@@ -80,16 +80,13 @@ std::optional<uid_t> peer_user(int fd) {
   return peer.uid;
 }
 
-/// Room for one descriptor beside a message.
-union Ancillary {
-  cmsghdr header;
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
-};
-
 void send_fd(int socket, int fd) {
   Greeting greeting;
   iovec part{&greeting, sizeof greeting};
-  Ancillary ancillary{};
+  union {
+    cmsghdr header;  // for its alignment
+    std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+  } ancillary{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -111,33 +108,38 @@ void send_fd(int socket, int fd) {
 
 /// One message. Empty: the server ended before it answered.
 UniqueFd take_fd(int socket, const std::string& name) {
+  // Room for the most that one message can carry: whatever arrives is seen, and closed.
+  constexpr std::size_t most_descriptors = 253;
+  union {
+    cmsghdr header;  // for its alignment
+    std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> bytes;
+  } ancillary{};
   Greeting greeting{0, 0};
   iovec part{&greeting, sizeof greeting};
-  Ancillary ancillary{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = ancillary.bytes.data();
-  // Not the union's padded size: that has room for two, and the second would stay open.
-  message.msg_controllen = CMSG_LEN(sizeof(int));
+  message.msg_controllen = sizeof ancillary.bytes;
   ssize_t got = 0;
   do {
     got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got <= 0) return {};
-  UniqueFd fd;
+  std::vector<UniqueFd> received;
   const cmsghdr* const control = CMSG_FIRSTHDR(&message);
-  if (control != nullptr && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
-      control->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int received = -1;
-    std::memcpy(&received, CMSG_DATA(control), sizeof received);
-    fd.reset(received);
+  if (control != nullptr && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS) {
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= control->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(control) + (at - CMSG_LEN(0)), sizeof fd);
+      received.emplace_back(fd);
+    }
   }
   const bool whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  if (!fd || !whole || got != sizeof greeting || !(greeting == Greeting{})) {
+  if (received.size() != 1 || !whole || got != sizeof greeting || !(greeting == Greeting{})) {
     fail_foreign(name, "what answers under it is not a Muster segment's server");
   }
-  return fd;
+  return std::move(received.front());
 }
 
 std::int64_t steady_ns() {
