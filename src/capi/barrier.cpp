@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "capi/explain.hpp"
@@ -86,7 +87,6 @@ std::unique_ptr<muster_barrier> attach_to(std::shared_ptr<std::byte> memory,
   const Block block = Block::attach(memory.get(), available, plan);
   barrier->memory = std::move(memory);
   barrier->engine = Engine::make(plan, block, {});
-  barrier->generation = fork_generation();
   return barrier;
 }
 
@@ -119,7 +119,8 @@ std::unique_ptr<muster_barrier> create(const muster_options& options) {
   bind_blocks(plan, block);
   barrier->engine =
       Engine::make(plan, block, {options.progress, options.completion, options.context});
-  barrier->generation = fork_generation();
+  barrier->engine->prepare();
+  block.open();
   barrier->owns_block = true;
   return barrier;
 }
@@ -133,69 +134,77 @@ int make_barrier(muster_barrier** barrier, Make&& make) {
   });
 }
 
-int describe_failure(const muster_barrier& barrier, Status status) noexcept {
-  try {
-    const Breakage why = barrier.engine->breakage();
+int describe_failure(const muster_barrier& barrier, Outcome outcome) noexcept {
+  const auto [status, why] = outcome;
+  return guarded([&, status = status, why = why]() -> Status {
     switch (status) {
       case Status::timeout:
-        return fail(status, "not all participants arrived in time; the barrier is broken for all");
+        throw Error(status, "not all participants arrived in time: the barrier is broken for all");
       case Status::broken:
-        return fail(status,
+        throw Error(status,
                     fmt::format("rank {} {}: the barrier is broken for all", why.rank,
                                 why.cause == Status::timeout ? "gave up waiting" : "ended it"));
       case Status::peer:
-        return fail(status, fmt::format("rank {} died: the barrier is broken for all", why.rank));
+        throw Error(status, fmt::format("rank {} died: the barrier is broken for all", why.rank));
       case Status::busy:
-        return fail(status,
+        throw Error(status,
                     "this rank is waiting already, in another thread or process, or belongs to "
                     "another process");
       case Status::unsupported:
-        return fail(
-            status,
-            fmt::format(
-                "{} does not split into arrive and depart: create the barrier with MUSTER_SPLIT",
-                barrier.engine->plan().algorithm.text()));
+        throw Error(status, fmt::format("{} does not split into arrive and depart: create the "
+                                        "barrier with MUSTER_SPLIT",
+                                        barrier.engine->plan().algorithm.text()));
       case Status::invalid:
-        return fail(status, "depart without arrive");
+        throw Error(status, "depart without arrive");
       default:
-        return fail(status, "failed");
+        throw Error(status, "failed");
     }
-  } catch (...) {
-    return fail(Status::no_memory, "out of memory");
-  }
-}
-
-/// Why a call with these arguments cannot be served.
-[[gnu::cold, gnu::noinline]] int refuse(const muster_barrier* barrier, unsigned rank) noexcept {
-  return guarded([&]() -> Status {
-    if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
-    const unsigned participants = barrier->engine->plan().participants;
-    if (rank >= participants) {
-      throw Error(Status::invalid,
-                  fmt::format("rank {} of a barrier of {} participants", rank, participants));
-    }
-    throw Error(Status::busy,
-                "the process forked, and this barrier is its parent's: create it with "
-                "MUSTER_SHARED");
   });
 }
 
 bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
   return barrier != nullptr && rank < barrier->engine->plan().participants &&
-         (barrier->generation == generation.load(std::memory_order_relaxed) ||
-          barrier->engine->plan().shared);
+         barrier->seats_of.load(std::memory_order_acquire) ==
+             generation.load(std::memory_order_relaxed);
+}
+
+/// What is_usable() turned away: in a fork's child it makes a shared barrier usable, else it tells
+/// why not.
+[[gnu::cold, gnu::noinline]] int admit(muster_barrier* barrier, unsigned rank) noexcept {
+  return guarded([&] {
+    if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
+    const Plan& plan = barrier->engine->plan();
+    if (rank >= plan.participants) {
+      throw Error(Status::invalid,
+                  fmt::format("rank {} of a barrier of {} participants", rank, plan.participants));
+    }
+    if (!plan.shared) {
+      throw Error(Status::busy,
+                  "the process forked, and this barrier is its parent's: create it with "
+                  "MUSTER_SHARED");
+    }
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
+    if (barrier->seats_of.load(std::memory_order_relaxed) != fork_generation()) {
+      barrier->engine->drop_seats();
+      barrier->seats_of.store(fork_generation(),
+                              std::memory_order_release);  // pairs with is_usable
+    }
+    return Status::ok;
+  });
 }
 
 /// Calls `fn(engine)` for a valid rank of a usable handle.
 template <class Fn>
 inline int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
-  if (!is_usable(barrier, rank)) [[unlikely]]
-    return refuse(barrier, rank);
+  if (!is_usable(barrier, rank)) [[unlikely]] {
+    if (const int refused = admit(barrier, rank); refused != MUSTER_OK) return refused;
+  }
   try {
-    const Status status = fn(*barrier->engine);
-    if (status == Status::ok) [[likely]]
+    const Outcome outcome = fn(*barrier->engine);
+    if (outcome.status == Status::ok) [[likely]]
       return MUSTER_OK;
-    return describe_failure(*barrier, status);
+    return describe_failure(*barrier, outcome);
   } catch (...) {  // a rank's first call allocates
     return fail(Status::no_memory, "out of memory");
   }
@@ -364,11 +373,8 @@ int muster_barrier_explain(const muster_barrier* barrier, const char* format, ch
 void muster_barrier_destroy(muster_barrier* barrier) {
   if (barrier == nullptr) return;
   // A fork's child frees its copy of a handle and leaves the rest to its parent.
-  if (barrier->generation == muster::fork_generation()) {
-    barrier->engine->wait_until_left(!barrier->owns_block);
-    if (barrier->owns_block) barrier->engine->block().retire();
-  } else if (barrier->server != nullptr) {
-    static_cast<void>(barrier->server.release());  // its thread is the parent's
-  }
+  const bool last = barrier->owns_block && barrier->made_in == muster::fork_generation();
+  barrier->engine->wait_until_left(!last);
+  if (last) barrier->engine->block().retire();
   delete barrier;
 }

@@ -183,9 +183,13 @@ Block Block::create(std::byte* memory, const BlockLayout& layout, const Plan& pl
   header->description_hash = hash_of(description);
   header->bytes = layout.bytes;
   header->paged = layout.paged ? 1 : 0;
+  return Block(memory, layout);
+}
+
+void Block::open() const {
+  auto* header = std::launder(reinterpret_cast<Header*>(memory_));
   // Release: whoever sees the magic (acquire, in attach) sees the rest.
   std::atomic_ref<std::uint64_t>(header->magic).store(block_magic, std::memory_order_release);
-  return Block(memory, layout);
 }
 
 Block Block::attach(std::byte* memory, std::size_t available, Plan& plan) {

@@ -45,14 +45,16 @@ class Block {
   /// What a plan's block takes. `paged` where the participants span NUMA nodes.
   static BlockLayout lay_out(const Plan& plan);
 
-  /// Writes a plan into zeroed memory, the header's magic last. The memory must outlive the block.
+  /// Writes a plan into zeroed memory, which must outlive the block. Nobody can attach yet.
   static Block create(std::byte* memory, const BlockLayout& layout, const Plan& plan);
 
   /// Reads a block that another made. `available`: bytes that may be touched. Everything is copied
   /// before it is checked. Throws Error(foreign), saying what is wrong.
   static Block attach(std::byte* memory, std::size_t available, Plan& plan);
 
-  /// Takes the magic back: nobody attaches any more.
+  /// Writes the magic: others may attach.
+  void open() const;
+  /// Takes it back: nobody attaches any more.
   void retire() const;
 
   const BlockLayout& layout() const { return layout_; }

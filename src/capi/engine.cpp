@@ -18,50 +18,53 @@ class EngineOf final : public Engine {
         barrier_(plan_.shape(), block_.cells()),
         seats_(std::make_unique<std::unique_ptr<Seat>[]>(plan_.participants)) {}
 
-  Status wait(unsigned rank) override {
-    Seat* const seat = seat_of(rank);
-    if (seat == nullptr) [[unlikely]]
-      return Status::busy;
-    if (const Status status = enter(*seat); status != Status::ok) [[unlikely]]
-      return status;
-    const bool done = barrier_.wait(seat->port, seat->ticket);
-    leave(*seat);
-    return done ? Status::ok : why_given_up(rank);
+  void prepare() override {
+    if (plan_.first_episode == 0) return;
+    Hardware port(block_.domain(), 0, plan_.wait, plan_.shared);
+    barrier_.prepare(port);
   }
 
-  Status timed_wait(unsigned rank, std::int64_t timeout_ns) override {
-    Seat* const seat = seat_of(rank);
-    if (seat == nullptr) return Status::busy;
+  void drop_seats() override {
+    for (unsigned rank = 0; rank < plan_.participants; ++rank) seats_[rank].reset();
+  }
+
+  Outcome wait(unsigned rank) override {
+    const Entry entry = enter(rank);
+    if (entry.seat == nullptr) [[unlikely]]
+      return entry.refused;
+    return leave(*entry.seat, barrier_.wait(entry.seat->port, entry.seat->ticket));
+  }
+
+  Outcome timed_wait(unsigned rank, std::int64_t timeout_ns) override {
+    const Entry entry = enter(rank);
+    if (entry.seat == nullptr) return entry.refused;
+    Hardware& port = entry.seat->port;
     const std::int64_t now = now_ns();
-    if (timeout_ns < WaitPolicy::forever - now) seat->port.set_deadline(now + timeout_ns);
-    const Status status = wait(rank);
-    seat->port.set_deadline(WaitPolicy::forever);
-    return status;
+    if (timeout_ns < WaitPolicy::forever - now) port.set_deadline(now + timeout_ns);
+    const bool done = barrier_.wait(port, entry.seat->ticket);
+    port.set_deadline(WaitPolicy::forever);
+    return leave(*entry.seat, done);
   }
 
-  Status arrive(unsigned rank) override {
+  Outcome arrive(unsigned rank) override {
     if constexpr (B::traits.splits) {
-      Seat* const seat = seat_of(rank);
-      if (seat == nullptr) return Status::busy;
-      if (const Status status = enter(*seat); status != Status::ok) return status;
-      if (barrier_.arrive(seat->port, seat->ticket)) return Status::ok;
-      leave(*seat);
-      return why_given_up(rank);
+      const Entry entry = enter(rank);
+      if (entry.seat == nullptr) return entry.refused;
+      if (barrier_.arrive(entry.seat->port, entry.seat->ticket)) return {};
+      return leave(*entry.seat, false);
     } else {
-      return Status::unsupported;
+      return {Status::unsupported, {}};
     }
   }
 
-  Status depart(unsigned rank) override {
+  Outcome depart(unsigned rank) override {
     if constexpr (B::traits.splits) {
       Seat* const seat = seat_of(rank);
-      if (seat == nullptr) return Status::busy;
-      if (seat->phase % 2 == 0) return Status::invalid;
-      const bool done = barrier_.depart(seat->port, seat->ticket);
-      leave(*seat);
-      return done ? Status::ok : why_given_up(rank);
+      if (seat == nullptr) return {Status::busy, {}};
+      if (seat->mark.phase.load(std::memory_order_relaxed) % 2 == 0) return {Status::invalid, {}};
+      return leave(*seat, barrier_.depart(seat->port, seat->ticket));
     } else {
-      return Status::unsupported;
+      return {Status::unsupported, {}};
     }
   }
 
@@ -69,18 +72,25 @@ class EngineOf final : public Engine {
   /// A rank's private state. Aligned to pairs of lines: neighbours' must not share what a
   /// prefetcher fetches together.
   struct alignas(256) Seat {
-    Seat(EngineOf& engine, unsigned rank)
-        : port(engine.block_.domain(), rank, engine.plan_.wait, engine.plan_.shared),
-          ticket(engine.barrier_.ticket(rank)),
-          mark(engine.block_.mark(rank)),
-          watch(engine, rank, engine.hooks_) {
+    Seat(EngineOf& engine, unsigned its_rank)
+        : port(engine.block_.domain(), its_rank, engine.plan_.wait, engine.plan_.shared),
+          ticket(engine.barrier_.ticket(its_rank)),
+          mark(engine.block_.mark(its_rank)),
+          rank(its_rank),
+          watch(engine, its_rank, engine.hooks_) {
       port.set_hooks(watch.hooks());
     }
     Hardware port;
     typename B::Ticket ticket;
     Mark& mark;
+    unsigned rank;
     Watch watch;
-    Word phase = 0;  // what mark.phase is
+  };
+
+  /// A seat taken for one episode, or why not.
+  struct Entry {
+    Seat* seat;
+    Outcome refused;
   };
 
   /// Null if the rank is another process's: its ticket is there.
@@ -111,27 +121,36 @@ class EngineOf final : public Engine {
     }
   }
 
-  Status enter(Seat& seat) noexcept {
-    if (seat.phase % 2 != 0) return Status::busy;
-    if (block_.domain().broken.load(std::memory_order_relaxed) != 0) return broken_status();
-    seat.mark.phase.store(++seat.phase, std::memory_order_relaxed);
-    return Status::ok;
+  Entry enter(unsigned rank) {
+    Seat* const seat = seat_of(rank);
+    if (seat == nullptr) [[unlikely]]
+      return {nullptr, {Status::busy, {}}};
+    const Word phase = seat->mark.phase.load(std::memory_order_relaxed);
+    if (phase % 2 != 0) [[unlikely]]
+      return {nullptr, {Status::busy, {}}};
+    if (block_.domain().broken.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return {nullptr, given_up(breakage())};
+    seat->mark.phase.store(phase + 1, std::memory_order_relaxed);
+    return {seat, {}};
   }
 
   /// Release: whoever reads this phase, to destroy the barrier, comes after everything this rank
-  /// did in it.
-  void leave(Seat& seat) noexcept {
-    seat.mark.phase.store(++seat.phase, std::memory_order_release);
+  /// did in it. Nothing of the barrier is touched afterwards.
+  Outcome leave(Seat& seat, bool done) noexcept {
+    Outcome outcome;
+    if (!done) [[unlikely]] {
+      outcome = given_up(breakage());
+      if (outcome.why.cause == Status::timeout && outcome.why.rank == seat.rank) {
+        outcome.status = Status::timeout;
+      }
+    }
+    const Word phase = seat.mark.phase.load(std::memory_order_relaxed);
+    seat.mark.phase.store(phase + 1, std::memory_order_release);
+    return outcome;
   }
 
-  Status broken_status() const {
-    const Status cause = breakage().cause;
-    return cause == Status::peer ? Status::peer : Status::broken;
-  }
-
-  Status why_given_up(unsigned rank) const {
-    const Breakage why = breakage();
-    return why.cause == Status::timeout && why.rank == rank ? Status::timeout : broken_status();
+  static Outcome given_up(Breakage why) noexcept {
+    return {why.cause == Status::peer ? Status::peer : Status::broken, why};
   }
 
   B barrier_;

@@ -17,6 +17,12 @@ struct UserHooks {
   void* context = nullptr;
 };
 
+/// How a call ended.
+struct Outcome {
+  Status status = Status::ok;  ///< ok, busy, timeout, broken, peer, invalid or unsupported
+  Breakage why;                ///< of a broken barrier; read before its memory may go
+};
+
 class Engine {
  public:
   static std::unique_ptr<Engine> make(const Plan& plan, const Block& block, const UserHooks& hooks);
@@ -24,12 +30,18 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Each returns ok, busy, timeout, broken, peer or unsupported. A rank's first call allocates
-  /// (throws std::bad_alloc).
-  virtual Status wait(unsigned rank) = 0;
-  virtual Status timed_wait(unsigned rank, std::int64_t timeout_ns) = 0;
-  virtual Status arrive(unsigned rank) = 0;
-  virtual Status depart(unsigned rank) = 0;
+  /// By the creator, once, before anybody else can attach.
+  virtual void prepare() = 0;
+
+  /// In a fork's child, before its first wait: the ranks its parent took remain the parent's.
+  virtual void drop_seats() = 0;
+
+  /// A rank's first call allocates (throws std::bad_alloc). Once a call has returned, it touches
+  /// nothing of the barrier any more: it may be destroyed.
+  virtual Outcome wait(unsigned rank) = 0;
+  virtual Outcome timed_wait(unsigned rank, std::int64_t timeout_ns) = 0;
+  virtual Outcome arrive(unsigned rank) = 0;
+  virtual Outcome depart(unsigned rank) = 0;
 
   /// Returns once no living participant, or none of this process, is inside a wait.
   void wait_until_left(bool only_own) const;

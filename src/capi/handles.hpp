@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -40,10 +41,10 @@ struct muster_segment {
 struct muster_barrier {
   std::shared_ptr<std::byte> memory;  // of the block; its deleter gives back whatever it is part of
   std::unique_ptr<muster::Engine> engine;
-  unsigned generation =
-      0;  // of the process that may use it; a shared one serves a fork's child too
-  bool owns_block = false;  // this process created it and ends it
-  int fd = -1;              // of the segment it is in; the segment closes it
+  const unsigned made_in = muster::fork_generation();  // the process that made the handle
+  std::atomic<unsigned> seats_of{made_in};             // whose seats the engine has; see with_rank
+  bool owns_block = false;                             // this process created it and ends it
+  int fd = -1;  // of the segment it is in; the segment closes it
   std::uint64_t handle = 0;
   std::unique_ptr<muster::FdServer> server;
 };
