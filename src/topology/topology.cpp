@@ -302,21 +302,22 @@ Topology Topology::from_file(const std::string& path) {
   }
   const XmlVersion version = xml_version(text);
   if (version.major > static_cast<int>(hwloc_get_api_version() >> 16)) {
-    throw Error(Status::invalid,
-                fmt::format("topology file '{}' is in hwloc's XML format {}, too new for hwloc {} "
-                            "here: write it again with 'lstopo --export-xml-flags v2 file.xml'",
-                            path, version.text, hwloc_version()));
+    throw Error(
+        Status::invalid,
+        fmt::format("topology file '{}' is in hwloc's XML format {}, too new for the hwloc "
+                    "here (API {}): write it again with 'lstopo --export-xml-flags v2 file.xml'",
+                    path, version.text, hwloc_version()));
   }
   const HwlocTopology hwloc = make_hwloc_topology();
   // From the buffer: the very text whose version was checked.
   if (hwloc_topology_set_xmlbuffer(hwloc.get(), text.c_str(), static_cast<int>(text.size()) + 1) !=
           0 ||
       hwloc_topology_load(hwloc.get()) != 0) {
-    throw Error(
-        Status::invalid,
-        fmt::format("topology file '{}' (hwloc XML format {}) cannot be read by hwloc {}: it "
-                    "is damaged or too old; set HWLOC_XML_VERBOSE=1 to see where",
-                    path, version.text, hwloc_version()));
+    throw Error(Status::invalid,
+                fmt::format("topology file '{}' (hwloc XML format {}) cannot be read by the hwloc "
+                            "here (API {}): it "
+                            "is damaged or too old; set HWLOC_XML_VERBOSE=1 to see where",
+                            path, version.text, hwloc_version()));
   }
   return TopologyReader(hwloc.get(), path, false, nullptr).take();
 }
@@ -328,7 +329,7 @@ Topology Topology::from_synthetic(const std::string& description) {
       hwloc_topology_load(hwloc.get()) != 0) {
     throw Error(Status::invalid,
                 fmt::format("'{}' is neither a file nor a synthetic topology; write one outermost "
-                            "first, like 'package:2 numa:2 l3:1 core:32 pu:1', "
+                            "first and down to PUs, like 'package:2 numa:2 l3:1 core:32 pu:1', "
                             "or give a file made by 'lstopo file.xml'",
                             description));
   }

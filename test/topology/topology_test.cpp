@@ -163,7 +163,7 @@ TEST(Topology, XmlFromANewerHwlocSaysSo) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
       "<topology version=\"9.0\"></topology>");
   const std::string text = error_of(Status::invalid, [&] { Topology::from_spec(future.path); });
-  expect_part(text, "format 9.0, too new for hwloc");
+  expect_part(text, "format 9.0, too new for the hwloc here");
   expect_part(text, "--export-xml-flags");
 }
 
