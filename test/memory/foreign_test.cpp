@@ -70,7 +70,7 @@ struct Forged {
 std::string refusal(int fd, Status code = Status::foreign) {
   const std::size_t open = test::open_descriptors();
   const std::size_t mapped = test::mapped_segments();
-  const std::string text = error_text(code, [fd] { Segment::attach(fd, layout); });
+  std::string text = error_text(code, [fd] { Segment::attach(fd, layout); });
   EXPECT_EQ(test::open_descriptors(), open);
   EXPECT_EQ(test::mapped_segments(), mapped);
   return text;
