@@ -153,6 +153,8 @@ void Explorer::end_of_execution() {
   if (all_done) {
     ++result_.executions;
     if (options_.on_execution) options_.on_execution(*graph_);
+    const char* wrong = program_.at_end ? program_.at_end(*graph_) : nullptr;
+    if (wrong != nullptr) end_with(Verdict::violated, {wrong, {nullptr, 0}, {}, {}, *graph_});
     return;
   }
   if (!hangs()) {
@@ -160,14 +162,25 @@ void Explorer::end_of_execution() {
     return;
   }
   if (options_.on_hang) options_.on_hang(*graph_);
+  Violation violation{"nobody can go on, and no store is left that could change that",
+                      {nullptr, 0},
+                      {},
+                      {},
+                      *graph_};
+  for (unsigned t = 0; t < program_.threads; ++t) {
+    if (graph_->status(t) == Graph::Status::done) continue;
+    const Wait& wait = waits_[graph_->wait(t)];
+    violation.waiting.push_back({t, wait.locations, wait.site});
+  }
+  end_with(Verdict::hang, std::move(violation));
+}
+
+// A violation found when the path was over anyway.
+void Explorer::end_with(Verdict verdict, Violation violation) {
   try {
-    fail(Verdict::hang, {"nobody can go on: every wait left has seen the newest store",
-                         {nullptr, 0},
-                         {},
-                         {},
-                         *graph_});
+    fail(verdict, std::move(violation));
   } catch (const Suspend&) {
-    abandoned_ = false;  // the path is over anyway
+    abandoned_ = false;
   }
 }
 
@@ -226,7 +239,7 @@ Word Explorer::step(Thread& thread, const Operation& op) {
 Word Explorer::await(Thread& thread, const Operation& op, const Predicate& ready) {
   Operation with_wait = op;
   const bool again = thread.next_ < graph_->size(thread.id_);
-  if (!again) with_wait.wait = intern({&op.location, 1}, ready);
+  if (!again) with_wait.wait = intern({&op.location, 1}, ready, op.site);
   const Word read = step(thread, with_wait);
   if (!graph_->at(thread.id_, thread.next_ - 1).satisfied) throw Suspend{};
   return read;
@@ -237,7 +250,7 @@ std::size_t Explorer::await_any(Thread& thread, const Operation& op,
                                 std::span<const Location> locations, std::size_t first,
                                 const Predicate& ready) {
   const unsigned id = thread.id_;
-  const std::uint16_t wait = intern(locations, ready);
+  const std::uint16_t wait = intern(locations, ready, op.site);
   if (thread.next_ == graph_->size(id)) {
     if (!may_satisfy(id, wait)) {
       graph_->set_status(id, Graph::Status::waiting, wait);
@@ -255,13 +268,15 @@ std::size_t Explorer::await_any(Thread& thread, const Operation& op,
   throw Suspend{};
 }
 
-std::uint16_t Explorer::intern(std::span<const Location> locations, const Predicate& ready) {
+std::uint16_t Explorer::intern(std::span<const Location> locations, const Predicate& ready,
+                               Site site) {
   const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const Wait& wait) {
-    return wait.ready == ready && std::equal(locations.begin(), locations.end(),
-                                             wait.locations.begin(), wait.locations.end());
+    return wait.site.line == site.line && wait.ready == ready &&
+           std::equal(locations.begin(), locations.end(), wait.locations.begin(),
+                      wait.locations.end());
   });
   const auto index = static_cast<std::uint16_t>(known - waits_.begin());
-  if (known == waits_.end()) waits_.push_back({{locations.begin(), locations.end()}, ready});
+  if (known == waits_.end()) waits_.push_back({{locations.begin(), locations.end()}, ready, site});
   return index;
 }
 

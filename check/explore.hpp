@@ -49,6 +49,12 @@ struct Violation {
   Site site{nullptr, 0};                 ///< of what failed, if it has one
   std::optional<EventId> first, second;  ///< a race: the two accesses
   Graph graph;
+  struct Waiting {
+    unsigned thread;
+    std::vector<Location> locations;
+    Site site;
+  };
+  std::vector<Waiting> waiting{};  ///< a hang: who waits for what
 };
 
 struct Result {
@@ -79,7 +85,7 @@ class Explorer {
   Word await(Thread& thread, const Operation& op, const Predicate& ready);
   std::size_t await_any(Thread& thread, const Operation& op, std::span<const Location> locations,
                         std::size_t first, const Predicate& ready);
-  std::uint16_t intern(std::span<const Location> locations, const Predicate& ready);
+  std::uint16_t intern(std::span<const Location> locations, const Predicate& ready, Site site);
   [[noreturn]] void fail(Verdict verdict, Violation violation);
 
   void visit();
@@ -87,6 +93,7 @@ class Explorer {
   int next_thread();
   void run(unsigned thread);
   void end_of_execution();
+  void end_with(Verdict verdict, Violation violation);
   bool hangs() const;
 
   Word replay(Thread& thread, const Operation& op) const;
@@ -116,6 +123,7 @@ class Explorer {
   struct Wait {
     std::vector<Location> locations;
     Predicate ready;
+    Site site;
   };
 
   const Program& program_;

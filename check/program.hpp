@@ -36,6 +36,7 @@ class Memory {
 };
 
 class Explorer;
+class Graph;
 
 /// A participant's face to the explorer. The body is run again and again from its start: the calls
 /// it made before return what they returned, the next one is explored. A call may throw (an
@@ -117,6 +118,8 @@ struct Program {
   unsigned threads = 1;
   Memory memory{};
   std::function<void(Thread&)> body{};  ///< of every participant; told apart by id()
+  /// What is wrong with a complete execution, nullptr if nothing is; may be empty.
+  std::function<const char*(const Graph&)> at_end{};
 };
 
 }  // namespace muster::check

@@ -221,7 +221,7 @@ const std::vector<Layer>& layers() {
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/capi/", {"src/", "include/muster/"}},
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
-      {"check/", {"src/machine/"}},
+      {"check/", {"src/machine/", "src/barrier/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
       {"cli/", {"src/", "sim/", "check/", "include/muster/"}},
       {"examples/", {"include/muster/"}},

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The checked machine: the concept of machine/machine.hpp over the explorer. What runs on hardware
+// runs here from the same header. Cells and plain data are numbers of words in the program's
+// memory; every access carries its place in the source, by which its memory order can be weakened.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/program.hpp"
+
+namespace muster::check {
+
+/// An access in the source with an order that could be weaker.
+struct OrderedAccess {
+  Site site;
+  const char* what;  ///< "store", "await", ...
+  Ordering order;
+};
+
+/// `order` weakened by one step: nothing for relaxed, one for acquire, release and seq_cst, two for
+/// acq_rel.
+std::vector<Ordering> weakenings(Ordering order);
+const char* ordering_name(Ordering order);
+
+/// Same line of the same file.
+bool same_site(const Site& a, const Site& b);
+
+/// How the accesses of a program are carried out, and which there were. Shared by all participants.
+class Tuning {
+ public:
+  bool may_give_up = false;  ///< every wait may also give up, as at a deadline
+
+  /// From now on accesses at this site have this order; one site at a time.
+  void weaken(const Site& site, Ordering order) {
+    weakened_ = site;
+    weakened_order_ = order;
+  }
+  Ordering order_at(const Site& site, const char* what, Ordering order) {
+    note(site, what, order);
+    return weakened_.file != nullptr && same_site(site, weakened_) ? weakened_order_ : order;
+  }
+  /// Accesses seen so far whose order is not relaxed.
+  const std::vector<OrderedAccess>& accesses() const { return accesses_; }
+
+ private:
+  void note(const Site& site, const char* what, Ordering order);
+
+  Site weakened_{nullptr, 0};
+  Ordering weakened_order_ = Ordering::relaxed;
+  std::vector<OrderedAccess> accesses_;
+};
+
+class Checked {
+ public:
+  struct Cell {
+    Location location;
+  };
+
+  template <class T>
+  struct Plain {
+    static_assert(std::is_integral_v<T> && sizeof(T) <= sizeof(Word));
+    Location location;
+  };
+
+  /// Cells of one object, all 0 at first.
+  class Cells {
+   public:
+    Cells() = default;
+    Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
+          const std::string& prefix = "");
+    Cell& global(unsigned index) const { return shared_->cells[index]; }
+    Cell& of(unsigned rank, unsigned index) const {
+      return shared_->cells[shared_->globals + rank * shared_->per_rank + index];
+    }
+    const std::vector<Cell>& all() const { return shared_->cells; }
+
+   private:
+    struct Shared {
+      unsigned globals;
+      unsigned per_rank;
+      std::vector<Cell> cells;
+    };
+    std::shared_ptr<Shared> shared_;
+  };
+
+  /// A participant's port.
+  Checked(Thread& thread, Tuning& tuning) : thread_(&thread), tuning_(tuning) {}
+  /// For set-up: stores become initial values.
+  Checked(Memory& memory, Tuning& tuning) : memory_(&memory), tuning_(tuning) {}
+
+  Thread& thread() { return *thread_; }
+
+  /// What all_arrived() does; nothing by default.
+  void set_completion(std::function<bool()> completion) { completion_ = std::move(completion); }
+
+  template <Order O>
+  Word load(const Cell& cell, OrderTag<O>, Site site = Site::here()) {
+    return thread_->load(cell.location, at(site, "load", O), site);
+  }
+
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O>, Site site = Site::here()) {
+    if (memory_ != nullptr) return memory_->set_initial(cell.location, word);
+    thread_->store(cell.location, word, at(site, "store", O), site);
+  }
+
+  template <Order O>
+  Word exchange(Cell& cell, Word word, OrderTag<O>, Site site = Site::here()) {
+    return thread_->exchange(cell.location, word, at(site, "exchange", O), site);
+  }
+
+  template <Order O>
+  Word fetch_add(Cell& cell, Word delta, OrderTag<O>, Site site = Site::here()) {
+    return thread_->fetch_add(cell.location, delta, at(site, "fetch_add", O), site);
+  }
+
+  template <Order O>
+  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>,
+                        Site site = Site::here()) {
+    const Ordering order = at(site, "compare_exchange", O);
+    const Word seen = thread_->compare_exchange(cell.location, expected, desired, order, site);
+    const bool done = seen == expected;
+    expected = seen;
+    return done;
+  }
+
+  template <class Pred, Order O>
+  bool await(Cell& cell, Pred pred, OrderTag<O>, Awaited = Awaited::anyone,
+             Site site = Site::here()) {
+    const Ordering order = at(site, "await", O);
+    if (gives_up(site)) return false;
+    thread_->await(cell.location, Predicate(pred), order, site);
+    return true;
+  }
+
+  /// One after another: each has to be satisfied, so the order in which they are does not matter.
+  template <class Pred, Order O>
+  bool await_all(CellSet<Checked> cells, Pred pred, OrderTag<O>, Site site = Site::here()) {
+    const Ordering order = at(site, "await_all", O);
+    if (gives_up(site)) return false;
+    for (const Cell* cell : cells) {
+      thread_->await(cell->location, Predicate(pred), order, site);
+    }
+    return true;
+  }
+
+  template <class Pred, Order O>
+  std::size_t await_any(CellSet<Checked> cells, Pred pred, OrderTag<O>, std::size_t from = 0,
+                        Site site = Site::here()) {
+    const Ordering order = at(site, "await_any", O);
+    if (gives_up(site)) return no_cell;
+    std::vector<Location> locations;
+    for (const Cell* cell : cells) locations.push_back(cell->location);
+    return thread_->await_any(locations, Predicate(pred), order, from, site);
+  }
+
+  template <class T>
+  T read(const Plain<T>& plain, Site site = Site::here()) {
+    return static_cast<T>(thread_->read(plain.location, site));
+  }
+  template <class T>
+  void write(Plain<T>& plain, T value, Site site = Site::here()) {
+    thread_->write(plain.location, static_cast<Word>(value), site);
+  }
+
+  bool all_arrived() { return !completion_ || completion_(); }
+
+ private:
+  Ordering at(const Site& site, const char* what, Order order) {
+    return tuning_.order_at(site, what, ordering(order));
+  }
+  bool gives_up(const Site& site) { return tuning_.may_give_up && thread_->choose(2, site) != 0; }
+
+  Thread* thread_ = nullptr;
+  Memory* memory_ = nullptr;
+  Tuning& tuning_;
+  std::function<bool()> completion_;
+};
+
+static_assert(Machine<Checked>);
+
+}  // namespace muster::check

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/suite/barriers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "check/suite/rehearsal.hpp"
+
+namespace muster::check {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (std::size_t at = text.find(separator); at != std::string::npos;
+       at = text.find(separator, from)) {
+    parts.push_back(text.substr(from, at - from));
+    from = at + 1;
+  }
+  parts.push_back(text.substr(from));
+  return parts;
+}
+
+}  // namespace
+
+const char* variant_name(Variant variant) {
+  constexpr const char* names[] = {"plain", "wraps", "split", "gives-up", "reuse"};
+  return names[static_cast<int>(variant)];
+}
+
+std::string Scenario::name() const {
+  return groups.levels.empty() ? algorithm.text() : algorithm.text() + " " + format_groups(groups);
+}
+
+Program make_barrier_program(const Scenario& scenario, Tuning& tuning) {
+  Program program;
+  with_barrier<Checked>(scenario.algorithm.name,
+                        [&]<class B>() { program = rehearse<B>(scenario, tuning); });
+  return program;
+}
+
+bool has_variant(const Algorithm& algorithm, Variant variant) {
+  return variant != Variant::split || traits_of(algorithm.name).splits;
+}
+
+GroupTree parse_groups(const std::string& text) {
+  GroupTree tree;
+  for (const std::string& level_text : split(text, '/')) {
+    GroupLevel& level = tree.levels.emplace_back();
+    level.name = "level " + std::to_string(tree.levels.size());
+    for (const std::string& group_text : split(level_text, '|')) {
+      Group& group = level.groups.emplace_back();
+      for (const std::string& member : split(group_text, ',')) {
+        unsigned rank = max_threads;
+        std::from_chars(member.data(), member.data() + member.size(), rank);
+        if (rank >= max_threads) {
+          throw Error(Status::invalid,
+                      "groups are written like 0,1|2,3/0,2 with ranks below 8, "
+                      "not \"" +
+                          text + "\"");
+        }
+        group.members.push_back(rank);
+        tree.participants = std::max(tree.participants, rank + 1);
+      }
+    }
+  }
+  return tree;
+}
+
+std::string format_groups(const GroupTree& groups) {
+  std::string text;
+  for (const GroupLevel& level : groups.levels) {
+    if (!text.empty()) text += '/';
+    for (std::size_t g = 0; g < level.groups.size(); ++g) {
+      if (g > 0) text += '|';
+      const auto& members = level.groups[g].members;
+      for (std::size_t m = 0; m < members.size(); ++m) {
+        if (m > 0) text += ',';
+        text += std::to_string(members[m]);
+      }
+    }
+  }
+  return text;
+}
+
+const std::vector<GroupTree>& group_trees(unsigned participants) {
+  static const std::map<unsigned, std::vector<GroupTree>> all = [] {
+    const std::map<unsigned, std::vector<const char*>> texts = {
+        {2, {"0,1", "0|1/0,1"}},
+        {3, {"0,1,2", "0,1|2/0,2", "0|1,2/0,1", "0,2|1/0,1", "1,2/0,1"}},
+        {4,
+         {"0,1,2,3", "0,1|2,3/0,2", "0,2|1,3/0,1", "0,1,2|3/0,3", "0,1|2|3/0,2|3/0,3",
+          "2,3/0,1,2"}},
+        {5, {"0,1,2|3,4/0,3", "0,1|2,3|4/0,2|4/0,4"}},
+        {6, {"0,1|2,3|4,5/0,2,4", "0,1|2,3|4,5/0,2|4/0,4"}},
+        {8, {"0,1|2,3|4,5|6,7/0,2|4,6/0,4"}},
+    };
+    std::map<unsigned, std::vector<GroupTree>> trees;
+    for (const auto& [n, list] : texts) {
+      for (const char* text : list) trees[n].push_back(parse_groups(text));
+    }
+    return trees;
+  }();
+  static const std::vector<GroupTree> flat(1);
+  const auto found = all.find(participants);
+  return found == all.end() ? flat : found->second;
+}
+
+std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
+                                   const std::vector<unsigned>& participants,
+                                   const std::vector<unsigned>& episodes) {
+  static const std::vector<GroupTree> no_groups(1);
+  std::vector<Scenario> all;
+  for (const unsigned n : participants) {
+    for (const GroupTree& groups : algorithm.uses_groups() ? group_trees(n) : no_groups) {
+      for (const unsigned e : episodes) {
+        all.push_back({algorithm, n, e, Variant::plain, groups});
+      }
+      // The other variants are about single waits, and no more about many participants.
+      if (n > 3) continue;
+      for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::reuse}) {
+        if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, groups});
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Algorithm> checked_algorithms() {
+  std::vector<Algorithm> all;
+  for (const std::string_view name : barrier_names()) {
+    all.push_back(parse_algorithm(name));
+    if (name == "combining-tree") all.push_back(parse_algorithm("combining-tree:3"));
+  }
+  return all;
+}
+
+}  // namespace muster::check

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs around the registered barriers: every participant writes plain data, waits, and reads
+// everybody's. What a barrier promises is then that this has no race, no hang, and the right
+// values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "barrier/registry.hpp"
+#include "check/checked.hpp"
+
+namespace muster::check {
+
+/// What else is done besides waiting for some episodes.
+enum class Variant : std::uint8_t {
+  plain,
+  wraps,     ///< counters start just below 2^32
+  split,     ///< arrive and depart called apart, with work between them
+  gives_up,  ///< every wait may give up; whoever does not still sees everybody's data
+  reuse,     ///< when all have left, the cells are cleared and the barrier is set up in them again
+};
+const char* variant_name(Variant variant);
+
+struct Scenario {
+  Algorithm algorithm;
+  unsigned participants = 2;
+  unsigned episodes = 2;
+  Variant variant = Variant::plain;
+  GroupTree groups{};  ///< for the topo family; no levels: one group of all
+
+  /// "sense-reversing", "topo 0,1|2,3/0,2", ...
+  std::string name() const;
+};
+
+/// The program; the tuning must outlive it. Throws Error(unknown_name).
+Program make_barrier_program(const Scenario& scenario, Tuning& tuning);
+
+/// Whether this variant says anything about that barrier.
+bool has_variant(const Algorithm& algorithm, Variant variant);
+
+/// A group tree from text, bottom up: levels separated by '/', groups by '|', members by ','.
+/// Throws Error(invalid).
+GroupTree parse_groups(const std::string& text);
+std::string format_groups(const GroupTree& groups);
+
+/// Group trees for the topo family: flat, paired, crossed, uneven, of three levels, with lifted
+/// ranks.
+const std::vector<GroupTree>& group_trees(unsigned participants);
+
+/// Everything to be checked about one algorithm for these numbers of participants and episodes.
+std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
+                                   const std::vector<unsigned>& participants,
+                                   const std::vector<unsigned>& episodes);
+
+/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3.
+std::vector<Algorithm> checked_algorithms();
+
+}  // namespace muster::check

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/suite/mutation.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "check/report.hpp"
+#include "check/suite/sleeping.hpp"
+
+namespace muster::check {
+namespace {
+
+#include "check_markers.inc"
+
+/// Every access of the programs, found by running them as they are.
+std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs) {
+  std::vector<OrderedAccess> all;
+  for (const Rehearsed& rehearsed : programs) {
+    Tuning tuning;
+    const Program program = rehearsed.make(tuning);
+    const Result result = Explorer(program, {}).explore();
+    if (result.verdict != Verdict::holds) {
+      throw Error(Status::invalid, rehearsed.name + " fails before anything is weakened: " +
+                                       verdict_name(result.verdict));
+    }
+    for (const OrderedAccess& access : tuning.accesses()) {
+      const bool known = std::any_of(all.begin(), all.end(), [&](const OrderedAccess& other) {
+        return same_site(access.site, other.site);
+      });
+      if (!known) all.push_back(access);
+    }
+  }
+  return all;
+}
+
+Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& programs,
+                    const OrderedAccess& access, Ordering weaker) {
+  Mutation mutation{algorithm, access, weaker, Fate::not_caught};
+  for (const Rehearsed& rehearsed : programs) {
+    Tuning tuning;
+    const Program program = rehearsed.make(tuning);
+    tuning.weaken(access.site, weaker);
+    const Result result = Explorer(program, {}).explore();
+    if (result.verdict == Verdict::holds) continue;
+    mutation.fate = Fate::caught;
+    mutation.verdict = result.verdict;
+    mutation.caught_by = rehearsed.name;
+    return mutation;
+  }
+  if (marker_of(access.site) != nullptr) mutation.fate = Fate::stronger;
+  return mutation;
+}
+
+}  // namespace
+
+const std::vector<Marker>& markers() {
+  static const std::vector<Marker> all(std::begin(found_markers) + 1, std::end(found_markers));
+  return all;
+}
+
+const Marker* marker_of(const Site& site) {
+  const std::string at = format_site(site);
+  for (const Marker& marker : markers()) {
+    if (at == std::string(marker.file) + ":" + std::to_string(marker.line)) return &marker;
+  }
+  return nullptr;
+}
+
+const char* fate_name(Fate fate) {
+  constexpr const char* names[] = {"caught", "stronger", "not caught", "marked in vain"};
+  return names[static_cast<int>(fate)];
+}
+
+std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
+                             const std::function<bool(const Mutation&)>& on_mutation) {
+  std::vector<Mutation> all;
+  for (const OrderedAccess& access : accesses_of(programs)) {
+    std::vector<Mutation> of_access;
+    for (const Ordering weaker : weakenings(access.order)) {
+      of_access.push_back(try_weaker(algorithm, programs, access, weaker));
+    }
+    const bool all_caught =
+        std::all_of(of_access.begin(), of_access.end(),
+                    [](const Mutation& mutation) { return mutation.fate == Fate::caught; });
+    for (Mutation& mutation : of_access) {
+      if (all_caught && marker_of(access.site) != nullptr) mutation.fate = Fate::marked_in_vain;
+      all.push_back(mutation);
+      if (on_mutation && !on_mutation(mutation)) return all;
+    }
+  }
+  return all;
+}
+
+std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
+                                         const std::vector<unsigned>& participants,
+                                         const std::vector<unsigned>& episodes) {
+  std::vector<Rehearsed> all;
+  for (const unsigned e : episodes) {
+    for (const unsigned n : participants) {
+      for (const Algorithm& algorithm : variants) {
+        for (const Scenario& scenario : scenarios_of(algorithm, {n}, {e})) {
+          if (scenario.variant != Variant::plain && scenario.variant != Variant::split) continue;
+          all.push_back(
+              {scenario.name() + " P=" + std::to_string(n) + " E=" + std::to_string(e),
+               [scenario](Tuning& tuning) { return make_barrier_program(scenario, tuning); }});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Rehearsed> mutation_programs_of_sleep() {
+  std::vector<Rehearsed> all;
+  for (const SleepProgram& program : sleep_programs()) {
+    const std::string name = program.name;
+    all.push_back(
+        {"sleep " + name, [name](Tuning& tuning) { return make_sleep_program(name, tuning); }});
+  }
+  return all;
+}
+
+}  // namespace muster::check

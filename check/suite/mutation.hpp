@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The mutation gate: every memory order that an algorithm writes is weakened by one step, and the
+// checks must notice. An order that they do not need is either weakened in the source or marked
+// there, on the line of the access or in a comment just above it, with
+//
+//   // stronger: <reason>
+#pragma once
+
+#include <functional>
+
+#include "check/explore.hpp"
+#include "check/suite/barriers.hpp"
+
+namespace muster::check {
+
+/// A "stronger:" comment in a source file.
+struct Marker {
+  const char* file;  ///< from the root of the source tree
+  int line;          ///< of the access that it is about
+  const char* reason;
+};
+/// All there are in the sources that this was built from.
+const std::vector<Marker>& markers();
+/// The marker of an access, nullptr if it has none.
+const Marker* marker_of(const Site& site);
+
+enum class Fate : std::uint8_t {
+  caught,
+  stronger,  ///< not caught, but marked
+  not_caught,
+  marked_in_vain,  ///< marked, though every weakening of it is caught
+};
+const char* fate_name(Fate fate);
+
+struct Mutation {
+  std::string algorithm;
+  OrderedAccess access;
+  Ordering weaker;
+  Fate fate;
+  Verdict verdict = Verdict::holds;  ///< if caught: how
+  std::string caught_by{};           ///< and in which program
+};
+
+/// What the gate runs a mutant through.
+struct Rehearsed {
+  std::string name;
+  std::function<Program(Tuning&)> make;
+};
+
+/// Weakens each access that the programs have, one at a time, and runs the programs until one
+/// notices. `on_mutation` hears of each, and may end it all by returning false. Throws
+/// Error(invalid) if a program fails before anything is weakened.
+std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
+                             const std::function<bool(const Mutation&)>& on_mutation);
+
+/// The programs of one algorithm, cheapest first.
+std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
+                                         const std::vector<unsigned>& participants,
+                                         const std::vector<unsigned>& episodes);
+/// Those of the sleep protocol.
+std::vector<Rehearsed> mutation_programs_of_sleep();
+
+}  // namespace muster::check

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A barrier with plain data around it, as a program to be explored.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/suite/barriers.hpp"
+
+namespace muster::check {
+
+/// A barrier with plain data around it.
+template <class B>
+class Rehearsal {
+ public:
+  Rehearsal(const Scenario& scenario, Tuning& tuning, Memory& memory)
+      : scenario_(scenario), tuning_(tuning) {
+    const unsigned n = scenario.participants;
+    shape_ = {.participants = n,
+              .radix = scenario.algorithm.radix,
+              .first_episode = scenario.variant == Variant::wraps ? ~Word{0} : Word{0},
+              .groups = scenario_.groups.levels.empty() ? nullptr : &scenario_.groups};
+    cells_ = cells(memory, "");
+    prepare(memory, cells_);
+    if (scenario.variant == Variant::reuse) {
+      const Layout layout = Dissemination<Checked>::layout(shape_);
+      others_ = {memory, layout.global_cells, n, layout.cells_per_rank, "second barrier's "};
+    }
+    // Two sets, used in turn: what was read after one episode is written again before the next but
+    // one, which is right only if the barrier orders reads before later writes, too.
+    for (unsigned set = 0; set < 2; ++set) {
+      for (unsigned r = 0; r < n; ++r) {
+        data_[set].push_back({memory.add(0, name("data", r, set))});
+        halfway_[set].push_back({memory.add(0, name("halfway data", r, set))});
+      }
+      completed_[set] = {memory.add(0, "completion, set " + std::to_string(set))};
+    }
+  }
+
+  void run(Thread& self) {
+    Checked port(self, tuning_);
+    const B barrier(shape_, cells_);
+    if (!episodes(port, barrier, 0)) return;
+    if (scenario_.variant != Variant::reuse) return;
+    // The second barrier tells when everybody has left the first, and when it is there again.
+    const Dissemination<Checked> second(shape_, others_);
+    auto ticket = second.ticket(self.id());
+    if (!second.wait(port, ticket)) return;
+    if (self.id() == 0) {
+      for (Checked::Cell cell : cells_.all()) port.store(cell, 0, relaxed);
+    }
+    if (!second.wait(port, ticket)) return;
+    episodes(port, barrier, scenario_.episodes);
+  }
+
+ private:
+  static std::string name(const char* what, unsigned rank, unsigned set) {
+    return std::string(what) + " of rank " + std::to_string(rank) + ", set " + std::to_string(set);
+  }
+
+  Checked::Cells cells(Memory& memory, const std::string& prefix) const {
+    const Layout layout = B::layout(shape_);
+    return {memory, layout.global_cells, shape_.participants, layout.cells_per_rank, prefix};
+  }
+
+  void prepare(Memory& memory, const Checked::Cells& where) const {
+    Checked setup(memory, tuning_);
+    if (shape_.first_episode != 0) B(shape_, where).prepare(setup);
+  }
+
+  bool episodes(Checked& port, const B& barrier, Word first) {
+    const unsigned me = port.thread().id();
+    auto ticket = barrier.ticket(me);
+    for (Word episode = first; episode < first + scenario_.episodes; ++episode) {
+      const unsigned set = episode % 2;
+      const Word value = episode + 1;
+      port.set_completion([&, set, value] { return complete(port, set, value); });
+      port.write(data_[set][me], value);
+      if (!pass(port, barrier, ticket, set, value)) return false;
+      if (B::traits.champion != Champion::nobody) {
+        port.thread().check(port.read(completed_[set]) == value, "the completion has not run");
+      }
+      everybody_wrote(port, data_[set], value);
+    }
+    return true;
+  }
+
+  bool pass(Checked& port, const B& barrier, typename B::Ticket& ticket, unsigned set, Word value) {
+    if constexpr (B::traits.splits) {
+      if (scenario_.variant == Variant::split) {
+        if (!barrier.arrive(port, ticket)) return false;
+        port.write(halfway_[set][port.thread().id()], value);
+        return barrier.depart(port, ticket);
+      }
+    }
+    return barrier.wait(port, ticket);
+  }
+
+  /// The completion runs when all have arrived and none has left.
+  bool complete(Checked& port, unsigned set, Word value) {
+    everybody_wrote(port, data_[set], value);
+    port.write(completed_[set], value);
+    return true;
+  }
+
+  void everybody_wrote(Checked& port, const std::vector<Checked::Plain<Word>>& data, Word value) {
+    for (const auto& word : data) {
+      port.thread().check(port.read(word) == value, "somebody has passed before all had arrived");
+    }
+  }
+
+  const Scenario scenario_;
+  Tuning& tuning_;
+  Shape shape_;
+  Checked::Cells cells_;
+  Checked::Cells others_;
+  std::array<std::vector<Checked::Plain<Word>>, 2> data_;
+  std::array<std::vector<Checked::Plain<Word>>, 2> halfway_;
+  std::array<Checked::Plain<Word>, 2> completed_;
+};
+
+/// The program for one barrier; the tuning must outlive it.
+template <class B>
+Program rehearse(const Scenario& scenario, Tuning& tuning) {
+  Program program{.name = scenario.name(), .threads = scenario.participants};
+  tuning.may_give_up = scenario.variant == Variant::gives_up;
+  const auto rehearsal = std::make_shared<Rehearsal<B>>(scenario, tuning, program.memory);
+  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  return program;
+}
+
+}  // namespace muster::check

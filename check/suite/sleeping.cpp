@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/suite/sleeping.hpp"
+
+#include <map>
+
+#include "check/graph.hpp"
+
+#include "machine/sleep.hpp"
+
+namespace muster::check {
+namespace {
+
+struct Differs {
+  Word from;
+  bool operator()(Word seen) const { return seen != from; }
+};
+
+/// The primitives of machine/sleep.hpp. Both fences are seq_cst here. A queue word counts the
+/// wake-ups of each word somebody may sleep on. As under the kernel's lock on its queue, who parks
+/// sees what was stored before the wake-ups that came before, and is woken by those that come
+/// after.
+class CheckedLot {
+ public:
+  using Atom = Checked::Cell;
+  using Queues = std::map<Location, Location>;
+
+  CheckedLot(Thread& thread, Tuning& tuning, const Queues& queues)
+      : thread_(thread), tuning_(tuning), queues_(queues) {}
+
+  void add(const Atom& atom, Word delta, Site site = Site::here()) {
+    thread_.fetch_add(atom.location, delta, Ordering::relaxed, site);
+  }
+  Word peek(const Atom& atom, Site site = Site::here()) {
+    return thread_.load(atom.location, Ordering::relaxed, site);
+  }
+  void light_fence(Site site = Site::here()) { fence("light fence", site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
+  void park(const Atom& atom, Word seen, Site site = Site::here()) {
+    const Location queue = queues_.at(atom.location);
+    const Word turn = thread_.load(queue, Ordering::acquire, site);
+    if (thread_.load(atom.location, Ordering::relaxed, site) != seen) return;
+    thread_.await(queue, Predicate(Differs{turn}), Ordering::acquire, site);
+  }
+  void unpark_all(const Atom& atom, Site site = Site::here()) {
+    thread_.fetch_add(queues_.at(atom.location), 1, Ordering::acq_rel, site);
+  }
+
+ private:
+  void fence(const char* what, Site site) {
+    thread_.fence(tuning_.order_at(site, what, Ordering::seq_cst), site);
+  }
+
+  Thread& thread_;
+  Tuning& tuning_;
+  const Queues& queues_;
+};
+
+struct SleepCell {
+  Checked::Cell value;
+  Checked::Cell sleepers;
+};
+
+/// Shared words: three cells to wait on and the announcements.
+struct Room {
+  std::vector<SleepCell> cells;
+  Announcements<Checked::Cell> all;
+  CheckedLot::Queues queues;
+  Checked::Plain<Word> data[2];
+};
+
+std::shared_ptr<Room> make_room(Memory& memory) {
+  auto room = std::make_shared<Room>();
+  const auto word = [&](const std::string& name) { return Checked::Cell{memory.add(0, name)}; };
+  const auto queue = [&](const Checked::Cell& cell) {
+    room->queues[cell.location] = memory.add(0, "queue of " + memory.name(cell.location));
+  };
+  for (const char* name : {"a", "b", "c"}) {
+    room->cells.push_back({word(name), word(std::string("sleepers on ") + name)});
+    queue(room->cells.back().value);
+  }
+  room->all = {word("sleepers"), word("sleepers on the bell"), word("bell")};
+  queue(room->all.bell);
+  for (int i = 0; i < 2; ++i) {
+    room->data[i] = {memory.add(0, "data " + std::to_string(i))};
+  }
+  return room;
+}
+
+/// A participant: stores and waits as the hardware machine does, spinning once.
+class Participant {
+ public:
+  Participant(Thread& thread, Tuning& tuning, Room& room)
+      : thread_(thread), room_(room), lot_(thread, tuning, room.queues) {}
+
+  void write(int data) { thread_.write(room_.data[data].location, 1); }
+  void read(int data) {
+    thread_.check(thread_.read(room_.data[data].location) == 1, "woken before the data was there");
+  }
+  void store(int cell, Word value) {
+    thread_.store(at(cell).value.location, value, Ordering::release);
+    wake_sleepers(lot_, room_.all, at(cell).value, at(cell).sleepers);
+  }
+  void add(int cell, Word value) {
+    thread_.fetch_add(at(cell).value.location, value, Ordering::acq_rel);
+    wake_sleepers(lot_, room_.all, at(cell).value, at(cell).sleepers);
+  }
+  void await(int cell, Word value) {
+    const auto ready = at_least(value);
+    while (!ready(thread_.load(at(cell).value.location, Ordering::acquire))) {
+      sleep_on(lot_, room_.all, at(cell).value, at(cell).sleepers, ready);
+    }
+  }
+  /// Whichever of cells 0 and 1 is 1.
+  int await_any() {
+    for (;;) {
+      for (int cell = 0; cell < 2; ++cell) {
+        if (thread_.load(at(cell).value.location, Ordering::acquire) == 1) return cell;
+      }
+      sleep_on_bell(lot_, room_.all,
+                    [&] { return lot_.peek(at(0).value) == 1 || lot_.peek(at(1).value) == 1; });
+    }
+  }
+
+ private:
+  SleepCell& at(int cell) { return room_.cells[static_cast<std::size_t>(cell)]; }
+
+  Thread& thread_;
+  Room& room_;
+  CheckedLot lot_;
+};
+
+struct Recipe {
+  SleepProgram program;
+  unsigned threads;
+  void (*body)(Participant& self, unsigned id);
+};
+
+const std::vector<Recipe>& recipes() {
+  static const std::vector<Recipe> all = {
+      {{"one", "one stores, one waits"},
+       2,
+       [](Participant& self, unsigned id) {
+         if (id == 0) {
+           self.write(0);
+           self.store(0, 1);
+         } else {
+           self.await(0, 1);
+           self.read(0);
+         }
+       }},
+      {{"update", "one adds, one waits"},
+       2,
+       [](Participant& self, unsigned id) {
+         if (id == 0)
+           self.add(0, 1);
+         else
+           self.await(0, 1);
+       }},
+      {{"two-sleepers", "one stores, two wait on the same cell"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id == 0)
+           self.store(0, 1);
+         else
+           self.await(0, 1);
+       }},
+      {{"two-storers", "two count up, one waits for both"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id < 2)
+           self.add(0, 1);
+         else
+           self.await(0, 2);
+       }},
+      {{"two-cells", "one stores to two cells, on each of which another waits"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id == 0) {
+           self.store(0, 1);
+           self.store(1, 1);
+         } else {
+           self.await(static_cast<int>(id) - 1, 1);
+         }
+       }},
+      {{"exchange", "two wait for each other twice: storers become sleepers"},
+       2,
+       [](Participant& self, unsigned id) {
+         const int mine = static_cast<int>(id);
+         for (Word episode = 1; episode <= 2; ++episode) {
+           self.store(mine, episode);
+           self.await(1 - mine, episode);
+         }
+       }},
+      {{"bell", "two store to a cell each, one waits for whichever comes first"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id < 2) {
+           self.write(static_cast<int>(id));
+           self.store(static_cast<int>(id), 1);
+         } else {
+           self.read(self.await_any());
+         }
+       }},
+      {{"bell-and-cell", "one stores; one waits for that cell, another for whichever of two"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id == 0)
+           self.store(0, 1);
+         else if (id == 1)
+           self.await(0, 1);
+         else
+           self.await_any();
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<SleepProgram>& sleep_programs() {
+  static const std::vector<SleepProgram> programs = [] {
+    std::vector<SleepProgram> all;
+    for (const Recipe& recipe : recipes()) all.push_back(recipe.program);
+    return all;
+  }();
+  return programs;
+}
+
+Program make_sleep_program(const std::string& name, Tuning& tuning) {
+  for (const Recipe& recipe : recipes()) {
+    if (name != recipe.program.name) continue;
+    Program program{.name = "sleep " + name, .threads = recipe.threads};
+    const auto room = make_room(program.memory);
+    const auto body = recipe.body;
+    program.body = [room, body, &tuning](Thread& thread) {
+      Participant self(thread, tuning, *room);
+      body(self, thread.id());
+    };
+    program.at_end = [room](const Graph& graph) -> const char* {
+      bool taken_back = graph.newest_value(room->all.sleepers.location) == 0 &&
+                        graph.newest_value(room->all.any_sleepers.location) == 0;
+      for (const SleepCell& cell : room->cells) {
+        taken_back = taken_back && graph.newest_value(cell.sleepers.location) == 0;
+      }
+      return taken_back ? nullptr : "somebody is still announced as a sleeper";
+    };
+    return program;
+  }
+  throw Error(Status::unknown_name, "no sleep program \"" + name + "\"");
+}
+
+}  // namespace muster::check

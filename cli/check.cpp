@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster check`: every execution that C++'s memory model allows, of every barrier.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "check/report.hpp"
+#include "check/suite/barriers.hpp"
+#include "check/suite/mutation.hpp"
+#include "check/suite/sleeping.hpp"
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+using check::Tuning;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* sleep_name = "sleep";
+
+struct Options {
+  std::vector<std::string> algorithms{"all"};
+  std::vector<unsigned> participants{2, 3, 4};
+  std::vector<unsigned> episodes{2, 3};
+  std::string groups;
+  std::string variant;
+  std::string weaken;
+  bool mutate = false;
+  bool json = false;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// One line on standard error, from the third second on.
+class Progress {
+ public:
+  explicit Progress(double work) : work_(work) {}
+  ~Progress() { clear(); }
+
+  void done(double work) { done_ += work; }
+  void show(const std::string& what, double within = 0) {
+    const double now_s = seconds_since(start_);
+    if (now_s < next_s_) return;
+    next_s_ = now_s + (terminal_ ? 0.3 : 10);
+    const double share = std::clamp((done_ + within) / work_, 0.001, 1.0);
+    const std::string text = fmt::format("{:3.0f} %, {:.0f} s left: {}", 100 * share,
+                                         std::ceil(now_s / share - now_s), what);
+    if (terminal_) {
+      fmt::print(stderr, "\r{:<78.78}", text);
+      std::fflush(stderr);
+      shown_ = true;
+    } else {
+      fmt::print(stderr, "muster: {}\n", text);
+    }
+  }
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r{:78}\r", "");
+    shown_ = false;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const Clock::time_point start_ = Clock::now();
+  double next_s_ = 3;
+  double work_;
+  double done_ = 0;
+  bool shown_ = false;
+};
+
+/// One program to explore.
+struct Job {
+  std::string algorithm;
+  unsigned participants;
+  unsigned episodes;
+  std::string groups;
+  std::string variant;
+  bool hangs_allowed_after_choice = false;
+  double work = 1;  ///< about how many executions
+  std::function<check::Program(Tuning&)> make;
+
+  std::string command() const {
+    std::string text = "muster check --algorithms " + algorithm;
+    if (algorithm == sleep_name) return text + " --variant " + variant;
+    text += fmt::format(" --participants {} --episodes {} --variant {}", participants, episodes,
+                        variant);
+    return groups.empty() ? text : text + " --groups '" + groups + "'";
+  }
+};
+
+/// Updates of one counter come in any order; flags leave no choice.
+double expected_executions(const check::Scenario& scenario) {
+  if (traits_of(scenario.algorithm.name).champion != Champion::last_to_arrive) return 1;
+  const double orders = std::tgamma(scenario.participants + 1);
+  return std::pow(orders, scenario.variant == check::Variant::reuse ? 4 : scenario.episodes);
+}
+
+std::vector<Algorithm> chosen_algorithms(const Options& options, bool& sleep) {
+  std::vector<Algorithm> chosen;
+  sleep = false;
+  for (const std::string& name : options.algorithms) {
+    if (name == "all") {
+      chosen = check::checked_algorithms();
+      sleep = true;
+    } else if (name == sleep_name) {
+      sleep = true;
+    } else {
+      chosen.push_back(parse_algorithm(name));
+      if (chosen.back().name == "auto") {
+        throw Error(Status::invalid, "auto picks one of the others: name it, or say all");
+      }
+    }
+  }
+  return chosen;
+}
+
+std::vector<Job> make_jobs(const Options& options) {
+  bool sleep = false;
+  std::vector<Job> jobs;
+  for (const Algorithm& algorithm : chosen_algorithms(options, sleep)) {
+    auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes);
+    if (!options.groups.empty()) {
+      const GroupTree groups = check::parse_groups(options.groups);
+      if (!algorithm.uses_groups()) {
+        throw Error(Status::invalid,
+                    "--groups is for topo and topo-counter, not " + algorithm.name);
+      }
+      scenarios.clear();
+      for (check::Scenario& scenario :
+           check::scenarios_of(algorithm, {groups.participants}, options.episodes)) {
+        scenario.groups = groups;
+        scenarios.push_back(scenario);
+        if (scenarios.size() > 1 && scenarios.back().episodes == scenarios.front().episodes &&
+            scenarios.back().variant == scenarios.front().variant) {
+          scenarios.pop_back();
+          break;  // the same again, for the next of the usual groups
+        }
+      }
+    }
+    for (const check::Scenario& scenario : scenarios) {
+      const std::string variant = check::variant_name(scenario.variant);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {algorithm.text(), scenario.participants, scenario.episodes,
+           check::format_groups(scenario.groups), variant,
+           scenario.variant == check::Variant::gives_up, expected_executions(scenario),
+           [scenario](Tuning& tuning) { return check::make_barrier_program(scenario, tuning); }});
+    }
+  }
+  for (const check::SleepProgram& program : check::sleep_programs()) {
+    const std::string name = program.name;
+    if (!sleep || (!options.variant.empty() && options.variant != name)) continue;
+    jobs.push_back({sleep_name, 0, 1, "", name, false, 1000,
+                    [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
+  }
+  if (jobs.empty()) {
+    throw Error(Status::invalid,
+                "nothing to check: variants are plain, wraps, split, gives-up and reuse (the last "
+                "four for up to 3 participants; split only where arrive and depart are apart), "
+                "and for sleep one, update, two-sleepers, ...");
+  }
+  return jobs;
+}
+
+/// "src/barrier/mcs.hpp:53=relaxed": as the table of --mutate names it.
+void apply_weakening(const std::string& text, Tuning& tuning, const check::Program& program) {
+  const std::size_t equals_at = text.find('=');
+  const std::string place = text.substr(0, equals_at);
+  const std::string order = equals_at == std::string::npos ? "" : text.substr(equals_at + 1);
+  static_cast<void>(check::Explorer(program, {}).explore());  // finds the accesses
+  for (const check::OrderedAccess& access : tuning.accesses()) {
+    if (check::format_site(access.site) != place) continue;
+    for (const check::Ordering weaker : check::weakenings(access.order)) {
+      if (order == check::ordering_name(weaker)) return tuning.weaken(access.site, weaker);
+    }
+  }
+  throw Error(Status::invalid,
+              "--weaken takes a line and an order from the table of --mutate, such as "
+              "src/barrier/mcs.hpp:53=relaxed; \"" +
+                  text + "\" is none of this program's");
+}
+
+struct Row {
+  Job job;
+  check::Result result;
+  double seconds = 0;
+  std::string trace;
+  std::string replay;
+};
+
+Row run_job(const Job& job, const Options& options, Progress& progress) {
+  Row row{job, {}, 0, "", job.command()};
+  Tuning tuning;
+  const check::Program program = job.make(tuning);
+  row.job.participants = program.threads;
+  if (!options.weaken.empty()) {
+    apply_weakening(options.weaken, tuning, program);
+    row.replay += " --weaken " + options.weaken;
+  }
+  check::Options how;
+  how.hangs_allowed_after_choice = job.hangs_allowed_after_choice;
+  how.on_progress = [&](std::uint64_t executions) {
+    progress.show(
+        fmt::format("{} of {}, {} executions", job.algorithm, program.threads, executions),
+        std::min(job.work, static_cast<double>(executions)));
+    return true;
+  };
+  const auto start = Clock::now();
+  row.result = check::Explorer(program, how).explore();
+  row.seconds = seconds_since(start);
+  if (row.result.violation) row.trace = check::format_violation(program, *row.result.violation);
+  progress.done(job.work);
+  progress.show(job.algorithm);
+  return row;
+}
+
+bool holds(const Row& row) { return row.result.verdict == check::Verdict::holds; }
+
+Json to_json(const Row& row) {
+  Json json = {
+      {"algorithm", row.job.algorithm}, {"participants", row.job.participants},
+      {"episodes", row.job.episodes},   {"groups", row.job.groups},
+      {"variant", row.job.variant},     {"executions", row.result.executions},
+      {"blocked", row.result.blocked},  {"verdict", check::verdict_name(row.result.verdict)},
+      {"seconds", row.seconds}};
+  if (!holds(row)) {
+    json["trace"] = row.trace;
+    json["replay"] = row.replay;
+  }
+  return json;
+}
+
+void run_check(const Options& options) {
+  const std::vector<Job> jobs = make_jobs(options);
+  double work = 0;
+  for (const Job& job : jobs) work += job.work;
+  Progress progress(work);
+  Json json = Json::object();
+  json["results"] = Json::array();
+  std::size_t failures = 0;
+  if (!options.json) {
+    fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8}\n", "algorithm", "P", "E",
+               "groups", "variant", "executions", "blocked", "verdict", "seconds");
+  }
+  for (const Job& job : jobs) {
+    const Row row = run_job(job, options, progress);
+    failures += holds(row) ? 0 : 1;
+    if (options.json) {
+      json["results"].push_back(to_json(row));
+      continue;
+    }
+    progress.clear();
+    fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8.3f}\n", job.algorithm,
+               row.job.participants, job.episodes, job.groups, job.variant, row.result.executions,
+               row.result.blocked, check::verdict_name(row.result.verdict), row.seconds);
+    if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
+  }
+  progress.clear();
+  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (failures > 0) {
+    throw Error(Status::broken,
+                fmt::format("{} of {} programs do not hold", failures, jobs.size()));
+  }
+}
+
+struct Gate {
+  std::string algorithm;
+  std::vector<check::Rehearsed> programs;
+};
+
+std::vector<Gate> make_gates(const Options& options) {
+  bool sleep = false;
+  std::map<std::string, std::vector<Algorithm>> by_name;  // both radices are one algorithm
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : chosen_algorithms(options, sleep)) {
+    if (by_name[algorithm.name].empty()) names.push_back(algorithm.name);
+    by_name[algorithm.name].push_back(algorithm);
+  }
+  std::vector<Gate> gates;
+  for (const std::string& name : names) {
+    gates.push_back(
+        {name, check::mutation_programs(by_name[name], options.participants, options.episodes)});
+  }
+  if (sleep) gates.push_back({sleep_name, check::mutation_programs_of_sleep()});
+  return gates;
+}
+
+Json to_json(const check::Mutation& mutation) {
+  Json json = {{"algorithm", mutation.algorithm},
+               {"site", check::format_site(mutation.access.site)},
+               {"access", mutation.access.what},
+               {"order", check::ordering_name(mutation.access.order)},
+               {"weakened", check::ordering_name(mutation.weaker)},
+               {"fate", check::fate_name(mutation.fate)}};
+  if (!mutation.caught_by.empty()) {
+    json["verdict"] = check::verdict_name(mutation.verdict);
+    json["caught_by"] = mutation.caught_by;
+  }
+  if (const check::Marker* marker = check::marker_of(mutation.access.site)) {
+    json["stronger"] = marker->reason;
+  }
+  return json;
+}
+
+void run_mutate(const Options& options) {
+  const std::vector<Gate> gates = make_gates(options);
+  Progress progress(static_cast<double>(gates.size()));
+  Json json = Json::object();
+  json["results"] = Json::array();
+  std::size_t mutants = 0;
+  std::size_t escaped = 0;
+  if (!options.json) {
+    fmt::print("{:<24} {:<34} {:<11} {:<7}    {:<7}  {:<14} {}\n", "algorithm", "site", "access",
+               "order", "weaker", "fate", "noticed by, or reason");
+  }
+  for (const Gate& gate : gates) {
+    check::mutate(gate.algorithm, gate.programs, [&](const check::Mutation& mutation) {
+      ++mutants;
+      const bool fine =
+          mutation.fate == check::Fate::caught || mutation.fate == check::Fate::stronger;
+      escaped += fine ? 0 : 1;
+      progress.show(gate.algorithm);
+      if (options.json) {
+        json["results"].push_back(to_json(mutation));
+        return true;
+      }
+      const check::Marker* const marker = check::marker_of(mutation.access.site);
+      std::string why = marker != nullptr ? marker->reason : "";
+      if (mutation.fate == check::Fate::caught) {
+        why = fmt::format("{} ({})", mutation.caught_by, check::verdict_name(mutation.verdict));
+      }
+      progress.clear();
+      fmt::print("{:<24} {:<34} {:<11} {:<7} -> {:<7}  {:<14} {}\n", mutation.algorithm,
+                 check::format_site(mutation.access.site), mutation.access.what,
+                 check::ordering_name(mutation.access.order), check::ordering_name(mutation.weaker),
+                 check::fate_name(mutation.fate), why);
+      return true;
+    });
+    progress.done(1);
+  }
+  progress.clear();
+  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (escaped > 0) {
+    throw Error(Status::broken,
+                fmt::format("{} of {} weakened orders went unnoticed or are marked in vain: weaken "
+                            "them in the source, or mark them with // stronger: <reason>",
+                            escaped, mutants));
+  }
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "check", "Explore every execution that C++'s memory model allows, for a few participants");
+  command
+      ->add_option("--algorithms", options->algorithms,
+                   "Barriers by name, sleep for the sleep protocol, or all")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--participants", options->participants, "How many participants")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, check::max_threads))
+      ->capture_default_str();
+  command->add_option("--episodes", options->episodes, "How many episodes")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, 100U))
+      ->capture_default_str();
+  command->add_option("--groups", options->groups,
+                      "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
+  command->add_option("--variant", options->variant,
+                      "Only plain, wraps, split, gives-up or reuse; one of the sleep programs");
+  CLI::Option* const weaken = command->add_option(
+      "--weaken", options->weaken, "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
+  command
+      ->add_flag("--mutate", options->mutate,
+                 "Weaken every memory order in turn, and say what notices")
+      ->excludes(weaken);
+  command->add_flag("--json", options->json,
+                    "Print one JSON object, with a row each in \"results\"");
+  command->footer(
+      "Bounded: says nothing about more participants or episodes. No load buffering is explored\n"
+      "(doc/memory-model.md).");
+  command->callback([options] { options->mutate ? run_mutate(*options) : run_check(*options); });
+}
+
+}  // namespace muster
