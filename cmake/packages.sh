@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# packages.sh <purpose>...: installs what packages.txt lists for these purposes and is not there yet.
+# packages.sh <purpose>...: installs what packages.txt lists for these purposes and is not there.
 # Where that cannot be done it says what is left out, and the build goes on with what there is.
 # When nothing is missing it asks dpkg only, and is done.
 set -uo pipefail

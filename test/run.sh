@@ -25,11 +25,12 @@ END
 }
 
 why_not_aarch64() {
+  local lib=/usr/lib/aarch64-linux-gnu
   [ "$(uname -m)" = x86_64 ] || { echo "only from x86-64; this is $(uname -m)"; return; }
   command -v aarch64-linux-gnu-g++ >/dev/null || { echo "package g++-aarch64-linux-gnu"; return; }
   command -v qemu-aarch64 >/dev/null || { echo "package qemu-user"; return; }
-  [ -e /usr/lib/aarch64-linux-gnu/pkgconfig/hwloc.pc ] || { echo "package libhwloc-dev:arm64"; return; }
-  [ -e /usr/lib/aarch64-linux-gnu/libstdc++.so.6 ] || { echo "package libstdc++6:arm64"; return; }
+  [ -e $lib/pkgconfig/hwloc.pc ] || { echo "package libhwloc-dev:arm64"; return; }
+  [ -e $lib/libstdc++.so.6 ] || { echo "package libstdc++6:arm64"; return; }
 }
 
 for preset in release asan tsan aarch64; do
@@ -49,7 +50,8 @@ done
 
 # ctest prints its verdict and then the lists; here the verdict comes last.
 status=0
-ctest --test-dir "$suites" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error 2>&1 |
+ctest --test-dir "$suites" -j "$(nproc)" --output-on-failure --no-label-summary \
+  --no-tests=error 2>&1 |
   awk '/^[0-9]+% tests passed/ { verdict = $0; next }
        /^Total Test time/ { time = $0; next }
        /^Errors while running CTest|^Output from these|^Use "--rerun/ { next }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# install.sh <build> <scratch> <cmake>: installs the build into a prefix, and builds and runs a C and
-# a C++ program against what is there, found by find_package and by pkg-config.
+# install.sh <build> <scratch> <cmake>: installs the build into a prefix, and builds and runs a
+# C and a C++ program against what is there, found by find_package and by pkg-config.
 set -euo pipefail
 build=$1
 scratch=$2
@@ -18,7 +18,7 @@ libdir=$(dirname "$library")
 export LD_LIBRARY_PATH=$libdir
 
 echo "-- shared object: name, and nothing exported but the C functions"
-objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0$' || fail "its SONAME is not libmuster.so.0"
+objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0$' || fail "another SONAME"
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }')
 grep -q '^muster_' <<<"$exported" || fail "it exports no function"
 strangers=$(grep -v '^muster_' <<<"$exported" || true)
@@ -58,7 +58,7 @@ $CXX -std=c++20 "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $f
 echo "-- moved: neither file names the prefix it was installed to"
 mv "$prefix" "$prefix-moved"
 export LD_LIBRARY_PATH=${libdir/"$prefix"/"$prefix-moved"}
-PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig pkg-config --variable=includedir muster
-[ -e "$(PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig pkg-config --variable=includedir muster)/muster/muster.h" ] ||
-  fail "pkg-config points to where it was"
+export PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig
+include=$(pkg-config --variable=includedir muster)
+[ -e "$include/muster/muster.h" ] || fail "pkg-config points to where it was: $include"
 rm -rf "$prefix-moved"

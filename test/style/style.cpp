@@ -223,7 +223,7 @@ const std::vector<Layer>& layers() {
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
       {"check/", {"src/machine/", "src/barrier/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
-      {"cli/", {"src/", "sim/", "check/", "include/muster/"}},
+      {"cli/", {"src/", "sim/", "check/", "bench/", "include/muster/"}},
       {"examples/", {"include/muster/"}},
   };
   return all;
