@@ -62,8 +62,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "muster " MUSTER_VERSION_TEXT);
   app.set_help_all_flag("--help-all", "Print the help of all commands");
   app.require_subcommand(1);
-  app.footer("Results go to standard output, messages to standard error.\n"
-             "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
+  app.footer(
+      "Results go to standard output, messages to standard error.\n"
+      "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
   CLI::App* const bench = app.add_subcommand("bench", "Measure on this machine");
   bench->require_subcommand(1);
 #include "subcommands.inc"

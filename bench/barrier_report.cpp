@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/barrier_report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "machine/error.hpp"
+
+namespace muster::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+/// To a hundredth of a nanosecond: the rest is no knowledge.
+Json ns(double value) { return std::round(value * 100) / 100; }
+
+const char* verdict(const Noise& noise) { return noise.noisy ? "noisy" : "quiet"; }
+
+Json noise_to_json(const Noise& noise) {
+  const auto share = [&](double value) {
+    return noise.shares_known ? Json(std::round(value * 1e4) / 1e4) : Json(nullptr);
+  };
+  return {{"verdict", verdict(noise)},
+          {"why", noise.why},
+          {"involuntary_switches_per_s", rounded(noise.involuntary_per_s, 0.5)},
+          {"steal_share", share(noise.steal_share)},
+          {"others_share", share(noise.others_share)}};
+}
+
+Json row_to_json(const Row& row) {
+  const bool ok = row.status == RowStatus::ok;
+  const Json none = nullptr;
+  const auto if_ok = [&](double value) { return ok ? ns(value) : none; };
+  Json json;
+  json["implementation"] = row.implementation;
+  json["algorithm"] = row.algorithm;
+  json["serves"] = row.ours && !row.serves.empty() ? Json(row.serves) : none;
+  json["via"] = row.ours ? Json(row.via) : none;
+  json["participants"] = row.participants;
+  json["mode"] = mode_name(row.mode);
+  json["map_by"] = row.map_by;
+  json["wait"] = row.wait;
+  json["status"] = row_status_name(row.status);
+  json["reason"] = row.reason;
+  json["latency_ns"] = {
+      {"median", if_ok(row.latency_ns.median)},
+      {"min", if_ok(row.latency_ns.min)},
+      {"p99", if_ok(row.latency_ns.p99)},
+      {"ci95", ok ? Json::array({ns(row.latency_ns.ci95.lo), ns(row.latency_ns.ci95.hi)}) : none}};
+  json["exit_skew_ns"] = ok && row.exit_skews > 0 ? ns(row.exit_skew_ns) : none;
+  json["episodes"] = row.episodes;
+  json["samples"] = row.latency_ns.samples;
+  json["rank"] = row.place > 0 ? Json(row.place) : none;
+  json["tied"] = row.place > 0 ? Json(row.tied) : none;
+  json["vs_best_peer"] = ok && row.vs_best_peer > 0
+                             ? Json{{"ratio", std::round(row.vs_best_peer * 1e4) / 1e4},
+                                    {"intervals_apart", row.differs_from_best_peer}}
+                             : none;
+  json["verdict"] = verdict(row.noise);
+  json["noise"] = noise_to_json(row.noise);
+  return json;
+}
+
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return "";
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string name_of(const Row& row) {
+  if (!row.ours) return row.implementation;
+  std::string name = "muster " + row.algorithm;
+  if (row.algorithm == "auto" && !row.serves.empty()) name += " (" + row.serves + ")";
+  return row.via == "template" ? name + ", template" : name;
+}
+
+std::string group_to_text(const std::vector<const Row*>& rows) {
+  std::vector<const Row*> order = rows;
+  const auto key = [](const Row* row) {
+    const bool ok = row->status == RowStatus::ok;
+    return std::tuple(!ok, ok ? row->latency_ns.median : 0.0,
+                      ok ? 0 : static_cast<int>(row->status));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Row* a, const Row* b) { return key(a) < key(b); });
+  std::size_t width = 14;
+  for (const Row* row : order) width = std::max(width, name_of(*row).size());
+
+  std::string text =
+      fmt::format("{:>5}  {:<{}} {:>9}  {:^21} {:>9} {:>9} {:>10}  {}\n", "place", "implementation",
+                  width, "median", "95 % interval", "min", "p99", "exit skew", "to best peer");
+  for (const Row* row : order) {
+    if (row->status != RowStatus::ok) {
+      text += fmt::format("{:>5}  {:<{}} {}: {}\n", "", name_of(*row), width,
+                          row_status_name(row->status), row->reason);
+      continue;
+    }
+    const std::string place =
+        row->place == 0 ? "-" : fmt::format("{}{}", row->place, row->tied ? "=" : " ");
+    std::string ratio;
+    if (row->vs_best_peer > 0) {
+      ratio = fmt::format("{:.2f}x{}", row->vs_best_peer, row->differs_from_best_peer ? "" : " ~");
+    }
+    const Summary& s = row->latency_ns;
+    text += fmt::format("{:>5}  {:<{}} {:>9}  {:>9} - {:<9} {:>9} {:>9} {:>10}  {:<8}{}\n", place,
+                        name_of(*row), width, format_ns(s.median), format_ns(s.ci95.lo),
+                        format_ns(s.ci95.hi), format_ns(s.min), format_ns(s.p99),
+                        row->exit_skews > 0 ? format_ns(row->exit_skew_ns) : "", ratio,
+                        row->noise.noisy ? " noisy" : "");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string format_ns(double value) {
+  const char* unit = "ns";
+  for (const char* larger : {"us", "ms", "s"}) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = larger;
+  }
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, unit);
+}
+
+Json to_json(const RunResults& results) {
+  const RunOptions& options = results.options;
+  Json json;
+  json["benchmark"] = "barrier";
+  json["machine"] = {
+      {"model", results.host.model},
+      {"architecture", results.host.architecture},
+      {"cpus", results.cpus},
+      {"kernel", results.host.kernel},
+      {"topology", results.topology},
+      {"ping_pong_ns", results.ping_pong_ns > 0 ? ns(results.ping_pong_ns) : Json(nullptr)}};
+  json["build"] = {
+      {"commit", results.host.commit.empty() ? Json(nullptr) : Json(results.host.commit)},
+      {"compiler", results.host.compiler}};
+  Json modes = Json::array();
+  for (const Mode mode : options.modes) modes.push_back(mode_name(mode));
+  json["settings"] = {{"algorithms", options.algorithms},
+                      {"participants", options.participants},
+                      {"modes", modes},
+                      {"map_by", options.map_by},
+                      {"wait", options.wait},
+                      {"peers", options.peers},
+                      {"via", options.via},
+                      {"seconds", options.seconds},
+                      {"rounds", results.rounds},
+                      {"seed", options.seed}};
+  json["elapsed_s"] = std::round(results.elapsed_s * 1000) / 1000;
+  json["verdict"] = verdict(results.noise);
+  json["noise"] = noise_to_json(results.noise);
+  json["left_out"] = Json::array();
+  for (const LeftOut& item : results.left_out) {
+    json["left_out"].push_back({{"implementation", item.name}, {"reason", item.why}});
+  }
+  json["results"] = Json::array();
+  for (const Row& row : results.rows) json["results"].push_back(row_to_json(row));
+  return json;
+}
+
+std::string to_csv(const RunResults& results) {
+  static constexpr const char* plain[] = {"implementation", "algorithm", "serves", "via",
+                                          "participants",   "mode",      "map_by", "wait",
+                                          "status",         "reason"};
+  static constexpr const char* after[] = {"exit_skew_ns", "episodes", "samples",
+                                          "rank",         "tied",     "verdict"};
+  std::string text;
+  for (const char* name : plain) text += fmt::format("{},", name);
+  text += "median_ns,min_ns,p99_ns,ci95_lo_ns,ci95_hi_ns";
+  for (const char* name : after) text += fmt::format(",{}", name);
+  text += ",involuntary_switches_per_s,steal_share,others_share\n";
+  for (const Row& row : results.rows) {
+    const Json json = row_to_json(row);
+    const Json& latency = json.at("latency_ns");
+    for (const char* name : plain) text += csv_field(json.at(name)) + ",";
+    for (const char* name : {"median", "min", "p99"}) text += csv_field(latency.at(name)) + ",";
+    const Json& ci95 = latency.at("ci95");
+    text += ci95.is_null() ? "," : csv_field(ci95.at(0)) + "," + csv_field(ci95.at(1));
+    for (const char* name : after) text += "," + csv_field(json.at(name));
+    for (const char* name : {"involuntary_switches_per_s", "steal_share", "others_share"}) {
+      text += "," + csv_field(json.at("noise").at(name));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string to_text(const RunResults& results) {
+  const Host& host = results.host;
+  std::string text = fmt::format("{}, {} usable CPU{}, {}{}\n", host.model, results.cpus,
+                                 results.cpus == 1 ? "" : "s", host.kernel,
+                                 host.commit.empty() ? "" : ", commit " + host.commit);
+  if (results.ping_pong_ns > 0) {
+    text += fmt::format("ping-pong of a cache line: {} there and back\n",
+                        format_ns(results.ping_pong_ns));
+  }
+  text += fmt::format("{} s, {} rounds; mapped by {}\n", std::round(results.elapsed_s * 10) / 10,
+                      results.rounds, results.options.map_by);
+
+  for (std::size_t i = 0; i < results.rows.size();) {
+    const Row& first = results.rows[i];
+    std::vector<const Row*> group;
+    for (; i < results.rows.size() && results.rows[i].mode == first.mode &&
+           results.rows[i].participants == first.participants;
+         ++i) {
+      group.push_back(&results.rows[i]);
+    }
+    text += fmt::format("\n{} {}{}\n", first.participants, mode_name(first.mode),
+                        first.participants > results.cpus ? ", more than CPUs" : "");
+    text += group_to_text(group);
+  }
+
+  text +=
+      "\nplace: one more than there are surely faster ones; = shares it, or its interval meets\n"
+      "another's; - is a reference. ~ is no surer difference from the best peer than chance.\n";
+  text += fmt::format("verdict: {}{}\n", verdict(results.noise),
+                      results.noise.noisy ? " (" + results.noise.why + ")" : "");
+  std::map<std::string, std::string> by_reason;
+  for (const LeftOut& item : results.left_out) {
+    std::string& names = by_reason[item.why];
+    names += (names.empty() ? "" : ", ") + item.name;
+  }
+  for (const auto& [why, names] : by_reason) text += fmt::format("left out: {}: {}\n", names, why);
+  return text;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const auto fail = [&] {
+    const int error = errno;
+    throw Error(Status::system,
+                fmt::format("{} cannot be written: {}", path, std::strerror(error)));
+  };
+  const std::string unfinished = fmt::format("{}.{}", path, getpid());
+  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) fail();
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = errno;
+      close(fd);
+      unlink(unfinished.c_str());
+      errno = error;
+      fail();
+    }
+    written += static_cast<std::size_t>(n);
+  }
+  if (close(fd) != 0 || rename(unfinished.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(unfinished.c_str());
+    errno = error;
+    fail();
+  }
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/barrier_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "barrier/registry.hpp"
+#include "bench/team.hpp"
+#include "machine/error.hpp"
+#include "machine/usable_cpus.hpp"
+#include "machine/wait_policy.hpp"
+#include "topology/topology.hpp"
+
+namespace muster::bench {
+namespace {
+
+constexpr std::int64_t kNsPerS = 1'000'000'000;
+constexpr std::int64_t kSliceWanted_ns = 40'000'000;
+constexpr std::int64_t kSliceMin_ns = 1'000'000;
+constexpr std::int64_t kBatch_ns = 50'000;
+constexpr std::int64_t kLongBatch_ns = 500'000;
+constexpr std::int64_t kStart_ns = 5 * kNsPerS;
+/// How much longer than its share one may take before it is given up, once; and all together, as a
+/// part of the whole time and at least. Otherwise a busy moment would pass for a hang.
+constexpr std::int64_t kOvertime_ns = kNsPerS / 2;
+constexpr std::int64_t kOvertimeLast_ns = kNsPerS / 20;  // when there is no more
+constexpr std::int64_t kOvertimePart = 4;
+constexpr std::int64_t kOvertimeMin_ns = 2 * kNsPerS;
+constexpr unsigned kParticipantsMax = 4096;
+
+// What counts as noise. A preemption costs a barrier some microseconds to milliseconds.
+constexpr double kInvoluntaryPerSMax = 50;
+constexpr double kStealShareMax = 0.02;
+constexpr double kOthersShareMax = 0.10;
+/// /proc/stat counts in ticks of 10 ms: fewer than this prove nothing.
+constexpr std::int64_t kEvidence_ns = 30'000'000;
+
+/// What happened on the machine while something ran; differences and sums.
+struct Activity {
+  std::int64_t wall_ns = 0;
+  std::int64_t participant_ns = 0;  ///< wall time times participants
+  std::int64_t busy_ns = 0;
+  std::int64_t steal_ns = 0;
+  std::int64_t team_cpu_ns = 0;
+  std::uint64_t involuntary = 0;
+  bool oversubscribed = false;  ///< then switches are the rule, and no noise
+  bool known = true;
+
+  void add(const Activity& other) {
+    wall_ns += other.wall_ns;
+    busy_ns += other.busy_ns;
+    steal_ns += other.steal_ns;
+    team_cpu_ns += other.team_cpu_ns;
+    known = known && other.known;
+    if (other.oversubscribed) return;
+    participant_ns += other.participant_ns;
+    involuntary += other.involuntary;
+  }
+};
+
+Noise judge(const Activity& a, unsigned cpus) {
+  Noise noise;
+  const auto add = [&](std::string why) {
+    noise.noisy = true;
+    noise.why += (noise.why.empty() ? "" : "; ") + std::move(why);
+  };
+  if (a.participant_ns > 0) {
+    noise.involuntary_per_s =
+        static_cast<double>(a.involuntary) * 1e9 / static_cast<double>(a.participant_ns);
+    if (noise.involuntary_per_s > kInvoluntaryPerSMax && a.involuntary >= 5) {
+      add(fmt::format("{:.0f} involuntary switches a participant and second",
+                      noise.involuntary_per_s));
+    }
+  }
+  if (!a.known || a.wall_ns == 0) return noise;
+  noise.shares_known = true;
+  const double total_ns = static_cast<double>(a.wall_ns) * cpus;
+  const std::int64_t others_ns = std::max<std::int64_t>(0, a.busy_ns - a.team_cpu_ns);
+  noise.steal_share = static_cast<double>(a.steal_ns) / total_ns;
+  noise.others_share = static_cast<double>(others_ns) / total_ns;
+  if (noise.steal_share > kStealShareMax && a.steal_ns >= kEvidence_ns) {
+    add(fmt::format("{:.0f} % of the CPUs' time stolen by the hypervisor",
+                    100 * noise.steal_share));
+  }
+  if (noise.others_share > kOthersShareMax && others_ns >= kEvidence_ns) {
+    add(fmt::format("{:.0f} % of the CPUs' time spent by other programs",
+                    100 * noise.others_share));
+  }
+  return noise;
+}
+
+/// A row in the making.
+struct Candidate {
+  Row row;
+  TeamSpec spec;
+  std::unique_ptr<Team> team;  // null: over
+  std::vector<std::vector<double>> blocks;
+  std::vector<double> skews;
+  Activity activity;
+  std::int64_t used_ns = 0;
+
+  void end(RowStatus status, std::string reason) {
+    row.status = status;
+    row.reason = std::move(reason);
+    if (team != nullptr) row.episodes = team->episodes();
+    team.reset();
+  }
+};
+
+/// Candidates that are measured in turn: of one mode and number of participants.
+struct Group {
+  Mode mode = Mode::threads;
+  unsigned participants = 0;
+  std::vector<Candidate> candidates;
+};
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string names_of(Other::Kind kind) {
+  std::string names;
+  for (const Other& other : others()) {
+    if (other.kind == kind) names += fmt::format("{}{}", names.empty() ? "" : ", ", other.name);
+  }
+  return names;
+}
+
+class Run {
+ public:
+  Run(const RunOptions& options, const std::function<void(const Progress&)>& report)
+      : report_(report), topology_(Topology::this_machine()) {
+    results_.options = options;
+    results_.host = this_host();
+    results_.cpus = usable_cpus();
+    results_.topology = topology_.source();
+    if (results_.options.participants.empty()) {
+      results_.options.participants = default_participants(results_.cpus);
+    }
+    check_options();
+    choose_algorithms();
+    choose_peers();
+    make_groups();
+  }
+
+  RunResults run() {
+    const std::int64_t begin_ns = clock_ns();
+    deadline_ns_ = begin_ns + static_cast<std::int64_t>(options().seconds * 1e9);
+    begin_ns_ = begin_ns;
+    overtime_ns_ = std::max(kOvertimeMin_ns, (deadline_ns_ - begin_ns) / kOvertimePart);
+    for (Group& group : groups_) candidates_left_ += group.candidates.size();
+    for (Group& group : groups_) {
+      run_group(group);
+      candidates_left_ -= group.candidates.size();
+      finish_group(group);
+    }
+    results_.noise = judge(activity_, results_.cpus);
+    results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns) / 1e9;
+    for (const Row& row : results_.rows) {
+      if (row.implementation == "ping-pong" && row.latency_ns.samples > 0 &&
+          results_.ping_pong_ns == 0) {
+        results_.ping_pong_ns = row.latency_ns.median;
+      }
+    }
+    return std::move(results_);
+  }
+
+ private:
+  const RunOptions& options() const { return results_.options; }
+
+  void check_options() {
+    const RunOptions& o = options();
+    for (const unsigned count : o.participants) {
+      if (count < 1 || count > kParticipantsMax) {
+        throw Error(Status::invalid, fmt::format("--participants {}: 1 to {} are possible", count,
+                                                 kParticipantsMax));
+      }
+    }
+    if (o.map_by != "none") {
+      try {
+        mapping_ = parse_mapping(o.map_by);
+      } catch (const Error& error) {
+        throw Error(error.code(), std::string(error.what()) + ", none (unbound)");
+      }
+    }
+    static_cast<void>(WaitPolicy::by_name(o.wait, 1, 1));
+    if (o.via != "c" && o.via != "template" && o.via != "both") {
+      throw Error(Status::unknown_name,
+                  fmt::format("no way \"{}\" to call; there are: c, template, both", o.via));
+    }
+    if (!(o.seconds > 0 && o.seconds <= 86400)) {
+      throw Error(Status::invalid, "--seconds: more than 0, at most 86400 (a day)");
+    }
+  }
+
+  void choose_algorithms() {
+    for (const std::string& name : options().algorithms) {
+      if (name == "none") continue;
+      if (name != "all") {
+        const Algorithm algorithm = parse_algorithm(name);
+        static_cast<void>(parse_level_mask(algorithm.levels));
+        add_algorithm(name);
+        continue;
+      }
+      add_algorithm("auto");
+      for (const std::string_view registered : barrier_names())
+        add_algorithm(std::string(registered));
+    }
+  }
+
+  void add_algorithm(const std::string& name) {
+    if (!contains(algorithms_, name)) algorithms_.push_back(name);
+  }
+
+  void choose_peers() {
+    const std::vector<std::string>& asked = options().peers;
+    for (const std::string& name : asked) {
+      if (name == "all" || name == "none" || name == "ck") continue;
+      const Other* const other = find_other(name, Other::peer);
+      if (other == nullptr) {
+        throw Error(Status::unknown_name,
+                    fmt::format("no peer \"{}\"; there are: all, none, ck (its five), {}", name,
+                                names_of(Other::peer)));
+      }
+      if (const std::string why = why_missing(*other); !why.empty()) {
+        throw Error(Status::unsupported, fmt::format("{}: {}", name, why));
+      }
+    }
+    for (const Other& other : others()) {
+      const bool is_ck = other.name.rfind("ck-", 0) == 0;
+      const bool wanted =
+          other.kind == Other::reference ||
+          (other.kind == Other::hidden && contains(options().hidden, other.name)) ||
+          (other.kind == Other::peer && (contains(asked, "all") || contains(asked, other.name) ||
+                                         (is_ck && contains(asked, "ck"))));
+      if (!wanted) continue;
+      if (const std::string why = why_missing(other); !why.empty()) {
+        results_.left_out.push_back({std::string(other.name), why});
+      } else {
+        others_.push_back(&other);
+      }
+    }
+    for (const std::string& name : options().hidden) {
+      if (find_other(name, Other::hidden) == nullptr) {
+        throw Error(Status::unknown_name, fmt::format("no test contestant \"{}\"", name));
+      }
+    }
+  }
+
+  static const Other* find_other(std::string_view name, Other::Kind kind) {
+    for (const Other& other : others()) {
+      if (other.kind == kind && other.name == name) return &other;
+    }
+    return nullptr;
+  }
+
+  void make_groups() {
+    std::vector<unsigned> counts = options().participants;
+    // The ping-pong is recorded beside every result.
+    const bool only_ping_pong = std::find(counts.begin(), counts.end(), 2U) == counts.end();
+    std::set<std::pair<Mode, unsigned>> seen;
+    for (const Mode mode : options().modes) {
+      if (only_ping_pong && groups_.empty()) {
+        groups_.push_back({mode, 2, {}});
+        add_candidate(groups_.back(), find_other("ping-pong", Other::reference), "", false);
+      }
+      for (const unsigned count : counts) {
+        if (!seen.insert({mode, count}).second) continue;
+        Group group{mode, count, {}};
+        for (const std::string& algorithm : algorithms_) {
+          if (options().via != "template") add_candidate(group, nullptr, algorithm, false);
+          if (options().via != "c") add_candidate(group, nullptr, algorithm, true);
+        }
+        for (const Other* other : others_) {
+          if (other->only_participants != 0 && other->only_participants != count) continue;
+          if (mode == Mode::threads ? other->threads : other->processes) {
+            add_candidate(group, other, "", false);
+          } else {
+            leave_out_once(*other, mode);
+          }
+        }
+        groups_.push_back(std::move(group));
+      }
+    }
+  }
+
+  void leave_out_once(const Other& other, Mode mode) {
+    for (const LeftOut& item : results_.left_out) {
+      if (item.name == other.name) return;
+    }
+    results_.left_out.push_back(
+        {std::string(other.name), fmt::format("does not run in {}", mode_name(mode))});
+  }
+
+  void add_candidate(Group& group, const Other* other, const std::string& algorithm,
+                     bool through_template) {
+    Candidate c;
+    Row& row = c.row;
+    row.ours = other == nullptr;
+    row.kind = other == nullptr ? Other::peer : other->kind;
+    row.implementation = row.ours ? "muster" : std::string(other->name);
+    row.algorithm = row.ours ? algorithm : algorithm_of(*other);
+    row.via = !row.ours ? "" : through_template ? "template" : "c";
+    row.participants = group.participants;
+    row.mode = group.mode;
+    row.map_by = options().map_by;
+    row.wait = row.ours ? options().wait : "its own";
+
+    c.spec.other = other;
+    if (mapping_) c.spec.bindings = topology_.map_ranks(*mapping_, group.participants);
+    Setting& setting = c.spec.setting;
+    setting.participants = group.participants;
+    setting.mode = group.mode;
+    setting.algorithm = algorithm;
+    setting.wait = options().wait;
+    setting.through_template = through_template;
+    setting.oversubscribed = is_oversubscribed(group.participants);
+    // Where participants take turns, who comes last to a single episode finds all others there:
+    // only many in a row say how long one takes.
+    c.spec.batch_ns = setting.oversubscribed ? kLongBatch_ns : kBatch_ns;
+    const char* const imposed = std::getenv("MUSTER_TOPOLOGY");
+    if (imposed != nullptr && *imposed != '\0' && mapping_) {
+      setting.map_by = options().map_by;
+    } else {
+      for (const PuSet& pus : c.spec.bindings) setting.bindings.push_back(pus.to_string());
+    }
+    group.candidates.push_back(std::move(c));
+  }
+
+  static std::string algorithm_of(const Other& other) {
+    return std::string(other.name.rfind("ck-", 0) == 0 ? other.name.substr(3) : other.name);
+  }
+
+  bool is_oversubscribed(unsigned participants) const { return participants > results_.cpus; }
+
+  void tell(const Group& group, const std::string& what) {
+    const double total = static_cast<double>(deadline_ns_ - begin_ns_);
+    const double done = static_cast<double>(clock_ns() - begin_ns_);
+    const double left = std::max(0.0, total - done);
+    report_({std::min(1.0, done / total), left / 1e9,
+             fmt::format("{} {}, {}", group.participants, mode_name(group.mode), what)});
+  }
+
+  void run_group(Group& group) {
+    tell(group, "starting");
+    for (Candidate& c : group.candidates) {
+      if (clock_ns() >= deadline_ns_) {
+        c.end(RowStatus::did_not_finish, "no time was left for it: raise --seconds");
+      } else {
+        start(c);
+      }
+    }
+    // Starting takes time, too: what is left is shared out anew for each group.
+    const auto n = static_cast<std::int64_t>(group.candidates.size());
+    const std::int64_t left_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns());
+    const std::int64_t share_ns =
+        std::max(5 * kSliceMin_ns, left_ns / static_cast<std::int64_t>(candidates_left_));
+    const std::int64_t rounds = options().rounds != 0
+                                    ? std::int64_t{options().rounds}
+                                    : std::clamp<std::int64_t>(share_ns / kSliceWanted_ns, 5, 20);
+    results_.rounds = static_cast<unsigned>(rounds);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        // Another one begins each round: nobody always follows the same neighbour.
+        Candidate& c = group.candidates[static_cast<std::size_t>((i + round) % n)];
+        if (c.team == nullptr) continue;
+        const std::int64_t slice_ns = share_ns / rounds;
+        // Whoever took too long before pauses, unless it has nothing to show yet.
+        if (c.used_ns > slice_ns * round + slice_ns / 2 && !c.blocks.empty()) continue;
+        run_slice(c, slice_ns, share_ns);
+        tell(group, fmt::format("round {} of {}", round + 1, rounds));
+      }
+    }
+  }
+
+  void start(Candidate& c) {
+    try {
+      c.team = std::make_unique<Team>(c.spec);
+    } catch (const Error& error) {
+      c.end(RowStatus::failed, error.what());
+      return;
+    }
+    switch (c.team->await_idle(clock_ns() + kStart_ns)) {
+      case Team::State::idle:
+        break;
+      case Team::State::busy:
+        c.end(RowStatus::failed, "its participants did not start");
+        return;
+      case Team::State::declined:
+        c.end(RowStatus::declined, c.team->error());
+        return;
+      case Team::State::failed:
+        c.end(RowStatus::failed, c.team->error());
+        return;
+    }
+    if (c.row.ours) {
+      const std::string note = c.team->note();
+      c.row.serves = note.substr(0, note.find('\n'));
+      c.row.wait = note.substr(note.find('\n') + 1);
+    }
+  }
+
+  void run_slice(Candidate& c, std::int64_t slice_ns, std::int64_t share_ns) {
+    const CpuTimes cpu_before = cpu_times(topology_.pus());
+    const std::uint64_t involuntary_before = c.team->involuntary_switches();
+    const std::int64_t team_cpu_before = c.team->cpu_ns();
+    const std::int64_t begin_ns = clock_ns();
+    // An episode may last as long as all that is left of this one's time, and of the overtime,
+    // which is added to the run: the others still get all of theirs.
+    const std::int64_t patience_ns = std::max(slice_ns, share_ns - c.used_ns);
+    const std::int64_t extra_ns = std::clamp(overtime_ns_, kOvertimeLast_ns, kOvertime_ns);
+    c.team->start_slice(slice_ns);
+    const Team::State state = c.team->await_idle(begin_ns + patience_ns + extra_ns);
+    const std::int64_t took_ns = clock_ns() - begin_ns;
+    const std::int64_t over_ns =
+        std::clamp<std::int64_t>(took_ns - patience_ns, 0, std::max<std::int64_t>(0, overtime_ns_));
+    overtime_ns_ -= over_ns;
+    deadline_ns_ += over_ns;
+    c.used_ns += took_ns;
+    if (state == Team::State::busy) {
+      c.end(RowStatus::did_not_finish,
+            fmt::format("an episode did not end within {} ms", took_ns / 1'000'000));
+      return;
+    }
+    if (state != Team::State::idle) {
+      c.end(state == Team::State::declined ? RowStatus::declined : RowStatus::failed,
+            c.team->error());
+      return;
+    }
+    const CpuTimes cpu_after = cpu_times(topology_.pus());
+    Activity activity;
+    activity.wall_ns = took_ns;
+    activity.participant_ns = took_ns * c.row.participants;
+    activity.known = cpu_before.known && cpu_after.known;
+    activity.busy_ns = cpu_after.busy_ns - cpu_before.busy_ns;
+    activity.steal_ns = cpu_after.steal_ns - cpu_before.steal_ns;
+    activity.team_cpu_ns = c.team->cpu_ns() - team_cpu_before;
+    activity.involuntary = c.team->involuntary_switches() - involuntary_before;
+    activity.oversubscribed = c.spec.setting.oversubscribed;
+    c.activity.add(activity);
+    activity_.add(activity);
+
+    std::vector<double> samples = c.team->take_samples();
+    if (!samples.empty()) c.blocks.push_back(std::move(samples));
+    const std::vector<double> skews = c.team->exit_skews();
+    c.skews.insert(c.skews.end(), skews.begin(), skews.end());
+  }
+
+  void finish_group(Group& group) {
+    for (Candidate& c : group.candidates) {
+      if (c.team != nullptr) {
+        c.row.episodes = c.team->episodes();
+        c.team->quit();
+      }
+    }
+    std::vector<Row> rows;
+    for (Candidate& c : group.candidates) {
+      c.team.reset();
+      Row& row = c.row;
+      row.noise = judge(c.activity, results_.cpus);
+      if (row.status == RowStatus::ok) {
+        row.latency_ns = summarize(c.blocks, options().seed + results_.rows.size() + rows.size());
+        row.exit_skews = c.skews.size();
+        if (!c.skews.empty()) row.exit_skew_ns = median(c.skews);
+        if (row.latency_ns.samples == 0) {
+          row.status = RowStatus::did_not_finish;
+          row.reason = "not one episode ended in its time: raise --seconds";
+        }
+      }
+      rows.push_back(std::move(row));
+    }
+    rank_rows(rows);
+    for (Row& row : rows) results_.rows.push_back(std::move(row));
+    group.candidates.clear();
+  }
+
+  const std::function<void(const Progress&)>& report_;
+  Topology topology_;
+  RunResults results_;
+  std::optional<Mapping> mapping_;
+  std::vector<std::string> algorithms_;
+  std::vector<const Other*> others_;
+  std::vector<Group> groups_;
+  Activity activity_;
+  std::size_t candidates_left_ = 0;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t deadline_ns_ = 0;
+  std::int64_t overtime_ns_ = 0;
+};
+
+}  // namespace
+
+std::string_view row_status_name(RowStatus status) {
+  switch (status) {
+    case RowStatus::ok:
+      return "ok";
+    case RowStatus::did_not_finish:
+      return "did not finish";
+    case RowStatus::declined:
+      return "declined";
+    case RowStatus::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::vector<unsigned> default_participants(unsigned cpus) {
+  std::vector<unsigned> counts;
+  for (unsigned count = 2; count <= std::max(8U, 2 * cpus); count *= 2) counts.push_back(count);
+  return counts;
+}
+
+void rank_rows(std::vector<Row>& rows) {
+  const Row* best_peer = nullptr;
+  const auto ranked = [](const Row& row) {
+    return row.status == RowStatus::ok && (row.ours || row.kind == Other::peer);
+  };
+  for (const Row& row : rows) {
+    if (!ranked(row) || row.ours) continue;
+    if (best_peer == nullptr || row.latency_ns.median < best_peer->latency_ns.median)
+      best_peer = &row;
+  }
+  for (Row& row : rows) {
+    if (ranked(row) && best_peer != nullptr) {
+      row.vs_best_peer = row.latency_ns.median / best_peer->latency_ns.median;
+      row.differs_from_best_peer = !overlap(row.latency_ns.ci95, best_peer->latency_ns.ci95);
+    }
+    if (!ranked(row)) continue;
+    row.place = 1;
+    row.tied = false;
+    for (const Row& other : rows) {
+      if (&other == &row || !ranked(other)) continue;
+      if (other.latency_ns.ci95.hi < row.latency_ns.ci95.lo) ++row.place;
+      if (overlap(other.latency_ns.ci95, row.latency_ns.ci95)) row.tied = true;
+    }
+  }
+}
+
+RunResults run_barriers(const RunOptions& options,
+                        const std::function<void(const Progress&)>& report) {
+  return Run(options, report).run();
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench barrier`, from options to results: who is measured, in which order, for how long.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/contestant.hpp"
+#include "bench/host.hpp"
+#include "bench/stats.hpp"
+
+namespace muster::bench {
+
+struct RunOptions {
+  std::vector<std::string> algorithms{"all"};  ///< "all": auto and every registered one
+  std::vector<unsigned> participants;          ///< empty: see default_participants()
+  std::vector<Mode> modes{Mode::threads};
+  std::string map_by = "core";  ///< core, numa, socket, none
+  std::string wait = "auto";
+  std::vector<std::string> peers{"all"};  ///< names, "ck" for its five, "all", "none"
+  std::vector<std::string> hidden;        ///< contestants for tests
+  std::string via = "c";                  ///< how ours are called: c, template, both
+  double seconds = 28;                    ///< for everything but the statistics at the end;
+                                          ///< a quarter more, 2 s at least, if some hang
+  unsigned rounds = 0;                    ///< 0: as many as leave slices of 40 ms, 5 to 20
+  std::uint64_t seed = 1;                 ///< of the bootstrap
+};
+
+/// Powers of two up to twice the CPUs, at least to 8: a core each, and oversubscribed.
+std::vector<unsigned> default_participants(unsigned cpus);
+
+/// How quiet it was while something was measured.
+struct Noise {
+  bool noisy = false;
+  std::string why;               ///< for people; empty if quiet
+  double involuntary_per_s = 0;  ///< involuntary switches a participant and second
+  bool shares_known = false;     ///< whether /proc/stat told the following
+  double steal_share = 0;        ///< of the CPUs' time, taken by the hypervisor
+  double others_share = 0;       ///< of the CPUs' time, spent by other programs
+};
+
+enum class RowStatus { ok, did_not_finish, declined, failed };
+std::string_view row_status_name(RowStatus status);  ///< "ok", "did not finish", ...
+
+struct Row {
+  std::string implementation;  ///< "muster", a peer's name, "limit" or "ping-pong"
+  std::string algorithm;       ///< as asked for; a peer's own where known
+  std::string via;             ///< of ours: "c" or "template"
+  std::string serves;          ///< of ours: the algorithm that serves
+  Other::Kind kind = Other::peer;
+  bool ours = false;
+  unsigned participants = 0;
+  Mode mode = Mode::threads;
+  std::string map_by;
+  std::string wait;  ///< of ours: the policy in use; else "its own"
+
+  RowStatus status = RowStatus::ok;
+  std::string reason;          ///< why not ok
+  Summary latency_ns;          ///< of an episode
+  double exit_skew_ns = 0;     ///< median of last exit minus first exit
+  std::size_t exit_skews = 0;  ///< episodes that it is the median of
+  std::uint64_t episodes = 0;  ///< finished
+  Noise noise;
+  /// How many of its group are surely faster (their intervals are below this one's), plus one;
+  /// `tied` if another one has the same place or an interval that meets this one's. 0 for those
+  /// that are not ranked: the references, and whoever did not finish.
+  unsigned place = 0;
+  bool tied = false;
+  double vs_best_peer = 0;              ///< median over the best peer's; 0 if there is none
+  bool differs_from_best_peer = false;  ///< the intervals do not overlap
+};
+
+struct LeftOut {
+  std::string name;
+  std::string why;
+};
+
+struct RunResults {
+  RunOptions options;
+  Host host;
+  unsigned cpus = 0;  ///< usable
+  std::string topology;
+  double ping_pong_ns = 0;  ///< median round trip; 0 if not measured
+  double elapsed_s = 0;
+  unsigned rounds = 0;  ///< of the last group
+  Noise noise;          ///< of the whole run
+  std::vector<LeftOut> left_out;
+  std::vector<Row> rows;  ///< in groups of equal mode and participants
+};
+
+struct Progress {
+  double share = 0;  ///< 0 to 1
+  double left_s = 0;
+  std::string what;  ///< "8 threads, round 3 of 10"
+};
+
+/// Measures. Forks: the calling process must have one thread only. `report` is called between
+/// slices. Throws Error: unknown_name and invalid for the options; what one contestant does wrong
+/// is in its row.
+RunResults run_barriers(const RunOptions& options,
+                        const std::function<void(const Progress&)>& report);
+
+/// Fills place, tied, vs_best_peer of rows that belong together. Separate for the tests.
+void rank_rows(std::vector<Row>& rows);
+
+}  // namespace muster::bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is said about a set of latencies: quantiles and an interval for the median that does not
+// pretend to know more than was measured. Thread-safe; everything here is a pure function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muster::bench {
+
+/// The q-quantile (0 to 1) of ascending values by linear interpolation between the two nearest
+/// (Hyndman and Fan's type 7, as R and numpy do). NaN if there are none.
+double quantile(const std::vector<double>& ascending, double q);
+
+double median(std::vector<double> values);
+
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// Whether the two have a point in common: then no order is claimed between what they belong to.
+constexpr bool overlap(const Interval& a, const Interval& b) {
+  return a.lo <= b.hi && b.lo <= a.hi;
+}
+
+struct Summary {
+  double median = 0;
+  double min = 0;
+  double p99 = 0;
+  Interval ci95;            ///< of the median
+  std::size_t samples = 0;  ///< 0: nothing was measured, and the rest means nothing
+};
+
+/// `blocks`: samples that were taken in one go. The interval is a percentile bootstrap that draws
+/// whole blocks (Davison and Hinkley 1997, section 3.8): samples of one block are alike, and
+/// drawing them singly would make the interval as narrow as if each were new evidence. Few blocks
+/// are cut up, to no fewer than 10 pieces where there are as many samples. The same seed gives the
+/// same interval.
+Summary summarize(const std::vector<std::vector<double>>& blocks, std::uint64_t seed);
+
+}  // namespace muster::bench

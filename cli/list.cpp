@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster list`: every name that can be asked for, and what it stands for.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "barrier/registry.hpp"
+#include "bench/contestant.hpp"
+#include "machine/hardware.hpp"
+#include "machine/wait_policy.hpp"
+#include "subcommands.hpp"
+#include "topology/levels.hpp"
+#include "topology/topology.hpp"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view champion_name(Champion champion) {
+  switch (champion) {
+    case Champion::nobody:
+      return "nobody";
+    case Champion::rank0:
+      return "rank 0";
+    case Champion::last_to_arrive:
+      return "last to arrive";
+  }
+  return "";
+}
+
+/// A name of some kind, with what is known of it in the order in which it is shown.
+Json item(std::string_view kind, std::string_view name, Json facts) {
+  Json result{{"kind", kind}, {"name", name}};
+  result.update(facts);
+  return result;
+}
+
+void add_algorithms(Json& results) {
+  results.push_back(
+      item("algorithm", "auto", {{"about", "chosen by rule; `muster explain` says why"}}));
+  for (const std::string_view name : barrier_names()) {
+    const Traits& traits = traits_of(name);
+    Json facts{{"champion", champion_name(traits.champion)},
+               {"splits", traits.splits},
+               {"cost", traits.cost},
+               {"source", traits.source}};
+    if (name == "combining-tree") facts["variants"] = "combining-tree:RADIX";
+    if (parse_algorithm(name).uses_groups())
+      facts["variants"] = fmt::format("{}-LEVEL[-LEVEL...]", name);
+    results.push_back(item("algorithm", name, std::move(facts)));
+  }
+}
+
+void add_levels(Json& results) {
+  const std::vector<LevelKind> standard = wanted_levels({});
+  for (const LevelKind kind :
+       {LevelKind::core, LevelKind::l1, LevelKind::l2, LevelKind::l3, LevelKind::numa,
+        LevelKind::group, LevelKind::die, LevelKind::package}) {
+    const bool by_default = std::find(standard.begin(), standard.end(), kind) != standard.end();
+    results.push_back(item("level", level_name(kind), {{"by_default", by_default}}));
+  }
+}
+
+void add_mappings(Json& results) {
+  const auto add = [&](std::string_view name, std::string_view about) {
+    results.push_back(item("mapping", name, {{"about", about}}));
+  };
+  add(mapping_name(Mapping::core), "rank i on core i");
+  add(mapping_name(Mapping::numa), "rank i on NUMA node i mod n, next core there");
+  add(mapping_name(Mapping::socket), "rank i on package i mod n, next core there");
+  add("none", "unbound (muster bench only)");
+}
+
+void add_wait_policies(Json& results) {
+  const auto add = [&](std::string_view name, std::string_view about) {
+    if (name != "auto")
+      static_cast<void>(WaitPolicy::by_name(name, 1, 1));  // throws if there is none
+    results.push_back(item("wait", name, {{"about", about}}));
+  };
+  add("auto", "spin-yield-sleep if everyone has a CPU, else yield-sleep");
+  add("spin", "never gives up the CPU");
+  add("yield", "gives up the CPU at once, never sleeps");
+  add("sleep", "sleeps at once");
+  add("spin-yield-sleep", "spins, then yields, then sleeps");
+  add("yield-sleep", "yields, then sleeps");
+}
+
+void add_others(Json& results) {
+  for (const bench::Other& other : bench::others()) {
+    if (other.kind == bench::Other::hidden) continue;
+    Json modes = Json::array();
+    if (other.threads) modes.push_back("threads");
+    if (other.processes) modes.push_back("processes");
+    const std::string missing = bench::why_missing(other);
+    results.push_back(item(other.kind == bench::Other::peer ? "peer" : "reference", other.name,
+                           {{"modes", std::move(modes)},
+                            {"about", other.about},
+                            {"available", missing.empty()},
+                            {"missing", missing.empty() ? Json(nullptr) : Json(missing)}}));
+  }
+}
+
+std::string to_text(const Json& results) {
+  std::string text;
+  std::string kind;
+  for (const Json& entry : results) {
+    if (entry.at("kind") != kind) {
+      kind = entry.at("kind").get<std::string>();
+      text += fmt::format("{}{}\n", text.empty() ? "" : "\n",
+                          kind == "wait" ? "wait policies" : kind + "s");
+    }
+    std::string facts;
+    const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : "; ") + fact; };
+    if (entry.contains("about")) add(entry.at("about").get<std::string>());
+    if (entry.contains("cost")) {
+      add(entry.at("cost").get<std::string>());
+      facts += fmt::format("\n{:<26}champion: {}", "", entry.at("champion").get<std::string>());
+      if (entry.at("splits").get<bool>()) add("splits into arrive and depart");
+      if (entry.contains("variants")) add("also " + entry.at("variants").get<std::string>());
+      facts += fmt::format("\n{:<26}{}", "", entry.at("source").get<std::string>());
+    }
+    if (entry.contains("by_default") && entry.at("by_default").get<bool>()) add("by default");
+    if (entry.contains("modes") && entry.at("modes").size() == 1) {
+      add(entry.at("modes").at(0).get<std::string>() + " only");
+    }
+    if (entry.contains("missing") && !entry.at("missing").is_null()) {
+      add(entry.at("missing").get<std::string>());
+    }
+    const std::string name = fmt::format("  {:<24}{}", entry.at("name").get<std::string>(), facts);
+    text += name.substr(0, name.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app) {
+  CLI::App* const command = app.add_subcommand(
+      "list", "List algorithms, levels, mappings, wait policies and the benchmark's peers");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->callback([json] {
+    Json results = Json::array();
+    add_algorithms(results);
+    add_levels(results);
+    add_mappings(results);
+    add_wait_policies(results);
+    add_others(results);
+    fmt::print("{}", *json ? Json{{"results", results}}.dump(2) + "\n" : to_text(results));
+  });
+}
+
+}  // namespace muster
