@@ -88,7 +88,7 @@ void allocate_pages(int fd, std::size_t bytes, bool in_shm) {
     const std::size_t step = std::min(allocation_step_bytes, bytes - at);
     int error = 0;
     {
-      // A signal makes the kernel undo the whole step: a storm of them would hold us forever.
+      // In many kernels any signal undoes the whole step: a storm of them would hold us forever.
       const SignalsBlocked quiet;
       error = posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(step));
     }

@@ -138,6 +138,19 @@ TEST(Foreign, FilesThatAreNotSealed) {
   EXPECT_THAT(refusal(forged.make().get()), HasSubstr("not sealed"));
 }
 
+TEST(Foreign, AnUnsealedMemfdIsRefusedEvenWhereNothingCanBeSealed) {
+  if (!test::can_deny_memfd()) GTEST_SKIP() << "no seccomp here";
+  Forged forged;
+  forged.seals = 0;
+  forged.header.sealed = 0;
+  const UniqueFd file = forged.make();
+  EXPECT_EQ(test::in_child([&] {
+              return test::deny_memfd() &&
+                     refusal(file.get()).find("not sealed") != std::string::npos;
+            }),
+            0);
+}
+
 TEST(Foreign, FilesSealedAgainstWriting) {
   for (const int seal : {F_SEAL_WRITE, F_SEAL_FUTURE_WRITE}) {
     Forged forged;
