@@ -134,36 +134,8 @@ int make_barrier(muster_barrier** barrier, Make&& make) {
   });
 }
 
-int describe_failure(const muster_barrier& barrier, Outcome outcome) noexcept {
-  const auto [status, why] = outcome;
-  return guarded([&, status = status, why = why]() -> Status {
-    switch (status) {
-      case Status::timeout:
-        throw Error(status, "not all participants arrived in time: the barrier is broken for all");
-      case Status::broken:
-        throw Error(status,
-                    fmt::format("rank {} {}: the barrier is broken for all", why.rank,
-                                why.cause == Status::timeout ? "gave up waiting" : "ended it"));
-      case Status::peer:
-        throw Error(status, fmt::format("rank {} died: the barrier is broken for all", why.rank));
-      case Status::busy:
-        throw Error(status,
-                    "this rank is waiting already, in another thread or process, or belongs to "
-                    "another process");
-      case Status::unsupported:
-        throw Error(status, fmt::format("{} does not split into arrive and depart: create the "
-                                        "barrier with MUSTER_SPLIT",
-                                        barrier.engine->plan().algorithm.text()));
-      case Status::invalid:
-        throw Error(status, "depart without arrive");
-      default:
-        throw Error(status, "failed");
-    }
-  });
-}
-
 bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
-  return barrier != nullptr && rank < barrier->engine->plan().participants &&
+  return barrier != nullptr && rank < barrier->engine->participants() &&
          barrier->seats_of.load(std::memory_order_acquire) ==
              generation.load(std::memory_order_relaxed);
 }
@@ -194,20 +166,23 @@ bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
   });
 }
 
-/// Calls `fn(engine)` for a valid rank of a usable handle.
+/// Calls `fn(engine)`, which returns a muster_status, for a valid rank of a usable handle.
 template <class Fn>
-inline int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
-  if (!is_usable(barrier, rank)) [[unlikely]] {
+int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
+  if (!is_usable(barrier, rank)) {
     if (const int refused = admit(barrier, rank); refused != MUSTER_OK) return refused;
   }
   try {
-    const Outcome outcome = fn(*barrier->engine);
-    if (outcome.status == Status::ok) [[likely]]
-      return MUSTER_OK;
-    return describe_failure(*barrier, outcome);
+    return fn(*barrier->engine);
   } catch (...) {  // a rank's first call allocates
     return fail(Status::no_memory, "out of memory");
   }
+}
+
+[[gnu::noinline]] int timed_wait(muster_barrier* barrier, unsigned rank,
+                                 int64_t timeout_ns) noexcept {
+  return with_rank(barrier, rank,
+                   [=](Engine& engine) { return engine.timed_wait(rank, timeout_ns); });
 }
 
 }  // namespace
@@ -319,13 +294,15 @@ int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t 
 }
 
 int muster_barrier_wait(muster_barrier* barrier, unsigned rank) {
-  return muster::with_rank(barrier, rank,
-                           [rank](muster::Engine& engine) { return engine.wait(rank); });
+  if (muster::is_usable(barrier, rank)) [[likely]] {
+    if (muster::Seat* const seat = barrier->engine->seat(rank)) [[likely]]
+      return seat->calls.wait(*seat, muster::WaitPolicy::forever);
+  }
+  return muster::timed_wait(barrier, rank, muster::WaitPolicy::forever);
 }
 
 int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns) {
-  return muster::with_rank(
-      barrier, rank, [=](muster::Engine& engine) { return engine.timed_wait(rank, timeout_ns); });
+  return muster::timed_wait(barrier, rank, timeout_ns);
 }
 
 int muster_barrier_arrive(muster_barrier* barrier, unsigned rank) {

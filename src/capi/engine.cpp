@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/engine.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include "capi/failure.hpp"
 #include "capi/watch.hpp"
 #include "memory/pages.hpp"
 
@@ -14,155 +16,168 @@ template <class B>
 class EngineOf final : public Engine {
  public:
   EngineOf(const Plan& plan, const Block& block, const UserHooks& hooks)
-      : Engine(plan, block, hooks),
-        barrier_(plan_.shape(), block_.cells()),
-        seats_(std::make_unique<std::unique_ptr<Seat>[]>(plan_.participants)) {}
+      : Engine(plan, block, hooks), barrier_(plan.shape(), block.cells()) {}
 
   void prepare() override {
-    if (plan_.first_episode == 0) return;
-    Hardware port(block_.domain(), 0, plan_.wait, plan_.shared);
+    if (plan().first_episode == 0) return;
+    Hardware port(block().domain(), 0, plan().wait, plan().shared);
     barrier_.prepare(port);
   }
 
-  void drop_seats() override {
-    for (unsigned rank = 0; rank < plan_.participants; ++rank) seats_[rank].reset();
-  }
-
-  Outcome wait(unsigned rank) override {
-    const Entry entry = enter(rank);
-    if (entry.seat == nullptr) [[unlikely]]
-      return entry.refused;
-    return leave(*entry.seat, barrier_.wait(entry.seat->port, entry.seat->ticket));
-  }
-
-  Outcome timed_wait(unsigned rank, std::int64_t timeout_ns) override {
-    const Entry entry = enter(rank);
-    if (entry.seat == nullptr) return entry.refused;
-    Hardware& port = entry.seat->port;
-    const std::int64_t now = now_ns();
-    if (timeout_ns < WaitPolicy::forever - now) port.set_deadline(now + timeout_ns);
-    const bool done = barrier_.wait(port, entry.seat->ticket);
-    port.set_deadline(WaitPolicy::forever);
-    return leave(*entry.seat, done);
-  }
-
-  Outcome arrive(unsigned rank) override {
-    if constexpr (B::traits.splits) {
-      const Entry entry = enter(rank);
-      if (entry.seat == nullptr) return entry.refused;
-      if (barrier_.arrive(entry.seat->port, entry.seat->ticket)) return {};
-      return leave(*entry.seat, false);
-    } else {
-      return {Status::unsupported, {}};
-    }
-  }
-
-  Outcome depart(unsigned rank) override {
-    if constexpr (B::traits.splits) {
-      Seat* const seat = seat_of(rank);
-      if (seat == nullptr) return {Status::busy, {}};
-      if (seat->mark.phase.load(std::memory_order_relaxed) % 2 == 0) return {Status::invalid, {}};
-      return leave(*seat, barrier_.depart(seat->port, seat->ticket));
-    } else {
-      return {Status::unsupported, {}};
-    }
-  }
-
  private:
-  /// A rank's private state. Aligned to pairs of lines: neighbours' must not share what a
-  /// prefetcher fetches together.
-  struct alignas(256) Seat {
-    Seat(EngineOf& engine, unsigned its_rank)
-        : port(engine.block_.domain(), its_rank, engine.plan_.wait, engine.plan_.shared),
-          ticket(engine.barrier_.ticket(its_rank)),
-          mark(engine.block_.mark(its_rank)),
-          rank(its_rank),
-          watch(engine, its_rank, engine.hooks_) {
+  struct SeatOf final : Seat {
+    SeatOf(EngineOf& its_engine, unsigned its_rank)
+        : Seat(calls_of(), its_engine, its_rank),
+          ticket(its_engine.barrier_.ticket(its_rank)),
+          barrier(its_engine.barrier_),
+          watch(its_engine, its_rank, its_engine.hooks()) {
       port.set_hooks(watch.hooks());
     }
-    Hardware port;
     typename B::Ticket ticket;
-    Mark& mark;
-    unsigned rank;
+    const B& barrier;
     Watch watch;
   };
 
-  /// A seat taken for one episode, or why not.
-  struct Entry {
-    Seat* seat;
-    Outcome refused;
-  };
-
-  /// Null if the rank is another process's: its ticket is there.
-  Seat* seat_of(unsigned rank) {
-    if (Seat* const seat = seats_[rank].get()) [[likely]]
-      return seat;
-    return take_seat(rank);
+  static int wait(Seat& base, std::int64_t deadline_ns) noexcept {
+    auto& seat = static_cast<SeatOf&>(base);
+    const Word phase = seat.phase();
+    if (Seat::is_inside(phase) || !seat.enter(phase)) [[unlikely]]
+      return refuse(seat);
+    seat.port.set_deadline(deadline_ns);
+    if (!seat.barrier.wait(seat.port, seat.ticket)) [[unlikely]]
+      return give_up(seat, phase);
+    seat.leave(phase);
+    return MUSTER_OK;
   }
 
-  [[gnu::noinline]] Seat* take_seat(unsigned rank) {
-    Word nobody = 0;
-    if (!block_.mark(rank).pid.compare_exchange_strong(nobody, static_cast<Word>(getpid()),
-                                                       std::memory_order_relaxed)) {
-      return nullptr;
+  static Seat::Calls calls_of() {
+    Seat::Calls calls{.wait = wait, .arrive = nullptr, .depart = nullptr};
+    if constexpr (B::traits.splits) {
+      calls.arrive = [](Seat& base) {
+        auto& seat = static_cast<SeatOf&>(base);
+        return seat.barrier.arrive(seat.port, seat.ticket);
+      };
+      calls.depart = [](Seat& base) {
+        auto& seat = static_cast<SeatOf&>(base);
+        return seat.barrier.depart(seat.port, seat.ticket);
+      };
     }
-    seats_[rank] = std::make_unique<Seat>(*this, rank);
-    if (block_.layout().paged) touch(rank);
-    return seats_[rank].get();
+    return calls;
   }
 
-  /// First touch: the pages of a rank's block are to be on its NUMA node [K22, section 2.1]. Adds
-  /// 0, since others may have written there already.
-  void touch(unsigned rank) {
-    std::byte* const memory = block_.rank_memory(rank);
-    for (std::size_t at = 0; at < block_.layout().rank_stride; at += page_size()) {
-      std::launder(reinterpret_cast<std::atomic<Word>*>(memory + at))
-          ->fetch_add(0, std::memory_order_relaxed);
-    }
-  }
-
-  Entry enter(unsigned rank) {
-    Seat* const seat = seat_of(rank);
-    if (seat == nullptr) [[unlikely]]
-      return {nullptr, {Status::busy, {}}};
-    const Word phase = seat->mark.phase.load(std::memory_order_relaxed);
-    if (phase % 2 != 0) [[unlikely]]
-      return {nullptr, {Status::busy, {}}};
-    if (block_.domain().broken.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      return {nullptr, given_up(breakage())};
-    seat->mark.phase.store(phase + 1, std::memory_order_relaxed);
-    return {seat, {}};
-  }
-
-  /// Release: whoever reads this phase, to destroy the barrier, comes after everything this rank
-  /// did in it. Nothing of the barrier is touched afterwards.
-  Outcome leave(Seat& seat, bool done) noexcept {
-    Outcome outcome;
-    if (!done) [[unlikely]] {
-      outcome = given_up(breakage());
-      if (outcome.why.cause == Status::timeout && outcome.why.rank == seat.rank) {
-        outcome.status = Status::timeout;
-      }
-    }
-    const Word phase = seat.mark.phase.load(std::memory_order_relaxed);
-    seat.mark.phase.store(phase + 1, std::memory_order_release);
-    return outcome;
-  }
-
-  static Outcome given_up(Breakage why) noexcept {
-    return {why.cause == Status::peer ? Status::peer : Status::broken, why};
+  std::unique_ptr<Seat> make_seat(unsigned rank) override {
+    return std::make_unique<SeatOf>(*this, rank);
   }
 
   B barrier_;
-  std::unique_ptr<std::unique_ptr<Seat>[]> seats_;
 };
 
+int fail_busy() noexcept {
+  return fail(Status::busy,
+              "this rank is waiting already, in another thread or process, or belongs to another "
+              "process");
+}
+
+int fail_unsplit() noexcept {
+  return fail(Status::unsupported,
+              "this algorithm does not split into arrive and depart: create the barrier with "
+              "MUSTER_SPLIT");
+}
+
+int fail_broken(Breakage why) noexcept {
+  return guarded([why]() -> Status {
+    if (why.cause == Status::peer) {
+      throw Error(Status::peer,
+                  fmt::format("rank {} died: the barrier is broken for all", why.rank));
+    }
+    throw Error(Status::broken,
+                fmt::format("rank {} {}: the barrier is broken for all", why.rank,
+                            why.cause == Status::timeout ? "gave up waiting" : "ended it"));
+  });
+}
+
 }  // namespace
+
+Seat::Seat(const Calls& its_calls, Engine& its_engine, unsigned its_rank)
+    : calls(its_calls),
+      mark(its_engine.block().mark(its_rank)),
+      port(its_engine.block().domain(), its_rank, its_engine.plan().wait, its_engine.plan().shared),
+      engine(its_engine),
+      rank(its_rank) {}
 
 std::unique_ptr<Engine> Engine::make(const Plan& plan, const Block& block, const UserHooks& hooks) {
   return with_barrier<Hardware>(plan.algorithm.name, [&]<class B>() -> std::unique_ptr<Engine> {
     return std::make_unique<EngineOf<B>>(plan, block, hooks);
   });
+}
+
+void Engine::drop_seats() {
+  for (unsigned rank = 0; rank < participants(); ++rank) seats_[rank].reset();
+}
+
+/// Null if the rank is another process's: its ticket is there.
+Seat* Engine::take_seat(unsigned rank) {
+  if (Seat* const taken = seat(rank)) return taken;
+  Word nobody = 0;
+  if (!block_.mark(rank).pid.compare_exchange_strong(nobody, static_cast<Word>(getpid()),
+                                                     std::memory_order_relaxed)) {
+    return nullptr;
+  }
+  seats_[rank] = make_seat(rank);
+  if (block_.layout().paged) touch(rank);
+  return seat(rank);
+}
+
+/// First touch: the pages of a rank's block are to be on its NUMA node [K22, section 2.1]. Adds 0,
+/// since others may have written there already.
+void Engine::touch(unsigned rank) {
+  std::byte* const memory = block_.rank_memory(rank);
+  for (std::size_t at = 0; at < block_.layout().rank_stride; at += page_size()) {
+    std::launder(reinterpret_cast<std::atomic<Word>*>(memory + at))
+        ->fetch_add(0, std::memory_order_relaxed);
+  }
+}
+
+int Engine::refuse(const Seat& seat) noexcept {
+  if (Seat::is_inside(seat.phase())) return fail_busy();
+  return fail_broken(seat.engine.breakage());
+}
+
+int Engine::give_up(Seat& seat, Word phase) noexcept {
+  const Breakage why = seat.engine.breakage();
+  const unsigned rank = seat.rank;
+  seat.leave(phase);
+  if (why.cause != Status::timeout || why.rank != rank) return fail_broken(why);
+  return fail(Status::timeout,
+              "not all participants arrived in time: the barrier is broken for all");
+}
+
+int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
+  Seat* const taken = take_seat(rank);
+  if (taken == nullptr) return fail_busy();
+  const std::int64_t now = now_ns();
+  const bool ends = timeout_ns < WaitPolicy::forever - now;
+  return taken->calls.wait(*taken, ends ? now + timeout_ns : WaitPolicy::forever);
+}
+
+int Engine::arrive(unsigned rank) {
+  Seat* const taken = take_seat(rank);
+  if (taken == nullptr) return fail_busy();
+  if (taken->calls.arrive == nullptr) return fail_unsplit();
+  const Word phase = taken->phase();
+  if (Seat::is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
+  return taken->calls.arrive(*taken) ? MUSTER_OK : give_up(*taken, phase);
+}
+
+int Engine::depart(unsigned rank) {
+  Seat* const taken = take_seat(rank);
+  if (taken == nullptr) return fail_busy();
+  if (taken->calls.depart == nullptr) return fail_unsplit();
+  const Word inside = taken->phase();
+  if (!Seat::is_inside(inside)) return fail(Status::invalid, "depart without arrive");
+  if (!taken->calls.depart(*taken)) return give_up(*taken, inside - 1);
+  taken->leave(inside - 1);
+  return MUSTER_OK;
 }
 
 void Engine::wait_until_left(bool only_own) const {

@@ -17,10 +17,47 @@ struct UserHooks {
   void* context = nullptr;
 };
 
-/// How a call ended.
-struct Outcome {
-  Status status = Status::ok;  ///< ok, busy, timeout, broken, peer, invalid or unsupported
-  Breakage why;                ///< of a broken barrier; read before its memory may go
+class Engine;
+
+/// A rank at work in this process: its port, and the mark others see. Aligned to pairs of lines:
+/// neighbours' must not share what a prefetcher fetches together.
+struct alignas(256) Seat {
+  /// One episode, from the way in to the way out: a muster_status. A plain function that the C
+  /// interface jumps to. `deadline_ns`: on now_ns(), or WaitPolicy::forever.
+  using Wait = int (*)(Seat& seat, std::int64_t deadline_ns) noexcept;
+  /// Half an episode of a barrier that splits; false if it gave up.
+  using Half = bool (*)(Seat& seat);
+  struct Calls {
+    Wait wait;
+    Half arrive;  ///< null where the algorithm does not split
+    Half depart;
+  };
+
+  Seat(const Calls& its_calls, Engine& its_engine, unsigned its_rank);
+  virtual ~Seat() = default;
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+  Word phase() const noexcept { return mark.phase.load(std::memory_order_relaxed); }
+  static bool is_inside(Word phase) noexcept { return phase % 2 != 0; }
+
+  /// From `phase`, in which the rank is outside, to the next. False if the barrier is broken.
+  bool enter(Word phase) noexcept {
+    if (port.is_broken()) [[unlikely]]
+      return false;
+    mark.phase.store(phase + 1, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// From the phase after `phase`. Release: whoever reads the new one, to destroy the barrier,
+  /// comes after everything this rank did in it. Nothing of the barrier is touched afterwards.
+  void leave(Word phase) noexcept { mark.phase.store(phase + 2, std::memory_order_release); }
+
+  Calls calls;
+  Mark& mark;
+  Hardware port;
+  Engine& engine;
+  unsigned rank;
 };
 
 class Engine {
@@ -34,28 +71,47 @@ class Engine {
   virtual void prepare() = 0;
 
   /// In a fork's child, before its first wait: the ranks its parent took remain the parent's.
-  virtual void drop_seats() = 0;
+  void drop_seats();
 
-  /// A rank's first call allocates (throws std::bad_alloc). Once a call has returned, it touches
+  /// The rank's seat; null before its first wait in this process.
+  Seat* seat(unsigned rank) const noexcept { return seats_[rank].get(); }
+
+  /// Each returns a muster_status, and keeps the text of a failure for muster_last_error(). A
+  /// rank's first call allocates (throws std::bad_alloc). Once a call has returned, it touches
   /// nothing of the barrier any more: it may be destroyed.
-  virtual Outcome wait(unsigned rank) = 0;
-  virtual Outcome timed_wait(unsigned rank, std::int64_t timeout_ns) = 0;
-  virtual Outcome arrive(unsigned rank) = 0;
-  virtual Outcome depart(unsigned rank) = 0;
+  int timed_wait(unsigned rank, std::int64_t timeout_ns);
+  int arrive(unsigned rank);
+  int depart(unsigned rank);
+  /// Leaves a wait that gave up.
+  [[gnu::cold]] static int give_up(Seat& seat, Word phase) noexcept;
+  /// Why a seat that is taken cannot be entered.
+  [[gnu::cold]] static int refuse(const Seat& seat) noexcept;
 
   /// Returns once no living participant, or none of this process, is inside a wait.
   void wait_until_left(bool only_own) const;
 
+  unsigned participants() const { return plan_.participants; }
   const Plan& plan() const { return plan_; }
   const Block& block() const { return block_; }
+  const UserHooks& hooks() const { return hooks_; }
   Breakage breakage() const {
     return Breakage::decode(block_.domain().broken.load(std::memory_order_acquire));
   }
 
  protected:
   Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
-      : plan_(plan), block_(block), hooks_(hooks) {}
+      : seats_(std::make_unique<std::unique_ptr<Seat>[]>(plan.participants)),
+        plan_(plan),
+        block_(block),
+        hooks_(hooks) {}
 
+ private:
+  virtual std::unique_ptr<Seat> make_seat(unsigned rank) = 0;
+
+  Seat* take_seat(unsigned rank);
+  void touch(unsigned rank);
+
+  std::unique_ptr<std::unique_ptr<Seat>[]> seats_;
   Plan plan_;
   Block block_;
   UserHooks hooks_;

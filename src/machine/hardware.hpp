@@ -150,6 +150,7 @@ class Hardware {
   Breakage breakage() const noexcept {
     return Breakage::decode(domain_->broken.load(std::memory_order_acquire));
   }
+  bool is_broken() const noexcept { return domain_->broken.load(std::memory_order_relaxed) != 0; }
   /// Breaks the domain for all its participants, unless it is broken already. Whoever waits gives
   /// up within one sleep slice.
   void break_domain(Breakage why) noexcept;
