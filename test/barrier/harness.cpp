@@ -168,8 +168,7 @@ std::int64_t thread_cpu_ns() {
 
 void run_threads(unsigned n, const std::function<void(unsigned)>& body) {
   std::vector<std::thread> team;
-  for (unsigned rank = 1; rank < n; ++rank) team.emplace_back(body, rank);
-  if (n > 0) std::thread(body, 0U).join();  // the caller keeps its own CPUs
+  for (unsigned rank = 0; rank < n; ++rank) team.emplace_back(body, rank);
   for (std::thread& thread : team) thread.join();
 }
 

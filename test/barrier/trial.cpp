@@ -79,6 +79,7 @@ class Run {
   void take_part(unsigned rank) {
     if (trial_.bind) bind_to_cpu(cpu_of_rank_[rank]);
     Random random(trial_.seed + 1 + rank);
+    usleep(random.below(300));  // or they would come in the order in which they were made
     for (unsigned episode = 0; episode < trial_.episodes; ++episode) {
       dawdle(random);
       if (rank == 0) {  // plain too: it decides for all when to stop, and the barrier tells them

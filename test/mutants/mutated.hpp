@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A machine on which one access, named by its place in the source, goes wrong: every algorithm's
+// own text runs, and a test that cannot tell the difference is worth nothing.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+#include "machine/hardware.hpp"
+
+namespace muster::test {
+
+enum class Operation : std::uint8_t { store, add, await, await_all };
+
+/// What goes wrong, at every execution of one access.
+enum class Change : std::uint8_t {
+  none,
+  drop,          ///< a store or an addition that never happens
+  flip,          ///< a store of another value: a sense not reversed, a counter one off
+  postpone,      ///< a store that comes after the next access: a late reset
+  miscount,      ///< an addition that returns one too many: a wrong number of children
+  skip,          ///< a wait that does not wait
+  forget,        ///< a wait for all of a set but its last
+  weaken,        ///< relaxed instead of what is written
+  acquire_only,  ///< an addition that no longer releases
+  release_only,  ///< an addition that no longer acquires
+};
+
+/// One access of an algorithm, as the control run met it.
+struct Access {
+  Operation operation;
+  Order order;
+  int line;
+  bool preparing;  ///< not by a participant, but before there are any
+};
+
+/// What the ports of a trial do. In memory that the processes of a test share.
+struct Mutation {
+  static constexpr unsigned accesses_max = 64;
+
+  Change change;
+  int line;
+  std::atomic<bool> recording;
+  std::atomic<bool> locked;
+  unsigned recorded;
+  Access accesses[accesses_max];
+
+  void record(const Access& access) {
+    while (locked.exchange(true, std::memory_order_acquire)) continue;
+    bool known = recorded == accesses_max;
+    for (unsigned i = 0; i < recorded; ++i) known = known || accesses[i].line == access.line;
+    if (!known) accesses[recorded++] = access;
+    locked.store(false, std::memory_order_release);
+  }
+};
+
+class Mutated {
+ public:
+  using Cell = Hardware::Cell;
+  using Cells = Hardware::Cells;
+  template <class T>
+  using Plain = Hardware::Plain<T>;
+
+  /// For all ports; set before any is made.
+  static inline Mutation* mutation = nullptr;
+
+  Mutated(Hardware::Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared)
+      : port_(domain, rank, policy, shared) {}
+
+  void set_deadline(std::int64_t at_ns) { port_.set_deadline(at_ns); }
+  Breakage breakage() const { return port_.breakage(); }
+
+  template <Order O>
+  Word load(const Cell& cell, OrderTag<O> order, Site = Site::here()) {
+    return port_.load(cell, order);
+  }
+
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+    switch (at(Operation::store, O, site)) {
+      case Change::drop:
+        break;
+      case Change::flip:
+        port_.store(cell, word ^ 1, order);
+        break;
+      case Change::weaken:
+        port_.store(cell, word, relaxed);
+        break;
+      case Change::postpone:
+        catch_up();
+        late_cell_ = &cell;
+        late_word_ = word;
+        return;
+      default:
+        port_.store(cell, word, order);
+    }
+    catch_up();
+  }
+
+  template <Order O>
+  Word exchange(Cell& cell, Word word, OrderTag<O> order, Site = Site::here()) {
+    return port_.exchange(cell, word, order);
+  }
+
+  template <Order O>
+  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O> order,
+                        Site = Site::here()) {
+    return port_.compare_exchange(cell, expected, desired, order);
+  }
+
+  template <Order O>
+  Word fetch_add(Cell& cell, Word delta, OrderTag<O> order, Site site = Site::here()) {
+    const Word before = add(cell, delta, order, at(Operation::add, O, site));
+    catch_up();
+    return before;
+  }
+
+  template <class Pred, Order O>
+  bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
+             Site site = Site::here()) {
+    bool done = true;
+    switch (at(Operation::await, O, site)) {
+      case Change::skip:
+        break;
+      case Change::weaken:
+        done = port_.await(cell, pred, relaxed, awaited);
+        break;
+      default:
+        done = port_.await(cell, pred, order, awaited);
+    }
+    catch_up();
+    return done;
+  }
+
+  template <class Pred, Order O>
+  bool await_all(CellSet<Mutated> cells, Pred pred, OrderTag<O> order, Site site = Site::here()) {
+    bool done = true;
+    switch (at(Operation::await_all, O, site)) {
+      case Change::skip:
+        break;
+      case Change::forget:
+        if (!cells.empty()) done = port_.await_all(cells.first(cells.size() - 1), pred, order);
+        break;
+      case Change::weaken:
+        done = port_.await_all(cells, pred, relaxed);
+        break;
+      default:
+        done = port_.await_all(cells, pred, order);
+    }
+    catch_up();
+    return done;
+  }
+
+  template <class Pred, Order O>
+  std::size_t await_any(CellSet<Mutated> cells, Pred pred, OrderTag<O> order, std::size_t from = 0,
+                        Site = Site::here()) {
+    return port_.await_any(cells, pred, order, from);
+  }
+
+  template <class T>
+  T read(const Plain<T>& plain, Site = Site::here()) {
+    return port_.read(plain);
+  }
+  template <class T>
+  void write(Plain<T>& plain, T value, Site = Site::here()) {
+    port_.write(plain, value);
+  }
+
+  bool all_arrived() { return port_.all_arrived(); }
+
+ private:
+  static Change at(Operation operation, Order order, Site site) {
+    if (mutation->recording.load(std::memory_order_relaxed)) {
+      mutation->record({operation, order, site.line, gettid() == getpid()});
+    }
+    return site.line == mutation->line ? mutation->change : Change::none;
+  }
+
+  template <Order O>
+  Word add(Cell& cell, Word delta, OrderTag<O> order, Change change) {
+    switch (change) {
+      case Change::drop:
+        return port_.load(cell, acquire);
+      case Change::miscount:
+        return port_.fetch_add(cell, delta, order) + 1;
+      case Change::weaken:
+        return port_.fetch_add(cell, delta, relaxed);
+      case Change::acquire_only:
+        return port_.fetch_add(cell, delta, acquire);
+      case Change::release_only:
+        return port_.fetch_add(cell, delta, release);
+      default:
+        return port_.fetch_add(cell, delta, order);
+    }
+  }
+
+  /// The postponed store: late enough for others to have gone on.
+  void catch_up() {
+    if (late_cell_ == nullptr) return;
+    for (const std::int64_t until = now_ns() + 200'000; now_ns() < until;) relax();
+    port_.store(*std::exchange(late_cell_, nullptr), late_word_, relaxed);
+  }
+
+  Hardware port_;
+  Cell* late_cell_ = nullptr;
+  Word late_word_ = 0;
+};
+
+static_assert(Machine<Mutated>);
+
+}  // namespace muster::test
