@@ -54,13 +54,13 @@ Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned
     : shared_(std::make_shared<Shared>()) {
   shared_->globals = globals;
   shared_->per_rank = per_rank;
-  for (unsigned i = 0; i < globals; ++i) {
-    shared_->cells.push_back({memory.add(0, prefix + "global(" + std::to_string(i) + ")")});
-  }
+  const auto add = [&](const std::string& name) {
+    shared_->cells.push_back({memory.add(0, prefix + name)});
+  };
+  for (unsigned i = 0; i < globals; ++i) add("global cell " + std::to_string(i));
   for (unsigned r = 0; r < ranks; ++r) {
     for (unsigned i = 0; i < per_rank; ++i) {
-      shared_->cells.push_back(
-          {memory.add(0, prefix + "of(" + std::to_string(r) + ", " + std::to_string(i) + ")")});
+      add("cell " + std::to_string(i) + " of rank " + std::to_string(r));
     }
   }
 }

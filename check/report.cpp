@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "check/checked.hpp"
 
@@ -74,6 +75,7 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
     case Kind::fence:
       return "fence" + order;
     case Kind::plain_read:
+      if (event.from == no_event) return "read" + name;  // a race: which value is undefined
       return "read" + name + ": " + word(event.read) + source_of(event, numbers);
     case Kind::plain_write:
       return "write" + name + " = " + word(event.written);
@@ -87,14 +89,12 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
 
 std::string format_site(const Site& site) {
   if (site.file == nullptr) return "";
-  std::string file = site.file;
-  for (const char* top : {"/src/", "/check/", "/test/"}) {
-    const std::size_t at = file.rfind(top);
-    if (at == std::string::npos) continue;
-    file.erase(0, at + 1);
-    break;
-  }
-  return file + ":" + std::to_string(site.line);
+  // This file tells where the source tree was when all of it was compiled.
+  constexpr std::string_view here = __FILE__;
+  constexpr std::string_view root = here.substr(0, here.rfind("check/report.cpp"));
+  std::string_view file = site.file;
+  if (file.starts_with(root)) file.remove_prefix(root.size());
+  return std::string(file) + ":" + std::to_string(site.line);
 }
 
 std::string format_violation(const Program& program, const Violation& violation) {

@@ -131,25 +131,15 @@ std::vector<Job> make_jobs(const Options& options) {
   bool sleep = false;
   std::vector<Job> jobs;
   for (const Algorithm& algorithm : chosen_algorithms(options, sleep)) {
-    auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes);
+    GroupTree groups;
     if (!options.groups.empty()) {
-      const GroupTree groups = check::parse_groups(options.groups);
+      groups = check::parse_groups(options.groups);
       if (!algorithm.uses_groups()) {
-        throw Error(Status::invalid,
-                    "--groups is for topo and topo-counter, not " + algorithm.name);
-      }
-      scenarios.clear();
-      for (check::Scenario& scenario :
-           check::scenarios_of(algorithm, {groups.participants}, options.episodes)) {
-        scenario.groups = groups;
-        scenarios.push_back(scenario);
-        if (scenarios.size() > 1 && scenarios.back().episodes == scenarios.front().episodes &&
-            scenarios.back().variant == scenarios.front().variant) {
-          scenarios.pop_back();
-          break;  // the same again, for the next of the usual groups
-        }
+        throw Error(Status::invalid, "--groups is for the topo family, not " + algorithm.name);
       }
     }
+    const auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes,
+                                               options.groups.empty() ? nullptr : &groups);
     for (const check::Scenario& scenario : scenarios) {
       const std::string variant = check::variant_name(scenario.variant);
       if (!options.variant.empty() && options.variant != variant) continue;

@@ -65,6 +65,8 @@ GroupTree parse_groups(const std::string& text) {
       }
     }
   }
+  const std::string fault = check_tree(tree);
+  if (!fault.empty()) throw Error(Status::invalid, "the groups " + text + ": " + fault);
   return tree;
 }
 
@@ -109,20 +111,26 @@ const std::vector<GroupTree>& group_trees(unsigned participants) {
 
 std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& participants,
-                                   const std::vector<unsigned>& episodes) {
-  static const std::vector<GroupTree> no_groups(1);
+                                   const std::vector<unsigned>& episodes, const GroupTree* groups) {
   std::vector<Scenario> all;
-  for (const unsigned n : participants) {
-    for (const GroupTree& groups : algorithm.uses_groups() ? group_trees(n) : no_groups) {
-      for (const unsigned e : episodes) {
-        all.push_back({algorithm, n, e, Variant::plain, groups});
-      }
-      // The other variants are about single waits, and no more about many participants.
-      if (n > 3) continue;
-      for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::reuse}) {
-        if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, groups});
-      }
+  const auto add = [&](unsigned n, const GroupTree& tree) {
+    for (const unsigned e : episodes) all.push_back({algorithm, n, e, Variant::plain, tree});
+    // The other variants are about single waits, and no more about many participants.
+    if (n > 3) return;
+    for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::reuse}) {
+      if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, tree});
     }
+  };
+  if (groups != nullptr) {
+    add(groups->participants, *groups);
+    return all;
+  }
+  for (const unsigned n : participants) {
+    if (!algorithm.uses_groups()) {
+      add(n, {});
+      continue;
+    }
+    for (const GroupTree& tree : group_trees(n)) add(n, tree);
   }
   return all;
 }

@@ -40,7 +40,7 @@ Program make_barrier_program(const Scenario& scenario, Tuning& tuning);
 bool has_variant(const Algorithm& algorithm, Variant variant);
 
 /// A group tree from text, bottom up: levels separated by '/', groups by '|', members by ','.
-/// Throws Error(invalid).
+/// Throws Error(invalid), also for what check_tree() finds wrong.
 GroupTree parse_groups(const std::string& text);
 std::string format_groups(const GroupTree& groups);
 
@@ -48,10 +48,12 @@ std::string format_groups(const GroupTree& groups);
 /// ranks.
 const std::vector<GroupTree>& group_trees(unsigned participants);
 
-/// Everything to be checked about one algorithm for these numbers of participants and episodes.
+/// Everything to be checked about one algorithm for these numbers of participants and episodes; of
+/// the topo family with each of the group_trees(), or with `groups` alone and its participants.
 std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& participants,
-                                   const std::vector<unsigned>& episodes);
+                                   const std::vector<unsigned>& episodes,
+                                   const GroupTree* groups = nullptr);
 
 /// The algorithms checked by default: all registered, combining-tree with radix 2 and 3.
 std::vector<Algorithm> checked_algorithms();

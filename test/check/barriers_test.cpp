@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every registered barrier and the sleep protocol on the checked machine: what holds, how many
+// executions there are, what the mutation gate says, and that faulty barriers are caught.
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "check/report.hpp"
+#include "check/suite/mutation.hpp"
+#include "check/suite/rehearsal.hpp"
+#include "check/suite/sleeping.hpp"
+#include "mutants.hpp"
+
+namespace muster::check {
+namespace {
+
+Result explore(const Program& program, bool may_give_up = false) {
+  Options options;
+  options.hangs_allowed_after_choice = may_give_up;
+  const Result result = Explorer(program, options).explore();
+  EXPECT_TRUE(result.executions > 0 || result.verdict != Verdict::holds);
+  return result;
+}
+
+std::string trace(const Program& program, const Result& result) {
+  return result.violation ? format_violation(program, *result.violation) : "";
+}
+
+Result check(const Scenario& scenario) {
+  Tuning tuning;
+  const Program program = make_barrier_program(scenario, tuning);
+  const Result result = explore(program, tuning.may_give_up);
+  EXPECT_EQ(result.verdict, Verdict::holds)
+      << scenario.name() << " P=" << scenario.participants << " E=" << scenario.episodes << " "
+      << variant_name(scenario.variant) << "\n"
+      << trace(program, result);
+  EXPECT_GT(result.executions, 0U);
+  return result;
+}
+
+std::uint64_t executions(const char* name, unsigned participants, unsigned episodes) {
+  return check({parse_algorithm(name), participants, episodes}).executions;
+}
+
+TEST(CheckedBarriers, Hold) {
+  std::size_t programs = 0;
+  for (const Algorithm& algorithm : checked_algorithms()) {
+    for (const Scenario& scenario : scenarios_of(algorithm, {1, 2, 3, 4}, {2, 3})) {
+      check(scenario);
+      ++programs;
+    }
+  }
+  EXPECT_GT(programs, 200U);
+}
+
+TEST(CheckedBarriers, HoldForMoreParticipantsWhereFlagsLeaveNoChoice) {
+  for (const Algorithm& algorithm : checked_algorithms()) {
+    if (traits_of(algorithm.name).champion == Champion::last_to_arrive) continue;
+    for (const Scenario& scenario : scenarios_of(algorithm, {5, 6, 7, 8}, {3, 5})) {
+      EXPECT_EQ(check(scenario).executions, 1U) << scenario.name();
+    }
+  }
+}
+
+// The counts equal GenMC's for the same programs.
+TEST(CheckedBarriers, HaveTheKnownNumbersOfExecutions) {
+  EXPECT_EQ(executions("sense-reversing", 2, 2), 4U);
+  EXPECT_EQ(executions("sense-reversing", 3, 2), 36U);
+  EXPECT_EQ(executions("sense-reversing", 3, 3), 216U);
+  EXPECT_EQ(executions("sense-reversing", 4, 2), 576U);
+  EXPECT_EQ(executions("sense-reversing", 4, 3), 13824U);
+  EXPECT_EQ(executions("dissemination", 4, 3), 1U);
+  EXPECT_EQ(executions("mcs", 4, 3), 1U);
+  const auto epoch = [](unsigned participants, unsigned episodes) {
+    using Barrier = mutants::Disseminating<Checked, mutants::Flags::epoch>;
+    Tuning tuning;
+    return explore(rehearse<Barrier>({{}, participants, episodes}, tuning)).executions;
+  };
+  EXPECT_EQ(epoch(4, 2), 39U);
+  EXPECT_EQ(epoch(4, 3), 1125U);
+}
+
+// In processor time, so that other programs do not matter; other builds are slower by design.
+TEST(CheckedBarriers, AreExploredFast) {
+  const auto seconds = [](const char* name, unsigned participants, unsigned episodes) {
+    const std::clock_t start = std::clock();
+    executions(name, participants, episodes);
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  const double p4e3 = seconds("sense-reversing", 4, 3);
+  const double p5e2 = seconds("sense-reversing", 5, 2);
+  const double p8e2 = seconds("dissemination", 8, 2);
+  std::printf("sense-reversing P4 E3 %.3f s, P5 E2 %.3f s; dissemination P8 E2 %.1f ms\n", p4e3,
+              p5e2, 1e3 * p8e2);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(p4e3, 1.0);
+  EXPECT_LT(p5e2, 2.0);
+  EXPECT_LT(p8e2, 0.010);
+#endif
+}
+
+TEST(CheckedSleep, LosesNoWakeUp) {
+  for (const SleepProgram& sleep : sleep_programs()) {
+    Tuning tuning;
+    const Program program = make_sleep_program(sleep.name, tuning);
+    const Result result = explore(program);
+    EXPECT_EQ(result.verdict, Verdict::holds) << sleep.name << "\n" << trace(program, result);
+  }
+}
+
+TEST(MutationGate, NoticesEveryWeakerOrder) {
+  std::size_t mutants = 0;
+  const auto judge = [&](const std::string& name, const std::vector<Rehearsed>& programs) {
+    const auto mutations = mutate(name, programs, {});
+    EXPECT_FALSE(mutations.empty()) << name;
+    mutants += mutations.size();
+    for (const Mutation& mutation : mutations) {
+      EXPECT_TRUE(mutation.fate == Fate::caught || mutation.fate == Fate::stronger)
+          << name << ", " << format_site(mutation.access.site) << ", "
+          << ordering_name(mutation.access.order) << " -> " << ordering_name(mutation.weaker)
+          << ": " << fate_name(mutation.fate)
+          << " (weaken it, or mark the line with // stronger: <reason>)";
+    }
+  };
+  for (const std::string_view name : barrier_names()) {
+    std::vector<Algorithm> variants;
+    for (const Algorithm& algorithm : checked_algorithms()) {
+      if (algorithm.name == name) variants.push_back(algorithm);
+    }
+    judge(std::string(name), mutation_programs(variants, {2, 3, 4}, {2, 3}));
+  }
+  judge("sleep", mutation_programs_of_sleep());
+  EXPECT_GE(mutants, 30U);
+}
+
+TEST(MutationGate, KnowsWhatIsStronger) {
+  // One access more than needed: its sites are not marked here, so the gate has to complain.
+  const std::vector<Rehearsed> programs = {
+      {"stronger", [](Tuning& tuning) {
+         Program program{.name = "stronger", .threads = 2};
+         const Location where = program.memory.add(0, "x");
+         program.body = [where, &tuning](Thread& self) {
+           const Site site = Site::here();
+           self.fetch_add(where, 1, tuning.order_at(site, "fetch_add", Ordering::acq_rel), site);
+         };
+         return program;
+       }}};
+  const auto mutations = mutate("stronger", programs, {});
+  ASSERT_EQ(mutations.size(), 2U);
+  EXPECT_EQ(mutations[0].fate, Fate::not_caught);
+  EXPECT_EQ(mutations[1].fate, Fate::not_caught);
+}
+
+/// The first verdict that is not "holds" over P = 2, 3, 4, or the one asked for.
+template <class B>
+Verdict verdict_of(const std::vector<unsigned>& participants, Variant variant = Variant::plain,
+                   unsigned episodes = 3) {
+  for (const unsigned n : participants) {
+    Tuning tuning;
+    const Result result = explore(rehearse<B>({{}, n, episodes, variant}, tuning));
+    if (result.verdict != Verdict::holds) return result.verdict;
+  }
+  return Verdict::holds;
+}
+
+TEST(Mutants, AreCaught) {
+  using namespace mutants;
+  EXPECT_NE(verdict_of<LateReset<Checked>>({2}), Verdict::holds);
+  EXPECT_NE(verdict_of<SenseNotReversed<Checked>>({2}), Verdict::holds);
+  EXPECT_NE(verdict_of<MissingParticipant<Checked>>({2}), Verdict::holds);
+  EXPECT_NE(verdict_of<MissingParticipant<Checked>>({3}), Verdict::holds);
+  EXPECT_NE(verdict_of<NoUpdate<Checked>>({2}), Verdict::holds);
+  EXPECT_NE((verdict_of<Disseminating<Checked, Flags::no_sense>>({2})), Verdict::holds);
+  EXPECT_NE((verdict_of<Gathered<Checked, Gathering::forgets_last>>({3})), Verdict::holds);
+  EXPECT_EQ((verdict_of<Gathered<Checked, Gathering::forgets_to_release>>({3})), Verdict::hang);
+}
+
+TEST(Mutants, WithoutParityHangExceptAtThree) {
+  using Barrier = mutants::Disseminating<Checked, mutants::Flags::no_parity>;
+  EXPECT_EQ(verdict_of<Barrier>({2}), Verdict::hang);
+  EXPECT_EQ(verdict_of<Barrier>({3}), Verdict::holds);
+  EXPECT_EQ(verdict_of<Barrier>({4}), Verdict::hang);
+  EXPECT_EQ(verdict_of<Barrier>({5}), Verdict::hang);
+}
+
+TEST(Mutants, ThatDoNotWrapAreCaughtWhereCountersDo) {
+  using Barrier = mutants::Gathered<Checked, mutants::Gathering::not_modular>;
+  EXPECT_EQ(verdict_of<Barrier>({2, 3}), Verdict::holds);
+  EXPECT_NE(verdict_of<Barrier>({2}, Variant::wraps), Verdict::holds);
+}
+
+TEST(Report, NamesWhoReadWhatFromWhom) {
+  using Barrier = mutants::Disseminating<Checked, mutants::Flags::no_parity>;
+  Tuning tuning;
+  const Program program = rehearse<Barrier>({{}, 2, 3}, tuning);
+  const Result result = Explorer(program, {}).explore();
+  ASSERT_TRUE(result.violation);
+  const std::string text = trace(program, result);
+  EXPECT_NE(text.find("#1  rank 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("from rank 1, #"), std::string::npos) << text;
+  EXPECT_NE(text.find("test/check/mutants.hpp:"), std::string::npos) << text;
+  EXPECT_NE(text.find("waits for cell 0 of rank 0 (now 1)"), std::string::npos) << text;
+}
+
+TEST(Groups, AreReadAndWritten) {
+  for (const unsigned n : {2U, 3U, 4U, 5U, 6U, 8U}) {
+    for (const GroupTree& tree : group_trees(n)) {
+      EXPECT_EQ(tree.participants, n);
+      EXPECT_EQ(format_groups(parse_groups(format_groups(tree))), format_groups(tree));
+    }
+  }
+  EXPECT_THROW(parse_groups("0,x"), Error);
+  EXPECT_THROW(parse_groups("0,9"), Error);
+}
+
+}  // namespace
+}  // namespace muster::check

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster check` as a user calls it.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+struct Answer {
+  std::string text;
+  Status failure = Status::ok;
+};
+
+Answer run(std::vector<std::string> arguments) {
+  CLI::App app;
+  add_check(app);
+  std::reverse(arguments.begin(), arguments.end());
+  arguments.emplace_back("check");
+  Answer answer;
+  ::testing::internal::CaptureStdout();
+  try {
+    app.parse(std::move(arguments));
+  } catch (const Error& error) {
+    answer.failure = error.code();
+  }
+  answer.text = ::testing::internal::GetCapturedStdout();
+  return answer;
+}
+
+TEST(CheckCommand, PrintsOneRowPerProgram) {
+  const Answer answer = run({"--algorithms", "sense-reversing,mcs", "--participants", "2,3",
+                             "--episodes", "2", "--variant", "plain", "--json"});
+  EXPECT_EQ(answer.failure, Status::ok);
+  const auto json = nlohmann::json::parse(answer.text);
+  ASSERT_EQ(json["results"].size(), 4U);
+  const auto& row = json["results"][1];
+  EXPECT_EQ(row["algorithm"], "sense-reversing");
+  EXPECT_EQ(row["participants"], 3);
+  EXPECT_EQ(row["episodes"], 2);
+  EXPECT_EQ(row["executions"], 36);
+  EXPECT_EQ(row["blocked"], 0);
+  EXPECT_EQ(row["verdict"], "holds");
+  EXPECT_GE(row["seconds"], 0.0);
+}
+
+TEST(CheckCommand, CoversEverythingByDefault) {
+  const auto json =
+      nlohmann::json::parse(run({"--participants", "2,3", "--episodes", "2", "--json"}).text);
+  std::set<std::string> algorithms;
+  std::set<std::string> variants;
+  for (const auto& row : json["results"]) {
+    EXPECT_EQ(row["verdict"], "holds") << row.dump();
+    EXPECT_GT(row["executions"], 0) << row.dump();
+    algorithms.insert(row["algorithm"]);
+    variants.insert(row["variant"]);
+  }
+  for (const char* name : {"sense-reversing", "sense-reversing-counter", "sense-reversing-gr",
+                           "combining-tree", "combining-tree:3", "mcs", "tournament",
+                           "dissemination", "topo", "topo-counter", "sleep"}) {
+    EXPECT_EQ(algorithms.count(name), 1U) << name;
+  }
+  for (const char* name : {"plain", "wraps", "split", "gives-up", "reuse", "bell"}) {
+    EXPECT_EQ(variants.count(name), 1U) << name;
+  }
+}
+
+TEST(CheckCommand, PrintsTheExecutionAndHowToSeeItAgain) {
+  const auto table = nlohmann::json::parse(run({"--algorithms", "mcs", "--mutate", "--json"}).text);
+  ASSERT_FALSE(table["results"].empty());
+  const auto& mutant = table["results"][0];
+  EXPECT_EQ(mutant["fate"], "caught");
+  const std::string weaken =
+      mutant["site"].get<std::string>() + "=" + mutant["weakened"].get<std::string>();
+  const std::vector<std::string> again = {"--algorithms", "mcs", "--participants", "2",
+                                          "--episodes",   "2",   "--variant",      "plain",
+                                          "--weaken",     weaken};
+  const Answer answer = run(again);
+  EXPECT_EQ(answer.failure, Status::broken);
+  EXPECT_NE(answer.text.find("data race on"), std::string::npos) << answer.text;
+  EXPECT_NE(answer.text.find("from rank"), std::string::npos) << answer.text;
+  EXPECT_NE(answer.text.find("again: muster check --algorithms mcs --participants 2 --episodes 2 "
+                             "--variant plain --weaken " +
+                             weaken),
+            std::string::npos)
+      << answer.text;
+}
+
+TEST(CheckCommand, TakesGroups) {
+  const auto json = nlohmann::json::parse(
+      run({"--algorithms", "topo", "--groups", "0,2,4|1,3/0,1", "--episodes", "2", "--json"}).text);
+  ASSERT_EQ(json["results"].size(), 1U);
+  EXPECT_EQ(json["results"][0]["participants"], 5);
+  EXPECT_EQ(json["results"][0]["groups"], "0,2,4|1,3/0,1");
+}
+
+TEST(CheckCommand, SaysWhatIsWrongWithTheCommandLine) {
+  EXPECT_EQ(run({"--algorithms", "nonsense"}).failure, Status::unknown_name);
+  EXPECT_EQ(run({"--algorithms", "auto"}).failure, Status::invalid);
+  EXPECT_EQ(run({"--algorithms", "mcs", "--groups", "0,1"}).failure, Status::invalid);
+  EXPECT_EQ(run({"--algorithms", "topo", "--groups", "0,1|1"}).failure, Status::invalid);
+  EXPECT_EQ(run({"--algorithms", "mcs", "--variant", "split"}).failure, Status::invalid);
+  EXPECT_EQ(run({"--algorithms", "mcs", "--weaken", "src/barrier/mcs.hpp:1=relaxed"}).failure,
+            Status::invalid);
+}
+
+}  // namespace
+}  // namespace muster

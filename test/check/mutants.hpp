@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barriers with one fault each, which no weaker memory order would cause. The checks have to catch
+// them. And one that is right, though nobody ships it: its flags count episodes.
+#pragma once
+
+#include <vector>
+
+#include "barrier/shape.hpp"
+
+namespace muster::check::mutants {
+
+struct RankedTicket {
+  unsigned rank;
+  Word parity = 0;
+  Word sense = 1;
+  Word episode = 0;
+};
+
+/// What the mutants of the central counter share.
+template <Machine M>
+class Central {
+ public:
+  static constexpr Traits traits{"mutant", Champion::nobody, false, "", ""};
+  struct Ticket {
+    Word sense = 0;
+  };
+  static Layout layout(const Shape&) { return {2, 0}; }
+  Central(const Shape& shape, typename M::Cells cells) : n_(shape.participants), cells_(cells) {}
+  void prepare(M&) const {}
+  Ticket ticket(unsigned) const { return {}; }
+
+ protected:
+  auto& count() const { return cells_.global(0); }
+  auto& sense() const { return cells_.global(1); }
+  Word n_;
+  typename M::Cells cells_;
+};
+
+/// Releases before it resets: an arrival in between is lost.
+template <Machine M>
+class LateReset : public Central<M> {
+ public:
+  using Central<M>::Central;
+  bool wait(M& m, typename Central<M>::Ticket& t) const {
+    t.sense ^= 1;
+    if (m.fetch_add(this->count(), 1, acq_rel) + 1 == this->n_) {
+      m.store(this->sense(), t.sense, release);
+      m.store(this->count(), 0, relaxed);
+    }
+    return m.await(this->sense(), equals(t.sense), acquire);
+  }
+};
+
+/// The sense stays what it was in the first episode: nobody waits in the second.
+template <Machine M>
+class SenseNotReversed : public Central<M> {
+ public:
+  using Central<M>::Central;
+  bool wait(M& m, typename Central<M>::Ticket& t) const {
+    t.sense = 1;
+    if (m.fetch_add(this->count(), 1, acq_rel) + 1 == this->n_) {
+      m.store(this->count(), 0, relaxed);
+      m.store(this->sense(), t.sense, release);
+    }
+    return m.await(this->sense(), equals(t.sense), acquire);
+  }
+};
+
+/// One arrival too few is waited for.
+template <Machine M>
+class MissingParticipant : public Central<M> {
+ public:
+  using Central<M>::Central;
+  bool wait(M& m, typename Central<M>::Ticket& t) const {
+    t.sense ^= 1;
+    if (m.fetch_add(this->count(), 1, acq_rel) + 2 == this->n_) {
+      m.store(this->count(), 0, relaxed);
+      m.store(this->sense(), t.sense, release);
+    }
+    return m.await(this->sense(), equals(t.sense), acquire);
+  }
+};
+
+/// A load and a store instead of an update: two arrivals count as one.
+template <Machine M>
+class NoUpdate : public Central<M> {
+ public:
+  using Central<M>::Central;
+  bool wait(M& m, typename Central<M>::Ticket& t) const {
+    t.sense ^= 1;
+    const Word before = m.load(this->count(), acquire);
+    m.store(this->count(), before + 1, release);
+    if (before + 1 == this->n_) {
+      m.store(this->count(), 0, relaxed);
+      m.store(this->sense(), t.sense, release);
+    }
+    return m.await(this->sense(), equals(t.sense), acquire);
+  }
+};
+
+enum class Flags { no_parity, no_sense, epoch };
+
+/// Dissemination over other flags.
+template <Machine M, Flags flags>
+class Disseminating {
+ public:
+  static constexpr Traits traits{"mutant", Champion::nobody, false, "", ""};
+  using Ticket = RankedTicket;
+  static Layout layout(const Shape& shape) { return {0, 2 * rounds_of(shape.participants)}; }
+  Disseminating(const Shape& shape, typename M::Cells cells)
+      : n_(shape.participants), rounds_(rounds_of(n_)), cells_(cells) {}
+  void prepare(M&) const {}
+  Ticket ticket(unsigned rank) const { return {rank}; }
+
+  bool wait(M& m, Ticket& t) const {
+    t.episode += 1;
+    for (unsigned round = 0, distance = 1; round < rounds_; ++round, distance *= 2) {
+      auto& theirs = cells_.of((t.rank + distance) % n_, t.parity * rounds_ + round);
+      auto& mine = cells_.of(t.rank, t.parity * rounds_ + round);
+      if (flags == Flags::epoch) {
+        m.store(theirs, t.episode, release);
+        if (!m.await(mine, at_least(t.episode), acquire)) return false;
+      } else {
+        m.store(theirs, t.sense, release);
+        if (!m.await(mine, equals(t.sense), acquire)) return false;
+      }
+    }
+    if (flags == Flags::no_parity) t.sense ^= 1;
+    if (flags == Flags::no_sense) t.parity ^= 1;
+    return true;
+  }
+
+ private:
+  unsigned n_;
+  unsigned rounds_;
+  typename M::Cells cells_;
+};
+
+/// A predicate that does not know that counters wrap.
+struct NotModular {
+  Word bound;
+  bool operator()(Word seen) const { return seen >= bound; }
+};
+
+enum class Gathering { not_modular, forgets_last, forgets_to_release };
+
+/// A flat tree with a fault in its leader.
+template <Machine M, Gathering fault>
+class Gathered {
+ public:
+  static constexpr Traits traits{"mutant", Champion::nobody, false, "", ""};
+  using Ticket = RankedTicket;
+  static Layout layout(const Shape&) { return {0, 2}; }
+  Gathered(const Shape& shape, typename M::Cells cells)
+      : n_(shape.participants), first_(shape.first_episode), cells_(cells) {}
+  void prepare(M& m) const {
+    for (unsigned r = 0; r < n_; ++r) {
+      m.store(cells_.of(r, 0), first_, relaxed);
+      m.store(cells_.of(r, 1), first_, relaxed);
+    }
+  }
+  Ticket ticket(unsigned rank) const { return {.rank = rank, .episode = first_}; }
+
+  bool wait(M& m, Ticket& t) const {
+    t.episode += 1;
+    if (t.rank != 0) {
+      m.store(cells_.of(t.rank, 0), t.episode, release);
+      return reached(m, cells_.of(t.rank, 1), t.episode);
+    }
+    const unsigned gathered = fault == Gathering::forgets_last ? n_ - 1 : n_;
+    const unsigned released = fault == Gathering::forgets_to_release ? n_ - 1 : n_;
+    for (unsigned r = 1; r < gathered; ++r) {
+      if (!reached(m, cells_.of(r, 0), t.episode)) return false;
+    }
+    for (unsigned r = 1; r < released; ++r) m.store(cells_.of(r, 1), t.episode, release);
+    return true;
+  }
+
+ private:
+  bool reached(M& m, typename M::Cell& cell, Word episode) const {
+    if (fault == Gathering::not_modular) return m.await(cell, NotModular{episode}, acquire);
+    return m.await(cell, at_least(episode), acquire);
+  }
+
+  unsigned n_;
+  Word first_;
+  typename M::Cells cells_;
+};
+
+}  // namespace muster::check::mutants
