@@ -28,10 +28,13 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       die_sharing_(mechanisms.has(Mechanism::die_sharing)),
       ll_sc_(mechanisms.has(Mechanism::ll_sc)),
       poll_overlap_(count_of(mechanisms.has(Mechanism::poll_overlap), parameters.poll_overlap)),
+      poll_ways_(mechanisms.has(Mechanism::set_conflicts)
+                     ? static_cast<std::size_t>(parameters.poll_ways)
+                     : SIZE_MAX),
       store_overlap_(count_of(mechanisms.has(Mechanism::store_overlap), parameters.store_overlap)),
       hit_(from_ns(parameters.hit_ns)),
-      load_issue_(from_ns(parameters.load_issue_ns)),
-      store_issue_(from_ns(parameters.store_issue_ns)),
+      load_gap_(from_ns(parameters.load_gap_ns)),
+      store_gap_(from_ns(parameters.store_gap_ns)),
       rmw_local_(from_ns(parameters.rmw_local_ns)),
       poll_turn_(from_ns(parameters.poll_turn_ns)),
       memory_(from_ns(parameters.memory_ns)),
@@ -362,6 +365,13 @@ void Engine::scan(unsigned participant) {
   Core& core = cores_[participant];
   Scan& s = core.scan;
   const std::size_t size = s.set.size();
+  // Cells a page apart fall into one set of the core's own cache: more than its ways, and each pass
+  // fetches them all from the die's cache again.
+  Time hit = hit_;
+  if (size > poll_ways_) {
+    const unsigned die = geometry_.die_of(participant);
+    hit = std::max(hit_, geometry_.between(die, die) / poll_overlap_);
+  }
   Time at = std::max(now_, core.clock);
   while (s.visited < size) {
     std::size_t index = s.from + s.visited;
@@ -369,13 +379,13 @@ void Engine::scan(unsigned participant) {
     Line& line = *s.set[index];
     const StoreBuffer::Entry* own = core.stores.empty() ? nullptr : core.stores.forward(line);
     if (own != nullptr || present(line, participant)) {
-      at += hit_;
+      at += hit;
       const bool ready = core.test(own != nullptr ? own->value : line.value);
       if (ready && s.any && s.ready == no_cell) s.ready = index;
       s.all_ready = s.all_ready && ready;
     } else {
       if (s.outstanding >= poll_overlap_) break;
-      at += load_issue_;
+      at += load_gap_;
       ++s.outstanding;
       s.missed = true;
       request(participant, line, Purpose::scan, at);

@@ -196,10 +196,11 @@ class Engine {
   bool die_sharing_;
   bool ll_sc_;
   unsigned poll_overlap_;
+  std::size_t poll_ways_;
   unsigned store_overlap_;
   Time hit_;
-  Time load_issue_;
-  Time store_issue_;
+  Time load_gap_;
+  Time store_gap_;
   Time rmw_local_;
   Time poll_turn_;
   Time memory_;

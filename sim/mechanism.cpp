@@ -10,8 +10,8 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",    "read-queues",  "die-agent", "die-sharing",
-    "store-buffer",     "store-overlap", "poll-overlap", "ll-sc",     "call-cost"};
+    "distance-classes", "line-order",   "read-queues",   "die-agent", "die-sharing", "store-buffer",
+    "store-overlap",    "poll-overlap", "set-conflicts", "ll-sc",     "call-cost"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -39,9 +39,8 @@ const std::vector<ParameterInfo>& parameter_table() {
       {"call", "ns", &Parameters::call_ns, 0, 1e5,
        "one call of the barrier outside of it: the benchmark's loop, its clock, the call's layers"},
       {"hit", "ns", &Parameters::hit_ns, 0.01, 100, "a load that hits the core's own cache"},
-      {"load-issue", "ns", &Parameters::load_issue_ns, 0, 100,
-       "between two loads of a set that miss"},
-      {"store-issue", "ns", &Parameters::store_issue_ns, 0, 100, "between two stores"},
+      {"load-gap", "ns", &Parameters::load_gap_ns, 0, 100, "between two loads of a set that miss"},
+      {"store-gap", "ns", &Parameters::store_gap_ns, 0, 100, "between two stores"},
       {"rmw-local", "ns", &Parameters::rmw_local_ns, 0.01, 1000,
        "an atomic read-modify-write of a line the core owns"},
       {"poll-turn", "ns", &Parameters::poll_turn_ns, 0, 1e5,
@@ -54,6 +53,8 @@ const std::vector<ParameterInfo>& parameter_table() {
        "a die's coherence agent starts one transaction each so many nanoseconds"},
       {"poll-overlap", "", &Parameters::poll_overlap, 1, 256,
        "misses outstanding while a core polls a set"},
+      {"poll-ways", "", &Parameters::poll_ways, 1, 65536,
+       "cells of a polled set, a page apart each, that the core's own cache can hold"},
       {"store-overlap", "", &Parameters::store_overlap, 1, 256,
        "ownership requests outstanding for buffered stores"},
       {"store-entries", "", &Parameters::store_entries, 1, 1024, "entries of the store buffer"},

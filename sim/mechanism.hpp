@@ -19,10 +19,11 @@ enum class Mechanism : std::uint8_t {
   store_buffer,      ///< off: a store blocks the core until everybody can see it
   store_overlap,     ///< off: one ownership request at a time
   poll_overlap,      ///< off: a core that polls a set has one miss at a time
+  set_conflicts,     ///< off: a core's own cache holds every set it polls
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
   call_cost,         ///< off: calling the barrier costs nothing
 };
-inline constexpr int mechanism_count = 10;
+inline constexpr int mechanism_count = 11;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -47,14 +48,15 @@ Mechanism parse_mechanism(std::string_view name);
 struct Parameters {
   double call_ns = 0;
   double hit_ns = 0;
-  double load_issue_ns = 0;
-  double store_issue_ns = 0;
+  double load_gap_ns = 0;
+  double store_gap_ns = 0;
   double rmw_local_ns = 0;
   double poll_turn_ns = 0;
   double memory_ns = 0;
   double read_occupancy_ns = 0;
   double agent_occupancy_ns = 0;
   double poll_overlap = 0;
+  double poll_ways = 0;
   double store_overlap = 0;
   double store_entries = 0;
 };

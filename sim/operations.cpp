@@ -57,7 +57,7 @@ Word Engine::load(unsigned participant, const Line& line) {
 void Engine::store(unsigned participant, Line& line, Word value) {
   Core& core = cores_[participant];
   if (abandoned_) return;
-  core.clock += store_issue_;
+  core.clock += store_gap_;
   if (recorder_ != nullptr) recorder_->stored(participant, line, core.clock);
   if (core.stores.full()) drain(participant, core.stores.size() - 1);
   if (abandoned_) return;

@@ -21,8 +21,8 @@ class EngineTest : public testing::Test {
     geometry_.die_of_ = {0, 0, 1, 1};
     geometry_.between_ = {within, across, across, within};
     parameters_.hit_ns = 1;
-    parameters_.load_issue_ns = 2;
-    parameters_.store_issue_ns = 1;
+    parameters_.load_gap_ns = 2;
+    parameters_.store_gap_ns = 1;
     parameters_.rmw_local_ns = 3;
     parameters_.memory_ns = 50;
     parameters_.poll_overlap = 8;

@@ -21,14 +21,15 @@ latency NUMA 10 ns +- 20 % | measured: by hand
 latency MACHINE 100 ns | measured: by hand
 call 100 ns | assumed: for this test
 hit 1 ns | assumed: for this test
-load-issue 2 ns | assumed: for this test
-store-issue 1 ns | assumed: for this test
+load-gap 2 ns | assumed: for this test
+store-gap 1 ns | assumed: for this test
 rmw-local 3 ns | assumed: for this test
 poll-turn 0 ns | assumed: for this test
 memory 50 ns | assumed: for this test
 read-occupancy 7 ns | assumed: for this test
 agent-occupancy 5 ns | assumed: for this test
 poll-overlap 8 | assumed: for this test
+poll-ways 8 | assumed: for this test
 store-overlap 8 | assumed: for this test
 store-entries 16 | assumed: for this test
 without die-sharing | assumed: for this test
@@ -89,13 +90,13 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("hit 1 ns |", "hit 1 ns")), HasSubstr("f:11: \"hit\" needs a source"));
   EXPECT_THAT(error_of(with("hit 1 ns | assumed", "hit 1 ns | hearsay")), HasSubstr("f:11: "));
   EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:11: no parameter \"hut\""));
-  EXPECT_THAT(error_of(with("load-issue 2 ns", "hit 2 ns")), HasSubstr("f:12: \"hit\" stands"));
+  EXPECT_THAT(error_of(with("load-gap 2 ns", "hit 2 ns")), HasSubstr("f:12: \"hit\" stands"));
   EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:19: 0 is not"));
-  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:22: no mechanism"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:24: no parameter"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:24: \"call\" is no"));
-  EXPECT_THAT(error_of(with("store-issue 1 ns | assumed: for this test\n", "")),
-              HasSubstr("ends without: store-issue"));
+  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:23: no mechanism"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:25: no parameter"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:25: \"call\" is no"));
+  EXPECT_THAT(error_of(with("store-gap 1 ns | assumed: for this test\n", "")),
+              HasSubstr("ends without: store-gap"));
   EXPECT_THAT(error_of(with("latency MACHINE 100 ns | measured: by hand\n", "")),
               HasSubstr("no parameter \"latency-MACHINE\""));
   EXPECT_THAT(error_of("muster-machine 1\nname x\n"), HasSubstr("latency MACHINE"));

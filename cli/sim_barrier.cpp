@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster sim barrier`: the latencies of barriers on a modelled machine.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "machine/error.hpp"
+#include "sim_common.hpp"
+
+namespace muster {
+namespace {
+
+struct Options {
+  MachineChoice machine;
+  std::vector<std::string> algorithms{"all"};
+  std::vector<unsigned> ranks;  // empty: all cores
+  std::vector<std::string> map_by{"core"};
+  sim::Effort effort;
+  bool json = false;
+  bool csv = false;
+  std::string output;
+};
+
+void run(const Options& options) {
+  const sim::MachineModel machine = options.machine.load();
+  std::vector<unsigned> ranks = options.ranks;
+  if (ranks.empty()) ranks.push_back(static_cast<unsigned>(machine.shape->cores().size()));
+  std::vector<Mapping> mappings;
+  for (const std::string& name : options.map_by) mappings.push_back(parse_mapping(name));
+  if (!options.output.empty()) make_folder(options.output);
+
+  std::vector<sim::Query> queries;
+  for (const unsigned count : ranks) {
+    for (const std::string& algorithm : algorithms_for(machine, options.algorithms)) {
+      for (const Mapping mapping : mappings) queries.push_back({algorithm, count, mapping});
+    }
+  }
+  const std::vector<sim::Prediction> predictions = sim::predict(machine, queries, options.effort);
+  std::vector<SimRow> rows;
+  for (std::size_t n = 0; n < queries.size(); ++n) rows.push_back({queries[n], predictions[n]});
+
+  if (options.json) {
+    fmt::print("{}", sim_rows_json(machine, rows));
+  } else if (options.csv) {
+    fmt::print("{}", sim_rows_csv(machine, rows));
+  } else {
+    fmt::print("{}", sim_rows_text(machine, rows));
+  }
+  std::fflush(stdout);
+  if (options.output.empty()) return;
+  const std::string base = options.output + "/sim";
+  write_text(base + ".json", sim_rows_json(machine, rows));
+  write_text(base + ".csv", sim_rows_csv(machine, rows));
+  const bool plotted = plot_sim(base + ".json", options.output);
+  fmt::print(stderr, "Written: {0}.json, {0}.csv{1}\n", base,
+             plotted ? fmt::format(", {0}.png, {0}.svg", base) : "");
+}
+
+}  // namespace
+
+void add_sim_barrier(CLI::App& sim) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      sim.add_subcommand("barrier", "What barriers take there, with intervals");
+  options->machine.add_to(*command);
+  command
+      ->add_option("--algorithms", options->algorithms,
+                   "By name (see `muster list`), a list; all: the classic ones and every "
+                   "topo-LEVEL mask of the machine")
+      ->delimiter(',')
+      ->default_str("all");
+  command->add_option("--ranks", options->ranks, "How many, a list (default: one per core)")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, 4096U));
+  command
+      ->add_option("--map-by", options->map_by, "How ranks go to cores: core, numa, socket; a list")
+      ->delimiter(',')
+      ->default_str("core");
+  command
+      ->add_option("--members", options->effort.members,
+                   "Settings of what is not known that the intervals span")
+      ->check(CLI::Range(0U, 64U))
+      ->capture_default_str();
+  command->add_option("--seeds", options->effort.seeds, "Runs of each, averaged")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
+  command->add_option("--output", options->output,
+                      "Folder for sim.json, sim.csv, and a plot (PNG and SVG)");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster

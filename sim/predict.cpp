@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/predict.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "barrier/registry.hpp"
+#include "machine/usable_cpus.hpp"
+
+namespace muster::sim {
+
+Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed) {
+  const Algorithm algorithm = parse_algorithm(query.algorithm);
+  if (algorithm.name == "auto") {
+    throw Error(Status::unsupported, "the model runs barriers by their own names, not \"auto\"");
+  }
+  Preparation result;
+  result.name = algorithm.name;
+  result.setup.geometry = geometry_of(machine, cores_of_ranks(machine, query.map_by, query.ranks));
+  result.setup.parameters = machine.parameters;
+  result.setup.mechanisms = machine.mechanisms;
+  result.setup.shape.participants = query.ranks;
+  result.setup.shape.radix = algorithm.radix;
+  result.setup.seed = seed;
+  if (algorithm.uses_groups()) {
+    const ActiveLevels active = machine.shape->active_levels(parse_level_mask(algorithm.levels));
+    Grouping grouping = group_ranks(
+        machine.shape->place(machine.shape->map_ranks(query.map_by, query.ranks), active));
+    if (grouping.status != Status::ok) throw Error(grouping.status, grouping.reason);
+    result.groups = std::make_unique<GroupTree>(std::move(grouping.tree));
+    result.setup.shape.groups = result.groups.get();
+  }
+  return result;
+}
+
+double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
+                     std::uint64_t first_seed, StackPool& pool, std::uint64_t* events) {
+  Preparation ready = prepare(machine, query, first_seed);
+  ready.setup.warm_up = effort.warm_up;
+  ready.setup.measured = effort.measured;
+  double sum_us = 0;
+  for (unsigned n = 0; n < effort.seeds; ++n) {
+    ready.setup.seed = first_seed + n;
+    const BarrierOutcome outcome = run_barrier(ready.name, ready.setup, pool);
+    sum_us += outcome.latency_ns / 1000;
+    if (events != nullptr) *events += outcome.events;
+  }
+  return sum_us / effort.seeds;
+}
+
+std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
+                                const Effort& effort) {
+  const std::vector<MachineModel> members = ensemble_of(machine, effort.members);
+  std::vector<double> latency_us(queries.size() * members.size());
+  std::vector<std::uint64_t> events(latency_us.size(), 0);
+  run_parallel(latency_us.size(), [&](std::size_t n, StackPool& pool) {
+    latency_us[n] = latency_us_of(members[n % members.size()], queries[n / members.size()], effort,
+                                  1, pool, &events[n]);
+  });
+  std::vector<Prediction> predictions(queries.size());
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    const auto begin = latency_us.begin() + static_cast<std::ptrdiff_t>(q * members.size());
+    const auto end = begin + static_cast<std::ptrdiff_t>(members.size());
+    predictions[q].latency_us = *begin;
+    predictions[q].latency_us_low = *std::min_element(begin, end) / (1 + machine.error);
+    predictions[q].latency_us_high = *std::max_element(begin, end) * (1 + machine.error);
+    predictions[q].events = events[q * members.size()];
+  }
+  return predictions;
+}
+
+std::vector<std::string> all_algorithms(const MachineModel& machine) {
+  std::vector<std::string> all;
+  for (const std::string_view name : barrier_names()) {
+    if (!parse_algorithm(name).uses_groups()) all.emplace_back(name);
+  }
+  // Every subset of the levels, the largest first, in the paper's order of names.
+  const ActiveLevels active = machine.shape->active_levels({});
+  const std::size_t levels = active.levels.size();
+  for (std::size_t size = levels; size > 0; --size) {
+    for (unsigned mask = 1; mask < 1U << levels; ++mask) {
+      if (static_cast<std::size_t>(__builtin_popcount(mask)) != size) continue;
+      std::string name = "topo";
+      for (std::size_t l = 0; l < levels; ++l) {
+        if ((mask >> l & 1) == 0) continue;
+        const LevelKind kind = active.levels[l].kind;
+        name += "-" + (kind == LevelKind::package ? "SOCKET" : active.levels[l].name);
+      }
+      all.push_back(name);
+    }
+  }
+  return all;
+}
+
+void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::exception_ptr> thrown(count);
+  const auto work = [&] {
+    StackPool pool;
+    for (std::size_t n = next++; n < count; n = next++) {
+      try {
+        job(n, pool);
+      } catch (...) {
+        thrown[n] = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  const std::size_t threads = std::min<std::size_t>(usable_cpus(), count);
+  std::vector<std::thread> others;
+  for (std::size_t n = 1; n < threads; ++n) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception) std::rethrow_exception(exception);
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Questions to a machine: how long does this barrier take there, with so many ranks, mapped so?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/barrier_run.hpp"
+#include "sim/machine_model.hpp"
+#include "topology/tree.hpp"
+
+namespace muster::sim {
+
+struct Query {
+  std::string algorithm;  ///< as parse_algorithm() takes it: "mcs", "topo-NUMA", "combining-tree:4"
+  unsigned ranks = 1;
+  Mapping map_by = Mapping::core;
+};
+
+struct Effort {
+  unsigned warm_up = 8;
+  unsigned measured = 20;
+  unsigned members = 6;  ///< of the machine's ensemble besides itself; 0: no interval
+  unsigned seeds = 1;    ///< runs of each, averaged
+};
+
+struct Prediction {
+  double latency_us = 0;
+  /// The ensemble's least and largest, widened by the model's known error.
+  double latency_us_low = 0;
+  double latency_us_high = 0;
+  std::uint64_t events = 0;
+};
+
+/// A barrier made ready to run on a machine: the groups its shape points to live here.
+struct Preparation {
+  std::string name;  ///< as registered
+  BarrierSetup setup;
+  std::unique_ptr<GroupTree> groups;
+};
+/// Throws Error(unknown_name, unsupported or declined).
+Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed = 1);
+
+/// Runs one; the period of an episode in microseconds.
+double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
+                     std::uint64_t first_seed, StackPool& pool, std::uint64_t* events = nullptr);
+
+/// All of them, on every CPU this process may use; deterministic. Throws as prepare() does.
+std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
+                                const Effort& effort);
+
+/// What `all` stands for on a machine: the classic barriers and every mask of its active levels.
+std::vector<std::string> all_algorithms(const MachineModel& machine);
+
+/// Calls job(0) to job(count - 1), each on one of as many threads as this process may use CPUs.
+/// Rethrows the first exception by index.
+void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job);
+
+}  // namespace muster::sim
