@@ -379,6 +379,9 @@ class Run {
   }
 
   void start(Candidate& c) {
+    const std::int64_t share_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns()) /
+                                  static_cast<std::int64_t>(candidates_left_);
+    c.spec.batch_ns = std::max(c.spec.batch_ns, share_ns / (c.spec.samples_max / 2));
     try {
       c.team = std::make_unique<Team>(c.spec);
     } catch (const Error& error) {

@@ -193,46 +193,60 @@ class Participant {
   }
 
   Batch first_batch() noexcept {
-    if (control_.batch_episodes == 0) control_.batch_episodes = 1;
     control_.skew_episodes = 0;
-    return {Batch::warm_up, control_.batch_episodes};
+    samples_before_ = control_.samples_count;
+    // Less than a batch of the last slice: this one may come at a slower moment.
+    return {Batch::warm_up, control_.batch_episodes / 8 + 1};
   }
 
-  /// What follows `last`, which took `took_ns`. Batches grow until one takes batch_ns / 2; only
-  /// such long ones are samples.
+  /// What follows `last`, which took `took_ns`. Warm-ups grow until they say how many episodes a
+  /// batch should have; then batches are timed until the slice is over, at least one of them.
   Batch next_batch(const Batch& last, std::int64_t start_ns, std::int64_t took_ns) noexcept {
     control_.episodes.store(control_.episodes.load(std::memory_order_relaxed) + last.episodes + 1,
                             std::memory_order_relaxed);
     if (last.kind == Batch::skew) return {Batch::end, 0};
-    const bool long_enough = 2 * took_ns >= control_.batch_ns;
-    // A batch of one cannot be a shorter one: it is a sample even as the first of a slice.
-    if ((last.kind == Batch::timed || (long_enough && last.episodes == 1)) &&
-        control_.samples_count < control_.samples_capacity) {
-      control_.samples()[control_.samples_count++] =
-          static_cast<float>(static_cast<double>(took_ns) / last.episodes);
+    if (last.kind == Batch::timed) {
+      record(last, took_ns);
+      // It was calibrated in a faster moment.
+      if (took_ns > 4 * control_.batch_ns && control_.batch_episodes > 1) {
+        control_.batch_episodes /= 2;
+      }
+    } else {
+      if (took_ns * 16 < control_.batch_ns && last.episodes < kBatchMax) {
+        return {Batch::warm_up, last.episodes * 16};
+      }
+      const std::int64_t fitting = last.episodes * control_.batch_ns / (took_ns > 0 ? took_ns : 1);
+      control_.batch_episodes = fitting < 1           ? 1
+                                : fitting < kBatchMax ? static_cast<std::uint32_t>(fitting)
+                                                      : kBatchMax;
+      if (last.episodes == 1 && fitting <= 1) record(last, took_ns);  // no batch can be shorter
     }
-    if (last.kind == Batch::warm_up && !long_enough) {
-      const std::int64_t factor = control_.batch_ns / (took_ns > 0 ? took_ns : 1);
-      const std::uint32_t growth = factor < 2 ? 2 : factor > 16 ? 16 : std::uint32_t(factor);
-      if (control_.batch_episodes < (1U << 24)) control_.batch_episodes *= growth;
-      return {Batch::warm_up, control_.batch_episodes};
-    }
-    // It was calibrated in a faster moment: shorter batches, from here on.
-    if (took_ns > 4 * control_.batch_ns && control_.batch_episodes > 1)
-      control_.batch_episodes /= 2;
-    const std::int64_t elapsed_ns = clock_ns() - start_ns;
     const std::int64_t for_skew_ns = control_.slice_ns / 10;
-    if (elapsed_ns < control_.slice_ns - for_skew_ns)
+    if (clock_ns() - start_ns < control_.slice_ns - for_skew_ns ||
+        (control_.samples_count == samples_before_ && !full())) {
       return {Batch::timed, control_.batch_episodes};
+    }
     const std::int64_t affordable = for_skew_ns / (took_ns / last.episodes + 1) + 1;
     control_.skew_episodes =
-        affordable < kSkewEpisodesMax ? std::uint32_t(affordable) : kSkewEpisodesMax;
+        affordable < kSkewEpisodesMax ? static_cast<std::uint32_t>(affordable) : kSkewEpisodesMax;
     return {Batch::skew, control_.skew_episodes};
   }
+
+  void record(const Batch& batch, std::int64_t took_ns) noexcept {
+    if (full()) return;
+    control_.samples()[control_.samples_count++] =
+        static_cast<float>(static_cast<double>(took_ns) / batch.episodes);
+  }
+
+  /// The coordinator makes batches so long that this stays an exception.
+  bool full() const noexcept { return control_.samples_count == control_.samples_capacity; }
+
+  static constexpr std::uint32_t kBatchMax = 1U << 24;
 
   Control& control_;
   RankReport& report_;
   unsigned rank_;
+  std::uint32_t samples_before_ = 0;  // rank 0's: when the slice began
 };
 
 }  // namespace muster::bench

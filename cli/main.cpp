@@ -42,9 +42,11 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   if (!names.empty()) {
     const std::vector<std::string> extras = command->remaining();
-    if (!extras.empty() && extras.front().substr(0, 1) != "-") {
-      what = fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
-    } else if (extras.empty()) {
+    if (!extras.empty()) {
+      what = extras.front().substr(0, 1) == "-"
+                 ? fmt::format("no option {}", extras.front())
+                 : fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
+    } else {
       what = fmt::format("say which command; there are: {}", names);
     }
   }

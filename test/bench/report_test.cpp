@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/barrier_report.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "machine/error.hpp"
+
+namespace muster::bench {
+namespace {
+
+Row row(std::string implementation, double lo, double median, double hi) {
+  Row result;
+  result.ours = implementation == "muster";
+  result.implementation = std::move(implementation);
+  result.algorithm = "a";
+  result.via = result.ours ? "c" : "";
+  result.participants = 2;
+  result.map_by = "core";
+  result.latency_ns = {median, lo, hi, {lo, hi}, 10};
+  return result;
+}
+
+TEST(RankRows, NoOrderWhereIntervalsOverlap) {
+  std::vector<Row> rows{row("muster", 10, 11, 12), row("x", 11, 13, 14), row("y", 20, 21, 22)};
+  rank_rows(rows);
+  EXPECT_EQ(rows[0].place, 1U);
+  EXPECT_TRUE(rows[0].tied);
+  EXPECT_EQ(rows[1].place, 1U);  // nobody is surely faster
+  EXPECT_TRUE(rows[1].tied);
+  EXPECT_EQ(rows[2].place, 3U);
+  EXPECT_FALSE(rows[2].tied);
+}
+
+TEST(RankRows, RatioIsToTheBestPeer) {
+  std::vector<Row> rows{row("muster", 10, 11, 12), row("x", 19, 20, 21), row("y", 21, 22, 23)};
+  rank_rows(rows);
+  EXPECT_DOUBLE_EQ(rows[0].vs_best_peer, 0.55);
+  EXPECT_TRUE(rows[0].differs_from_best_peer);
+  EXPECT_DOUBLE_EQ(rows[1].vs_best_peer, 1);
+  EXPECT_FALSE(rows[1].differs_from_best_peer);
+  EXPECT_DOUBLE_EQ(rows[2].vs_best_peer, 1.1);
+  EXPECT_FALSE(rows[2].differs_from_best_peer);
+}
+
+TEST(RankRows, ReferencesAndTheUnfinishedHaveNoPlace) {
+  std::vector<Row> rows{row("limit", 1, 2, 3), row("x", 0, 0, 0), row("muster", 10, 11, 12)};
+  rows[0].kind = Other::reference;
+  rows[1].status = RowStatus::did_not_finish;
+  rank_rows(rows);
+  EXPECT_EQ(rows[0].place, 0U);
+  EXPECT_EQ(rows[1].place, 0U);
+  EXPECT_EQ(rows[2].place, 1U);
+  EXPECT_EQ(rows[2].vs_best_peer, 0);  // there is no peer to compare with
+}
+
+TEST(DefaultParticipants, OneEachAndOversubscribed) {
+  EXPECT_EQ(default_participants(1), (std::vector<unsigned>{2, 4, 8}));
+  EXPECT_EQ(default_participants(2), (std::vector<unsigned>{2, 4, 8}));
+  EXPECT_EQ(default_participants(12), (std::vector<unsigned>{2, 4, 8, 16}));
+  EXPECT_EQ(default_participants(64), (std::vector<unsigned>{2, 4, 8, 16, 32, 64, 128}));
+}
+
+TEST(FormatNs, ThreeDigits) {
+  EXPECT_EQ(format_ns(54.2), "54.2 ns");
+  EXPECT_EQ(format_ns(5), "5.00 ns");
+  EXPECT_EQ(format_ns(999.4), "999 ns");
+  EXPECT_EQ(format_ns(999.6), "1.00 us");
+  EXPECT_EQ(format_ns(2310), "2.31 us");
+  EXPECT_EQ(format_ns(15.2e6), "15.2 ms");
+  EXPECT_EQ(format_ns(2e12), "2000 s");
+}
+
+RunResults two_rows() {
+  RunResults results;
+  results.options.participants = {2};
+  results.rows = {row("muster", 10, 11, 12), row("x", 0, 0, 0)};
+  results.rows[1].status = RowStatus::did_not_finish;
+  results.rows[1].reason = "it hung, \"as\" expected";
+  rank_rows(results.rows);
+  return results;
+}
+
+TEST(ToJson, UnfinishedRowsHaveNoNumbers) {
+  const auto json = to_json(two_rows());
+  ASSERT_EQ(json.at("results").size(), 2U);
+  const auto& ok = json.at("results").at(0);
+  EXPECT_EQ(ok.at("status"), "ok");
+  EXPECT_EQ(ok.at("latency_ns").at("median"), 11.0);
+  EXPECT_EQ(ok.at("latency_ns").at("ci95"), (nlohmann::ordered_json{10.0, 12.0}));
+  const auto& unfinished = json.at("results").at(1);
+  EXPECT_EQ(unfinished.at("status"), "did not finish");
+  for (const char* name : {"median", "min", "p99", "ci95"}) {
+    EXPECT_TRUE(unfinished.at("latency_ns").at(name).is_null()) << name;
+  }
+  EXPECT_TRUE(unfinished.at("rank").is_null());
+}
+
+/// A CSV line's fields, quotes undone.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line[i] == '"' && i + 1 < line.size() && line[i + 1] == '"') {
+      fields.back() += line[++i];
+    } else if (line[i] == '"') {
+      quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += line[i];
+    }
+  }
+  return fields;
+}
+
+TEST(ToCsv, EveryLineHasEveryField) {
+  std::istringstream lines(to_csv(two_rows()));
+  std::vector<std::vector<std::string>> table;
+  for (std::string line; std::getline(lines, line);) table.push_back(fields_of(line));
+  ASSERT_EQ(table.size(), 3U);
+  EXPECT_EQ(table[1].size(), table[0].size());
+  EXPECT_EQ(table[2].size(), table[0].size());
+  const auto column = [&](const std::string& name) {
+    for (std::size_t i = 0; i < table[0].size(); ++i) {
+      if (table[0][i] == name) return i;
+    }
+    ADD_FAILURE() << "no column " << name;
+    return std::size_t{0};
+  };
+  EXPECT_EQ(table[1][column("median_ns")], "11.0");
+  EXPECT_EQ(table[1][column("ci95_hi_ns")], "12.0");
+  EXPECT_EQ(table[2][column("median_ns")], "");
+  EXPECT_EQ(table[2][column("ci95_hi_ns")], "");
+  EXPECT_EQ(table[2][column("reason")], "it hung, \"as\" expected");
+  EXPECT_EQ(table[2][column("verdict")], "quiet");
+}
+
+TEST(ToText, SaysWhatIsUncertain) {
+  RunResults results = two_rows();
+  results.rows.push_back(row("y", 11, 12, 13));
+  rank_rows(results.rows);
+  const std::string text = to_text(results);
+  EXPECT_NE(text.find("1="), std::string::npos) << text;
+  EXPECT_NE(text.find("0.92x ~"), std::string::npos) << text;
+  EXPECT_NE(text.find("did not finish: it hung"), std::string::npos) << text;
+}
+
+TEST(WriteFile, WholeOrNotAtAll) {
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("muster-write-" + std::to_string(getpid()));
+  std::filesystem::create_directories(directory);
+  write_file(directory / "a", "one");
+  write_file(directory / "a", "two");
+  std::ifstream file(directory / "a");
+  std::string text;
+  file >> text;
+  EXPECT_EQ(text, "two");
+  EXPECT_THROW(write_file(directory / "none" / "a", "x"), Error);
+  std::filesystem::create_directories(directory / "b");  // a folder cannot be replaced
+  EXPECT_THROW(write_file(directory / "b", "x"), Error);
+  unsigned entries = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    static_cast<void>(entry);
+    ++entries;
+  }
+  EXPECT_EQ(entries, 2U) << "something unfinished is left";
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace muster::bench

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every contestant really synchronizes, in every mode it claims; and teams that hang or die are
+// found out and leave nothing.
+#include "bench/team.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "bench/barrier_run.hpp"
+
+namespace muster::bench {
+namespace {
+
+constexpr std::int64_t kLong_ns = 20'000'000'000;
+
+const Other& other(std::string_view name) {
+  for (const Other& candidate : others()) {
+    if (candidate.name == name) return candidate;
+  }
+  throw std::invalid_argument(std::string(name));
+}
+
+TeamSpec spec_of(const Other* what, unsigned participants, Mode mode) {
+  TeamSpec spec;
+  spec.other = what;
+  spec.setting.participants = participants;
+  spec.setting.mode = mode;
+  spec.setting.algorithm = "auto";
+  spec.setting.oversubscribed = true;
+  spec.batch_ns = 1000;
+  return spec;
+}
+
+void expect_no_children() {
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+struct Case {
+  const Other* other;  // null: ours
+  unsigned participants;
+  Mode mode;
+  bool through_template;
+};
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  std::string name = c.other == nullptr ? "muster" : std::string(c.other->name);
+  if (c.through_template) name += "_template";
+  name += "_" + std::to_string(c.participants) + "_" + std::string(mode_name(c.mode));
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const Mode mode : {Mode::threads, Mode::processes}) {
+    for (const unsigned participants : {1U, 2U, 3U}) {
+      cases.push_back({nullptr, participants, mode, false});
+      cases.push_back({nullptr, participants, mode, true});
+      for (const Other& candidate : others()) {
+        if (candidate.kind == Other::hidden || !why_missing(candidate).empty()) continue;
+        if (candidate.only_participants != 0 && candidate.only_participants != participants)
+          continue;
+        if (mode == Mode::threads ? candidate.threads : candidate.processes) {
+          cases.push_back({&candidate, participants, mode, false});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class EveryContestant : public testing::TestWithParam<Case> {};
+
+TEST_P(EveryContestant, RunsSlicesAndReports) {
+  TeamSpec spec = spec_of(GetParam().other, GetParam().participants, GetParam().mode);
+  spec.setting.through_template = GetParam().through_template;
+  {
+    Team team(spec);
+    ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+    for (int slice = 0; slice < 2; ++slice) {
+      team.start_slice(1'000'000);
+      ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+      const std::vector<double> samples = team.take_samples();
+      EXPECT_FALSE(samples.empty());
+      for (const double sample : samples) EXPECT_GT(sample, 0);
+      EXPECT_FALSE(team.exit_skews().empty());
+      EXPECT_TRUE(team.take_samples().empty()) << "samples were given twice";
+    }
+    EXPECT_GE(team.episodes(), 4U);
+    team.quit();
+  }
+  expect_no_children();
+}
+
+INSTANTIATE_TEST_SUITE_P(Bench, EveryContestant, testing::ValuesIn(all_cases()), name_of_case);
+
+TEST(Team, OneThatHangsIsGivenUp) {
+  for (const Mode mode : {Mode::threads, Mode::processes}) {
+    {
+      Team team(spec_of(&other("test-stuck"), 2, mode));
+      ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+      team.start_slice(1'000'000'000);
+      const std::int64_t begin_ns = clock_ns();
+      EXPECT_EQ(team.await_idle(begin_ns + 300'000'000), Team::State::busy);
+      EXPECT_GE(clock_ns() - begin_ns, 300'000'000);
+    }
+    expect_no_children();
+  }
+}
+
+TEST(Team, OneThatDiesIsReported) {
+  for (const Mode mode : {Mode::threads, Mode::processes}) {
+    {
+      Team team(spec_of(&other("test-crash"), 2, mode));
+      ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+      team.start_slice(1'000'000);
+      EXPECT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::failed);
+      EXPECT_NE(team.error().find("killed by"), std::string::npos) << team.error();
+    }
+    expect_no_children();
+  }
+}
+
+TEST(Team, OneThatCannotServeSaysWhy) {
+  TeamSpec spec = spec_of(nullptr, 2, Mode::threads);
+  spec.setting.algorithm = "topo";  // and no bindings
+  Team team(spec);
+  EXPECT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::declined);
+  EXPECT_FALSE(team.error().empty());
+}
+
+TEST(Team, BindsItsParticipants) {
+  TeamSpec spec = spec_of(nullptr, 2, Mode::threads);
+  spec.bindings = {PuSet{PuSet::kEnd - 1}, PuSet{}};  // a CPU that no machine has
+  Team team(spec);
+  EXPECT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::failed);
+  EXPECT_NE(team.error().find("rank 0 could not be bound"), std::string::npos) << team.error();
+}
+
+}  // namespace
+}  // namespace muster::bench

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench barrier`: what it prints and writes, what it does with implementations that hang
+// or die, and that it leaves nothing behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "bench/contestant.hpp"
+#include "program.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+Words bench(const Words& more) {
+  Words words{"bench", "barrier"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Runs it and reads its object.
+json run_json(Words words) {
+  words.emplace_back("--json");
+  Program program(bench(words));
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(program.left(2s), IsEmpty());
+  return json::parse(outcome.out);
+}
+
+json find_row(const json& results, const std::string& implementation, unsigned participants = 2) {
+  for (const json& row : results.at("results")) {
+    if (row.at("implementation") == implementation && row.at("participants") == participants)
+      return row;
+  }
+  ADD_FAILURE() << "no row of " << implementation << " at " << participants;
+  return {};
+}
+
+void expect_row(const json& row) {
+  for (const char* name :
+       {"implementation", "algorithm", "mode", "map_by", "wait", "status", "reason", "verdict"}) {
+    EXPECT_TRUE(row.at(name).is_string()) << name << " of " << row;
+  }
+  EXPECT_TRUE(row.at("participants").is_number_unsigned());
+  EXPECT_TRUE(row.at("episodes").is_number_unsigned());
+  EXPECT_TRUE(row.at("verdict") == "quiet" || row.at("verdict") == "noisy");
+  const json& latency = row.at("latency_ns");
+  if (row.at("status") != "ok") {
+    EXPECT_TRUE(latency.at("median").is_null()) << row;
+    EXPECT_NE(row.at("reason"), "") << row;
+    return;
+  }
+  const double median = latency.at("median");
+  EXPECT_GT(median, 0) << row;
+  EXPECT_LE(latency.at("min").get<double>(), median) << row;
+  EXPECT_GE(latency.at("p99").get<double>(), median) << row;
+  EXPECT_LE(latency.at("ci95").at(0).get<double>(), median) << row;
+  EXPECT_GE(latency.at("ci95").at(1).get<double>(), median) << row;
+  EXPECT_GE(row.at("exit_skew_ns").get<double>(), 0) << row;
+  EXPECT_GT(row.at("episodes").get<std::uint64_t>(), 0U) << row;
+}
+
+TEST(BenchBarrier, JsonHasARowForEach) {
+  const json results = run_json({"--seconds", "1", "--participants", "2,3"});
+  for (const json& row : results.at("results")) expect_row(row);
+  std::set<std::string> expected{"muster", "limit", "ping-pong"};
+  for (const auto& other : muster::bench::others()) {
+    if (other.kind == muster::bench::Other::peer && muster::bench::why_missing(other).empty()) {
+      expected.insert(std::string(other.name));
+    }
+  }
+  std::set<std::string> found;
+  std::set<std::string> algorithms;
+  for (const json& row : results.at("results")) {
+    found.insert(row.at("implementation"));
+    EXPECT_EQ(row.at("mode"), "threads");
+    if (row.at("implementation") == "muster") algorithms.insert(row.at("algorithm"));
+    if (row.at("implementation") == "limit") {
+      EXPECT_EQ(row.at("participants"), 2);
+    }
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_TRUE(algorithms.count("auto") == 1 && algorithms.count("topo") == 1 &&
+              algorithms.size() >= 9);
+  EXPECT_EQ(find_row(results, "muster", 3).at("status"), "ok");
+  const json& machine = results.at("machine");
+  EXPECT_TRUE(machine.at("model").is_string() && machine.at("kernel").is_string());
+  EXPECT_GE(machine.at("cpus").get<unsigned>(), 1U);
+}
+
+TEST(BenchBarrier, SecondsAreKept) {
+  const auto begin = Clock::now();
+  const json results = run_json({"--seconds", "1", "--participants", "2", "--algorithms",
+                                 "auto,mcs", "--peers", "pthread_barrier"});
+  const auto took = Clock::now() - begin;
+  EXPECT_LT(took, 6s);  // overtime for hangs is 2 s; the rest is a busy machine's
+  EXPECT_EQ(results.at("results").size(), 5U);
+  EXPECT_EQ(find_row(results, "muster").at("status"), "ok");
+  EXPECT_EQ(find_row(results, "pthread_barrier").at("status"), "ok");
+}
+
+TEST(BenchBarrier, ProcessesRunAndArePeersWhereTheyCan) {
+  const json results = run_json({"--seconds", "1", "--participants", "3", "--mode", "processes",
+                                 "--algorithms", "auto,sense-reversing"});
+  for (const json& row : results.at("results")) {
+    expect_row(row);
+    EXPECT_EQ(row.at("mode"), "processes");
+  }
+  EXPECT_EQ(find_row(results, "muster", 3).at("status"), "ok");
+  EXPECT_EQ(find_row(results, "pthread_barrier", 3).at("status"), "ok");
+  std::set<std::string> left_out;
+  for (const json& item : results.at("left_out")) left_out.insert(item.at("implementation"));
+  for (const char* name : {"std::barrier", "libgomp", "libomp"})
+    EXPECT_EQ(left_out.count(name), 1U) << name;
+}
+
+TEST(BenchBarrier, WhatHangsDidNotFinishAndTheOthersGoOn) {
+  for (const char* mode : {"threads", "processes"}) {
+    const json results =
+        run_json({"--seconds", "1", "--participants", "2", "--mode", mode, "--algorithms", "auto",
+                  "--peers", "pthread_barrier", "--hidden", "test-stuck"});
+    const json stuck = find_row(results, "test-stuck");
+    expect_row(stuck);
+    EXPECT_EQ(stuck.at("status"), "did not finish");
+    EXPECT_THAT(stuck.at("reason"), HasSubstr("an episode did not end within"));
+    EXPECT_LE(stuck.at("episodes"), 100);
+    EXPECT_EQ(find_row(results, "muster").at("status"), "ok");
+    EXPECT_EQ(find_row(results, "pthread_barrier").at("status"), "ok");
+  }
+}
+
+TEST(BenchBarrier, WhatDiesFailedAndTheOthersGoOn) {
+  const json results =
+      run_json({"--seconds", "0.5", "--participants", "2", "--mode", "threads,processes",
+                "--algorithms", "auto", "--peers", "none", "--hidden", "test-crash"});
+  unsigned crashed = 0;
+  for (const json& row : results.at("results")) {
+    expect_row(row);
+    if (row.at("implementation") == "test-crash") {
+      ++crashed;
+      EXPECT_EQ(row.at("status"), "failed");
+      EXPECT_THAT(row.at("reason"), HasSubstr("killed by"));
+    }
+    if (row.at("implementation") == "muster") {
+      EXPECT_EQ(row.at("status"), "ok");
+    }
+  }
+  EXPECT_EQ(crashed, 2U);
+}
+
+TEST(BenchBarrier, UnboundRanksAreDeclinedByTopo) {
+  const json results = run_json({"--seconds", "0.5", "--participants", "3", "--map-by", "none",
+                                 "--algorithms", "topo", "--peers", "none"});
+  const json topo = find_row(results, "muster", 3);
+  EXPECT_EQ(topo.at("status"), "declined");
+  EXPECT_NE(topo.at("reason"), "");
+  EXPECT_EQ(topo.at("map_by"), "none");
+}
+
+TEST(BenchBarrier, TemplateAndCInterfaceSideBySide) {
+  const json results = run_json({"--seconds", "0.5", "--participants", "2", "--algorithms",
+                                 "sense-reversing", "--peers", "none", "--via", "both"});
+  std::set<std::string> ways;
+  for (const json& row : results.at("results")) {
+    if (row.at("implementation") == "muster") ways.insert(row.at("via"));
+  }
+  EXPECT_EQ(ways, (std::set<std::string>{"c", "template"}));
+}
+
+TEST(BenchBarrier, OutputIsWrittenAndDrawn) {
+  const std::filesystem::path directory = std::filesystem::temp_directory_path() /
+                                          ("muster-output-" + std::to_string(getpid())) / "new";
+  const Outcome outcome =
+      run_muster(bench({"--seconds", "0.5", "--participants", "2,3", "--algorithms", "auto",
+                        "--peers", "pthread_barrier", "--output", directory}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("95 % interval"));
+  EXPECT_THAT(outcome.err, HasSubstr("Written: "));
+  std::ifstream file(directory / "barrier.json");
+  EXPECT_EQ(json::parse(file).at("benchmark"), "barrier");
+  std::set<std::string> expected{"barrier.json", "barrier.csv"};
+  const bool can_draw = std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") == 0;
+  if (can_draw) {
+    expected.insert({"barrier.png", "barrier.svg"});
+  } else {
+    EXPECT_THAT(outcome.err, HasSubstr("no plot: install python3"));
+  }
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    found.insert(entry.path().filename());
+    EXPECT_GT(entry.file_size(), 100U) << entry.path();
+  }
+  EXPECT_EQ(found, expected);
+  std::filesystem::remove_all(directory.parent_path());
+}
+
+TEST(BenchBarrier, CsvHasAsManyRows) {
+  const Outcome outcome = run_muster(bench({"--seconds", "0.5", "--participants", "2",
+                                            "--algorithms", "auto", "--peers", "none", "--csv"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("implementation,algorithm,"));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'),
+            4);  // names, auto, limit, ping-pong
+}
+
+TEST(BenchBarrier, QuietOnStandardErrorWhenShort) {
+  const Outcome outcome = run_muster(bench(
+      {"--seconds", "0.3", "--participants", "2", "--algorithms", "auto", "--peers", "none"}));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(BenchBarrier, KilledItLeavesNothing) {
+  for (const char* mode : {"threads", "processes"}) {
+    Program program(bench({"--seconds", "30", "--participants", "2,4", "--mode", mode}));
+    std::this_thread::sleep_for(1s);
+    ASSERT_FALSE(program.left(0ms).empty()) << "it ended too early for this test";
+    program.kill_it();
+    program.wait();
+    EXPECT_THAT(program.left(5s), IsEmpty());
+  }
+  EXPECT_THAT(shared_memory_files(), IsEmpty());
+}
+
+}  // namespace

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "program.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string temporary_file() {
+  std::string path = (std::filesystem::temp_directory_path() / "muster-cli-XXXXXX").string();
+  const int fd = mkstemp(path.data());
+  if (fd >= 0) close(fd);
+  return path;
+}
+
+/// "name state" of each living process in the session.
+std::vector<std::string> session(pid_t id) {
+  std::vector<std::string> members;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    const std::string text = read_file(entry.path() / "stat");
+    const std::size_t end_of_name = text.rfind(')');
+    if (end_of_name == std::string::npos) continue;
+    std::istringstream fields(text.substr(end_of_name + 1));
+    char state = 0;
+    pid_t parent = 0, group = 0, session_id = 0;
+    fields >> state >> parent >> group >> session_id;
+    if (session_id == id && state != 'Z') members.push_back(text.substr(0, end_of_name + 3));
+  }
+  return members;
+}
+
+}  // namespace
+
+Program::Program(const std::vector<std::string>& arguments,
+                 const std::map<std::string, std::string>& environment)
+    : out_path_(temporary_file()), err_path_(temporary_file()) {
+  std::vector<std::string> words{MUSTER_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ != 0) return;
+  setsid();
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+  dup2(open(out_path_.c_str(), O_WRONLY | O_TRUNC), STDOUT_FILENO);
+  dup2(open(err_path_.c_str(), O_WRONLY | O_TRUNC), STDERR_FILENO);
+  execv(argv[0], argv.data());
+  _exit(126);
+}
+
+Program::~Program() {
+  if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  std::filesystem::remove(out_path_);
+  std::filesystem::remove(err_path_);
+}
+
+Outcome Program::wait() {
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out_path_), read_file(err_path_)};
+}
+
+void Program::kill_it() { kill(pid_, SIGKILL); }
+
+std::vector<std::string> Program::left(std::chrono::milliseconds patience) const {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    std::vector<std::string> members = session(pid_);
+    if (members.empty() || std::chrono::steady_clock::now() >= until) return members;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Outcome run_muster(const std::vector<std::string>& arguments,
+                   const std::map<std::string, std::string>& environment) {
+  return Program(arguments, environment).wait();
+}
+
+std::vector<std::string> shared_memory_files() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) {
+    const std::string name = entry.path().filename();
+    if (name.find("muster") != std::string::npos || name.find("KMP") != std::string::npos) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}

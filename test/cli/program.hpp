@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs `muster` as a shell would, in a session of its own, so that the test can see what is left.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+struct Outcome {
+  int exit_code = -1;  ///< -1: killed by a signal
+  std::string out;
+  std::string err;
+};
+
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments,
+                   const std::map<std::string, std::string>& environment = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Outcome wait();
+  void kill_it();  ///< with SIGKILL, it alone
+  /// Processes of its session that still live; waits up to `patience` for there to be none.
+  std::vector<std::string> left(std::chrono::milliseconds patience) const;
+
+ private:
+  pid_t pid_ = -1;
+  std::string out_path_;
+  std::string err_path_;
+};
+
+/// Runs it to its end.
+Outcome run_muster(const std::vector<std::string>& arguments,
+                   const std::map<std::string, std::string>& environment = {});
+
+/// Names in /dev/shm that could be ours or a peer's.
+std::vector<std::string> shared_memory_files();
