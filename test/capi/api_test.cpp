@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every function of the C ABI takes and refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "capi_subject.hpp"
+
+namespace muster::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+/// What create says to options that are fine but for one thing.
+template <class Spoil>
+int create_spoilt(Spoil&& spoil) {
+  muster_options options = options_for(2);
+  spoil(options);
+  muster_barrier* const untouched = reinterpret_cast<muster_barrier*>(&options);
+  muster_barrier* barrier = untouched;
+  const int status = muster_barrier_create(&barrier, &options);
+  if (status == MUSTER_OK) {
+    muster_barrier_destroy(barrier);
+  } else {
+    EXPECT_EQ(barrier, untouched);
+    EXPECT_STRNE(muster_last_error(), "");
+    std::size_t bytes = 0;  // the same options, the same answer
+    EXPECT_EQ(muster_barrier_memory(&options, &bytes, nullptr), status);
+  }
+  return status;
+}
+
+TEST(Create, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(create_spoilt([](muster_options&) {}), MUSTER_OK);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.participants = 0; }), MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("1 to 65536"));
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.participants = 65537; }), MUSTER_EINVAL);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.size = 0; }), MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("muster_options_init"));
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.size += 8; }), MUSTER_EINVAL);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.flags = 8; }), MUSTER_EINVAL);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = "quick"; }), MUSTER_EUNKNOWN);
+  EXPECT_THAT(muster_last_error(), HasSubstr("dissemination"));
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = ""; }), MUSTER_EUNKNOWN);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = "topo-"; }), MUSTER_EUNKNOWN);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = "topo-SHELF"; }), MUSTER_EUNKNOWN);
+  EXPECT_THAT(muster_last_error(), HasSubstr("NUMA"));
+  for (const char* radix : {"1", "0", "-2", "x", "", "2x", "99999999999", "2000"}) {
+    const std::string name = std::string("combining-tree:") + radix;
+    EXPECT_EQ(create_spoilt([&](muster_options& o) { o.algorithm = name.c_str(); }), MUSTER_EINVAL)
+        << name;
+  }
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.wait = "nap"; }), MUSTER_EUNKNOWN);
+  EXPECT_THAT(muster_last_error(), HasSubstr("yield-sleep"));
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.map_by = "shelf"; }), MUSTER_EUNKNOWN);
+  EXPECT_THAT(muster_last_error(), HasSubstr("socket"));
+}
+
+TEST(Create, RefusesContradictions) {
+  const char* bindings[] = {"0", "0"};
+  EXPECT_EQ(create_spoilt([&](muster_options& o) {
+              o.map_by = "core";
+              o.bindings = bindings;
+            }),
+            MUSTER_EINVAL);
+  muster_segment* segment = nullptr;
+  ASSERT_EQ(muster_segment_create(&segment, 4096), MUSTER_OK) << muster_last_error();
+  alignas(4096) static char memory[65536];
+  EXPECT_EQ(create_spoilt([&](muster_options& o) {
+              o.segment = segment;
+              o.memory = memory;
+              o.memory_bytes = sizeof memory;
+            }),
+            MUSTER_EINVAL);
+  muster_segment_destroy(segment);
+  EXPECT_EQ(create_spoilt([](muster_options& o) {
+              o.algorithm = "mcs";
+              o.flags = MUSTER_SPLIT;
+            }),
+            MUSTER_ENOTSUP);
+  EXPECT_EQ(create_spoilt([](muster_options& o) {
+              o.algorithm = "dissemination";
+              o.completion = [](void*) { return 0; };
+            }),
+            MUSTER_ENOTSUP);
+}
+
+TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
+  EXPECT_EQ(create_spoilt([](muster_options& o) {
+              o.topology = "/nowhere/machine.xml";
+              o.map_by = "core";
+            }),
+            MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("/nowhere/machine.xml"));
+  EXPECT_EQ(create_spoilt([](muster_options& o) {
+              o.topology = "package:two";
+              o.map_by = "core";
+            }),
+            MUSTER_EINVAL);
+  for (const char* wrong : {"0-", "9999", "a", "1,,2", "SK0:HT99"}) {
+    const char* bindings[] = {"0", wrong};
+    EXPECT_EQ(create_spoilt([&](muster_options& o) {
+                o.topology = "core:4 pu:1";
+                o.bindings = bindings;
+                o.algorithm = "topo";
+              }),
+              MUSTER_EINVAL)
+        << wrong;
+  }
+}
+
+TEST(Create, SaysWhenThereIsNoPlaceForTheHandle) {
+  const muster_options options = options_for(2);
+  EXPECT_EQ(muster_barrier_create(nullptr, &options), MUSTER_EINVAL);
+  muster_barrier* barrier = nullptr;
+  EXPECT_EQ(muster_barrier_create(&barrier, nullptr), MUSTER_EINVAL);
+}
+
+TEST(Create, ExactTopoDeclinesWithoutPlacements) {
+  EXPECT_EQ(create_spoilt([](muster_options& o) {
+              o.algorithm = "topo";
+              o.flags = MUSTER_EXACT;
+            }),
+            MUSTER_EDECLINED);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = "topo"; }), MUSTER_OK);
+}
+
+TEST(Wait, RefusesNoBarrierAndNoRank) {
+  EXPECT_EQ(muster_barrier_wait(nullptr, 0), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_timedwait(nullptr, 0, 1), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_arrive(nullptr, 0), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_depart(nullptr, 0), MUSTER_EINVAL);
+  const CapiSubject barrier(options_for(3));
+  for (const unsigned rank : {3U, 4U, ~0U}) {
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_EINVAL);
+    EXPECT_THAT(muster_last_error(), HasSubstr("3 participants"));
+    EXPECT_EQ(muster_barrier_arrive(barrier.handle(), rank), MUSTER_EINVAL);
+  }
+  EXPECT_EQ(muster_barrier_blame(barrier.handle(), nullptr), MUSTER_OK);
+}
+
+TEST(Wait, OfOneParticipantIsOver) {
+  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
+    const CapiSubject barrier(options_for(1, *name));
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(muster_barrier_timedwait(barrier.handle(), 0, 0), MUSTER_OK) << *name;
+    }
+  }
+}
+
+TEST(Split, ArriveNeverWaitsAndDepartReturnsWhenAllArrived) {
+  muster_options options = options_for(3);
+  options.flags = MUSTER_SPLIT;
+  const CapiSubject barrier(options);
+  for (int episode = 0; episode < 5; ++episode) {
+    for (const unsigned rank : {2U, 0U, 1U}) {  // all from one thread: none of them may wait
+      ASSERT_EQ(muster_barrier_arrive(barrier.handle(), rank), MUSTER_OK);
+    }
+    for (const unsigned rank : {1U, 2U, 0U}) {
+      ASSERT_EQ(muster_barrier_depart(barrier.handle(), rank), MUSTER_OK);
+    }
+  }
+  CapiSubject other(options);
+  EXPECT_EQ(run_trial({&other}, {.seed = case_seed(), .episodes = rounds(4000)}), "")
+      << replay_command();
+}
+
+TEST(Split, NeedsItsHalvesInOrder) {
+  muster_options options = options_for(2);
+  options.flags = MUSTER_SPLIT;
+  const CapiSubject barrier(options);
+  EXPECT_EQ(muster_barrier_depart(barrier.handle(), 0), MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("without arrive"));
+  ASSERT_EQ(muster_barrier_arrive(barrier.handle(), 0), MUSTER_OK);
+  EXPECT_EQ(muster_barrier_arrive(barrier.handle(), 0), MUSTER_EBUSY);
+  EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_EBUSY);
+  ASSERT_EQ(muster_barrier_arrive(barrier.handle(), 1), MUSTER_OK);
+  EXPECT_EQ(muster_barrier_depart(barrier.handle(), 0), MUSTER_OK);
+  EXPECT_EQ(muster_barrier_depart(barrier.handle(), 1), MUSTER_OK);
+}
+
+TEST(Split, IsRefusedByAlgorithmsThatCannot) {
+  const CapiSubject barrier(options_for(2, "tournament"));
+  EXPECT_EQ(muster_barrier_arrive(barrier.handle(), 0), MUSTER_ENOTSUP);
+  EXPECT_THAT(muster_last_error(), HasSubstr("MUSTER_SPLIT"));
+  EXPECT_EQ(muster_barrier_depart(barrier.handle(), 0), MUSTER_ENOTSUP);
+}
+
+std::vector<std::string> with_champion() {
+  std::vector<std::string> names;
+  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
+    if (*name != std::string("dissemination")) names.emplace_back(*name);
+  }
+  names.emplace_back("auto");
+  return names;
+}
+
+class Completion : public testing::TestWithParam<std::string> {};
+
+// Plain data again: what all wrote before is there in the completion, and what it writes after.
+TEST_P(Completion, RunsOnceBetweenTheLastArrivalAndTheFirstDeparture) {
+  const HangGuard guard(60);
+  struct State {
+    unsigned arrived[4];
+    unsigned completions;
+    bool wrong;
+  } state{};
+  for (const char* wait : {"yield", "sleep"}) {
+    state = {};
+    muster_options options = options_for(4, GetParam().c_str());
+    options.wait = wait;
+    options.context = &state;
+    options.completion = [](void* context) {
+      State& s = *static_cast<State*>(context);
+      for (const unsigned arrived : s.arrived) s.wrong = s.wrong || arrived != s.completions + 1;
+      ++s.completions;
+      return 0;
+    };
+    const CapiSubject barrier(options);
+    FirstFailure failure{};
+    run_threads(4, [&](unsigned rank) {
+      Random random(case_seed() + rank);
+      for (unsigned episode = 0; episode < rounds(400); ++episode) {
+        if (random.one_in(16)) usleep(random.below(100));
+        ++state.arrived[rank];
+        if (muster_barrier_timedwait(barrier.handle(), rank, patience_ns) != MUSTER_OK) {
+          return failure.report(muster_last_error());
+        }
+        if (state.completions != episode + 1) return failure.report("completion has not run once");
+      }
+    });
+    EXPECT_EQ(failure.text(), "") << replay_command();
+    EXPECT_FALSE(state.wrong);
+  }
+}
+
+TEST_P(Completion, ThatFailsBreaksTheBarrier) {
+  const HangGuard guard(60);
+  std::atomic<unsigned> calls{0};
+  muster_options options = options_for(3, GetParam().c_str());
+  options.context = &calls;
+  options.completion = [](void* context) {
+    return static_cast<std::atomic<unsigned>*>(context)->fetch_add(1) == 2 ? 1 : 0;
+  };
+  const CapiSubject barrier(options);
+  run_threads(3, [&](unsigned rank) {
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_EBROKEN);
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_EBROKEN);
+  });
+  EXPECT_EQ(calls.load(), 3U);
+  EXPECT_EQ(muster_barrier_blame(barrier.handle(), nullptr), MUSTER_EBROKEN);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Completion, testing::ValuesIn(with_champion()),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Progress, IsCalledWhileWaitingAndOnlyThen) {
+  const HangGuard guard(60);
+  for (const char* wait : {"auto", "spin", "sleep"}) {
+    std::atomic<unsigned> calls{0};
+    muster_options options = options_for(2);
+    options.wait = wait;
+    options.context = &calls;
+    options.progress = [](void* context) {
+      static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+    };
+    const CapiSubject barrier(options);
+    std::thread other([&] { EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK); });
+    // Without progress in the wait this is a deadlock, as it is with MPI's messages.
+    while (calls.load() < 5) std::this_thread::yield();
+    EXPECT_EQ(muster_barrier_wait(barrier.handle(), 1), MUSTER_OK);
+    other.join();
+    const unsigned before = calls.load();
+    usleep(3'000);
+    EXPECT_EQ(calls.load(), before);
+  }
+}
+
+TEST(Memory, OfTheCaller) {
+  const HangGuard guard(60);
+  muster_options options = options_for(3, "mcs");
+  std::size_t bytes = 0;
+  std::size_t alignment = 0;
+  ASSERT_EQ(muster_barrier_memory(&options, &bytes, &alignment), MUSTER_OK);
+  EXPECT_EQ(muster_barrier_memory(&options, nullptr, nullptr), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_memory(nullptr, &bytes, nullptr), MUSTER_EINVAL);
+  ASSERT_EQ(alignment & (alignment - 1), 0U);
+  const SharedMemory memory(bytes + 4096);
+  options.flags = MUSTER_SHARED;
+  options.memory = memory.data() + 4096;
+  options.memory_bytes = bytes - 1;
+  muster_barrier* barrier = nullptr;
+  EXPECT_EQ(muster_barrier_create(&barrier, &options), MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr(std::to_string(bytes)));
+  options.memory_bytes = bytes;
+  options.memory = memory.data() + 4096 - 8;
+  EXPECT_EQ(muster_barrier_create(&barrier, &options), MUSTER_EINVAL);
+  options.memory = memory.data() + 4096;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+  EXPECT_EQ(muster_barrier_fd(barrier), -1);
+
+  EXPECT_EQ(
+      run_processes(3,
+                    [&](unsigned rank) {
+                      muster_barrier* mine = nullptr;
+                      if (muster_barrier_attach_memory(&mine, options.memory, bytes) != MUSTER_OK) {
+                        throw std::runtime_error(muster_last_error());
+                      }
+                      for (int i = 0; i < 300; ++i) {
+                        if (muster_barrier_wait(mine, rank) != MUSTER_OK) _exit(9);
+                      }
+                      muster_barrier_destroy(mine);
+                    }),
+      "");
+  muster_barrier_destroy(barrier);
+  EXPECT_EQ(muster_barrier_attach_memory(&barrier, options.memory, bytes), MUSTER_EFOREIGN)
+      << "it is destroyed";
+}
+
+TEST(Explain, TellsWhatWasChosenAndWhy) {
+  muster_options options = options_for(4, "combining-tree:4");
+  options.wait = "yield-sleep";
+  const CapiSubject barrier(options);
+  const json told = json::parse(explain(barrier.handle(), "json"));
+  EXPECT_EQ(told["algorithm"], "combining-tree:4");
+  EXPECT_EQ(told["participants"], 4);
+  EXPECT_EQ(told["wait"]["policy"], "yield-sleep");
+  EXPECT_GT(told["memory"]["bytes"], 0);
+  EXPECT_FALSE(told["why"].get<std::string>().empty());
+  const std::string text = explain(barrier.handle(), "text");
+  EXPECT_THAT(text, HasSubstr("combining-tree:4"));
+  EXPECT_THAT(text, HasSubstr(std::to_string(told["memory"]["bytes"].get<unsigned>())));
+  EXPECT_EQ(explain(barrier.handle(), nullptr), text);
+}
+
+TEST(Explain, KeepsToTheBufferItIsGiven) {
+  const CapiSubject barrier(options_for(2));
+  const std::string whole = explain(barrier.handle());
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, whole.size(), whole.size() + 1}) {
+    std::string buffer(whole.size() + 2, '#');
+    std::size_t needed = 0;
+    ASSERT_EQ(muster_barrier_explain(barrier.handle(), "text", buffer.data(), bytes, &needed),
+              MUSTER_OK);
+    EXPECT_EQ(needed, whole.size() + 1);
+    EXPECT_EQ(std::string(buffer.c_str()), whole.substr(0, bytes - 1));
+    EXPECT_EQ(buffer[bytes], '#');
+  }
+  EXPECT_EQ(muster_barrier_explain(barrier.handle(), "xml", nullptr, 0, nullptr), MUSTER_EUNKNOWN);
+  EXPECT_EQ(muster_barrier_explain(nullptr, "text", nullptr, 0, nullptr), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_explain(barrier.handle(), "text", nullptr, 5, nullptr), MUSTER_EINVAL);
+}
+
+TEST(Texts, ExistForEveryStatus) {
+  std::vector<std::string> seen;
+  for (int status = MUSTER_OK; status <= MUSTER_EBUSY; ++status) {
+    seen.emplace_back(muster_strerror(status));
+    EXPECT_NE(seen.back(), muster_strerror(-1));
+  }
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
+  EXPECT_STREQ(muster_strerror(99), muster_strerror(-1));
+  EXPECT_THAT(muster_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+TEST(Texts, OfTheLastErrorAreEachThreadsOwn) {
+  EXPECT_EQ(muster_barrier_wait(nullptr, 0), MUSTER_EINVAL);
+  const std::string mine = muster_last_error();
+  std::thread([] {
+    EXPECT_STREQ(muster_last_error(), "");
+    EXPECT_EQ(muster_segment_create(nullptr, 1), MUSTER_EINVAL);
+  }).join();
+  EXPECT_EQ(muster_last_error(), mine);
+}
+
+TEST(Handles, ThatAreNullAreHarmless) {
+  muster_barrier_destroy(nullptr);
+  muster_segment_destroy(nullptr);
+  muster_options_init(nullptr);
+  EXPECT_EQ(muster_barrier_fd(nullptr), -1);
+  EXPECT_EQ(muster_segment_fd(nullptr), -1);
+  EXPECT_EQ(muster_barrier_handle(nullptr), 0U);
+  EXPECT_EQ(muster_barrier_participants(nullptr), 0U);
+  EXPECT_EQ(muster_barrier_blame(nullptr, nullptr), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_publish(nullptr, "a"), MUSTER_EINVAL);
+  EXPECT_EQ(muster_segment_publish(nullptr, "a"), MUSTER_EINVAL);
+  muster_barrier* barrier = nullptr;
+  EXPECT_EQ(muster_barrier_attach_at(&barrier, nullptr, 64), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_attach_memory(&barrier, nullptr, 4096), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_attach(nullptr, 0), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_attach_name(&barrier, nullptr, 0), MUSTER_EINVAL);
+}
+
+TEST(Segment, IsFullOnceAndFreeAgain) {
+  muster_segment* segment = nullptr;
+  EXPECT_EQ(muster_segment_create(&segment, 0), MUSTER_EINVAL);
+  ASSERT_EQ(muster_segment_create(&segment, 64 << 10), MUSTER_OK);
+  muster_options options = options_for(4);
+  options.segment = segment;
+  for (int filled = 0; filled < 3; ++filled) {
+    std::vector<muster_barrier*> barriers;
+    int status = MUSTER_OK;
+    while (status == MUSTER_OK) {
+      muster_barrier* barrier = nullptr;
+      status = muster_barrier_create(&barrier, &options);
+      if (status == MUSTER_OK) barriers.push_back(barrier);
+    }
+    EXPECT_EQ(status, MUSTER_ENOMEM) << muster_last_error();
+    EXPECT_GT(barriers.size(), 10U);
+    for (muster_barrier* barrier : barriers) {
+      EXPECT_NE(muster_barrier_handle(barrier), 0U);
+      EXPECT_EQ(muster_barrier_fd(barrier), muster_segment_fd(segment));
+      muster_barrier_destroy(barrier);
+    }
+  }
+  muster_segment_destroy(segment);
+}
+
+TEST(Segment, OnlyItsCreatorMakesBarriersInIt) {
+  muster_segment* segment = nullptr;
+  ASSERT_EQ(muster_segment_create(&segment, 64 << 10), MUSTER_OK);
+  Child child([&] {
+    muster_segment* mine = nullptr;
+    if (muster_segment_attach(&mine, muster_segment_fd(segment)) != MUSTER_OK) _exit(1);
+    muster_options options = options_for(2);
+    options.segment = mine;
+    muster_barrier* barrier = nullptr;
+    if (muster_barrier_create(&barrier, &options) != MUSTER_ENOTSUP) _exit(2);
+    muster_segment_destroy(mine);
+  });
+  EXPECT_EQ(child.wait(), "");
+  muster_segment_destroy(segment);
+}
+
+}  // namespace
+}  // namespace muster::test
