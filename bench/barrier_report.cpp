@@ -37,6 +37,18 @@ Json noise_to_json(const Noise& noise) {
           {"others_share", share(noise.others_share)}};
 }
 
+Json comparison_to_json(const Comparison& comparison) {
+  if (!(comparison.ratio > 0)) return nullptr;
+  const auto share = [](double value) { return std::round(value * 1e4) / 1e4; };
+  const PairedRatio& paired = comparison.paired;
+  return {{"ratio", share(comparison.ratio)},
+          {"intervals_apart", comparison.intervals_apart},
+          {"paired_ratio", paired.rounds > 0 ? Json(share(paired.ratio)) : Json(nullptr)},
+          {"paired_ci95", paired.rounds > 0
+                              ? Json::array({share(paired.ci95.lo), share(paired.ci95.hi)})
+                              : Json(nullptr)}};
+}
+
 Json row_to_json(const Row& row) {
   const bool ok = row.status == RowStatus::ok;
   const Json none = nullptr;
@@ -62,10 +74,8 @@ Json row_to_json(const Row& row) {
   json["samples"] = row.latency_ns.samples;
   json["rank"] = row.place > 0 ? Json(row.place) : none;
   json["tied"] = row.place > 0 ? Json(row.tied) : none;
-  json["vs_best_peer"] = ok && row.vs_best_peer > 0
-                             ? Json{{"ratio", std::round(row.vs_best_peer * 1e4) / 1e4},
-                                    {"intervals_apart", row.differs_from_best_peer}}
-                             : none;
+  json["to_best_peer"] = comparison_to_json(row.to_best_peer);
+  json["to_limit"] = comparison_to_json(row.to_limit);
   json["verdict"] = verdict(row.noise);
   json["noise"] = noise_to_json(row.noise);
   return json;
@@ -111,8 +121,9 @@ std::string group_to_text(const std::vector<const Row*>& rows) {
     const std::string place =
         row->place == 0 ? "-" : fmt::format("{}{}", row->place, row->tied ? "=" : " ");
     std::string ratio;
-    if (row->vs_best_peer > 0) {
-      ratio = fmt::format("{:.2f}x{}", row->vs_best_peer, row->differs_from_best_peer ? "" : " ~");
+    if (row->to_best_peer.ratio > 0) {
+      ratio = fmt::format("{:.2f}x{}", row->to_best_peer.ratio,
+                          row->to_best_peer.intervals_apart ? "" : " ~");
     }
     const Summary& s = row->latency_ns;
     text += fmt::format("{:>5}  {:<{}} {:>9}  {:>9} - {:<9} {:>9} {:>9} {:>10}  {:<8}{}\n", place,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -32,6 +33,7 @@ constexpr std::int64_t kOvertimeLast_ns = kNsPerS / 20;  // when there is no mor
 constexpr std::int64_t kOvertimePart = 4;
 constexpr std::int64_t kOvertimeMin_ns = 2 * kNsPerS;
 constexpr unsigned kParticipantsMax = 4096;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // What counts as noise. A preemption costs a barrier some microseconds to milliseconds.
 constexpr double kInvoluntaryPerSMax = 50;
@@ -368,6 +370,7 @@ class Run {
       for (std::int64_t i = 0; i < n; ++i) {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = group.candidates[static_cast<std::size_t>((i + round) % n)];
+        c.row.round_medians_ns.resize(static_cast<std::size_t>(round) + 1, kNone);
         if (c.team == nullptr) continue;
         const std::int64_t slice_ns = share_ns / rounds;
         // Whoever took too long before pauses, unless it has nothing to show yet.
@@ -449,7 +452,10 @@ class Run {
     activity_.add(activity);
 
     std::vector<double> samples = c.team->take_samples();
-    if (!samples.empty()) c.blocks.push_back(std::move(samples));
+    if (!samples.empty()) {
+      c.row.round_medians_ns.back() = median(samples);
+      c.blocks.push_back(std::move(samples));
+    }
     const std::vector<double> skews = c.team->exit_skews();
     c.skews.insert(c.skews.end(), skews.begin(), skews.end());
   }
@@ -518,6 +524,19 @@ std::vector<unsigned> default_participants(unsigned cpus) {
   return counts;
 }
 
+namespace {
+
+constexpr std::uint64_t kPairedSeed = 1;
+
+Comparison compare(const Row& row, const Row* base) {
+  if (base == nullptr) return {};
+  return {row.latency_ns.median / base->latency_ns.median,
+          !overlap(row.latency_ns.ci95, base->latency_ns.ci95),
+          paired_ratio(row.round_medians_ns, base->round_medians_ns, kPairedSeed)};
+}
+
+}  // namespace
+
 void rank_rows(std::vector<Row>& rows) {
   const Row* best_peer = nullptr;
   const auto ranked = [](const Row& row) {
@@ -528,11 +547,14 @@ void rank_rows(std::vector<Row>& rows) {
     if (best_peer == nullptr || row.latency_ns.median < best_peer->latency_ns.median)
       best_peer = &row;
   }
+  const Row* limit = nullptr;
+  for (const Row& row : rows) {
+    if (row.implementation == "limit" && row.status == RowStatus::ok) limit = &row;
+  }
   for (Row& row : rows) {
-    if (ranked(row) && best_peer != nullptr) {
-      row.vs_best_peer = row.latency_ns.median / best_peer->latency_ns.median;
-      row.differs_from_best_peer = !overlap(row.latency_ns.ci95, best_peer->latency_ns.ci95);
-    }
+    row.to_best_peer = ranked(row) ? compare(row, best_peer) : Comparison{};
+    row.to_limit =
+        &row != limit && row.status == RowStatus::ok ? compare(row, limit) : Comparison{};
     if (!ranked(row)) continue;
     row.place = 1;
     row.tied = false;

@@ -44,6 +44,13 @@ struct Noise {
 enum class RowStatus { ok, did_not_finish, declined, failed };
 std::string_view row_status_name(RowStatus status);  ///< "ok", "did not finish", ...
 
+/// A row beside another one of its group.
+struct Comparison {
+  double ratio = 0;              ///< of the medians; 0: there is nothing to compare with
+  bool intervals_apart = false;  ///< else no order is claimed
+  PairedRatio paired;            ///< round by round
+};
+
 struct Row {
   std::string implementation;  ///< "muster", a peer's name, "limit" or "ping-pong"
   std::string algorithm;       ///< as asked for; a peer's own where known
@@ -57,19 +64,20 @@ struct Row {
   std::string wait;  ///< of ours: the policy in use; else "its own"
 
   RowStatus status = RowStatus::ok;
-  std::string reason;          ///< why not ok
-  Summary latency_ns;          ///< of an episode
-  double exit_skew_ns = 0;     ///< median of last exit minus first exit
-  std::size_t exit_skews = 0;  ///< episodes that it is the median of
-  std::uint64_t episodes = 0;  ///< finished
+  std::string reason;                    ///< why not ok
+  Summary latency_ns;                    ///< of an episode
+  std::vector<double> round_medians_ns;  ///< NaN where it had no turn
+  double exit_skew_ns = 0;               ///< median of last exit minus first exit
+  std::size_t exit_skews = 0;            ///< episodes that it is the median of
+  std::uint64_t episodes = 0;            ///< finished
   Noise noise;
   /// How many of its group are surely faster (their intervals are below this one's), plus one;
   /// `tied` if another one has the same place or an interval that meets this one's. 0 for those
   /// that are not ranked: the references, and whoever did not finish.
   unsigned place = 0;
   bool tied = false;
-  double vs_best_peer = 0;              ///< median over the best peer's; 0 if there is none
-  bool differs_from_best_peer = false;  ///< the intervals do not overlap
+  Comparison to_best_peer;  ///< of ours and of the peers
+  Comparison to_limit;      ///< of all but the limit itself, where it was measured
 };
 
 struct LeftOut {
@@ -102,7 +110,7 @@ struct Progress {
 RunResults run_barriers(const RunOptions& options,
                         const std::function<void(const Progress&)>& report);
 
-/// Fills place, tied, vs_best_peer of rows that belong together. Separate for the tests.
+/// Fills place, tied and the comparisons of rows that belong together. Separate for the tests.
 void rank_rows(std::vector<Row>& rows);
 
 }  // namespace muster::bench

@@ -200,16 +200,20 @@ class Participant {
   }
 
   /// What follows `last`, which took `took_ns`. Warm-ups grow until they say how many episodes a
-  /// batch should have; then batches are timed until the slice is over, at least one of them.
+  /// batch should have; then batches are timed until the slice is over, at least one of them that
+  /// is long enough for the clock.
   Batch next_batch(const Batch& last, std::int64_t start_ns, std::int64_t took_ns) noexcept {
     control_.episodes.store(control_.episodes.load(std::memory_order_relaxed) + last.episodes + 1,
                             std::memory_order_relaxed);
     if (last.kind == Batch::skew) return {Batch::end, 0};
     if (last.kind == Batch::timed) {
-      record(last, took_ns);
-      // It was calibrated in a faster moment.
-      if (took_ns > 4 * control_.batch_ns && control_.batch_episodes > 1) {
-        control_.batch_episodes /= 2;
+      if (4 * took_ns < control_.batch_ns && last.episodes < kBatchMax) {
+        control_.batch_episodes *= 2;  // it was calibrated in a slower moment
+      } else {
+        record(last, took_ns);
+        if (took_ns > 4 * control_.batch_ns && control_.batch_episodes > 1) {
+          control_.batch_episodes /= 2;  // in a faster one
+        }
       }
     } else {
       if (took_ns * 16 < control_.batch_ns && last.episodes < kBatchMax) {

@@ -99,4 +99,24 @@ Summary summarize(const std::vector<std::vector<double>>& blocks, std::uint64_t 
           .samples = samples.size()};
 }
 
+PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
+                         std::uint64_t seed) {
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < std::min(a.size(), b.size()); ++round) {
+    if (!std::isnan(a[round]) && !std::isnan(b[round])) ratios.push_back(a[round] / b[round]);
+  }
+  if (ratios.empty()) return {};
+  std::mt19937_64 random(seed);
+  std::vector<double> medians(kResamples);
+  std::vector<double> drawn(ratios.size());
+  for (double& resampled : medians) {
+    for (double& ratio : drawn) ratio = ratios[random() % ratios.size()];
+    resampled = median(drawn);
+  }
+  std::sort(medians.begin(), medians.end());
+  return {.ratio = median(ratios),
+          .ci95 = {quantile(medians, 0.025), quantile(medians, 0.975)},
+          .rounds = ratios.size()};
+}
+
 }  // namespace muster::bench

@@ -39,4 +39,16 @@ struct Summary {
 /// same interval.
 Summary summarize(const std::vector<std::vector<double>>& blocks, std::uint64_t seed);
 
+/// How two that took turns compare: the median over the rounds of a's median over b's, and its
+/// interval (bootstrap over rounds). What changes from round to round (the clock rate, the
+/// neighbours of a virtual machine) cancels out. NaN in either is a round to pass over.
+struct PairedRatio {
+  double ratio = 0;
+  Interval ci95;
+  std::size_t rounds = 0;  ///< that both have; 0: nothing can be said
+};
+
+PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
+                         std::uint64_t seed);
+
 }  // namespace muster::bench

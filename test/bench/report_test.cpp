@@ -24,6 +24,7 @@ Row row(std::string implementation, double lo, double median, double hi) {
   result.participants = 2;
   result.map_by = "core";
   result.latency_ns = {median, lo, hi, {lo, hi}, 10};
+  result.round_medians_ns = {median, median};
   return result;
 }
 
@@ -41,12 +42,23 @@ TEST(RankRows, NoOrderWhereIntervalsOverlap) {
 TEST(RankRows, RatioIsToTheBestPeer) {
   std::vector<Row> rows{row("muster", 10, 11, 12), row("x", 19, 20, 21), row("y", 21, 22, 23)};
   rank_rows(rows);
-  EXPECT_DOUBLE_EQ(rows[0].vs_best_peer, 0.55);
-  EXPECT_TRUE(rows[0].differs_from_best_peer);
-  EXPECT_DOUBLE_EQ(rows[1].vs_best_peer, 1);
-  EXPECT_FALSE(rows[1].differs_from_best_peer);
-  EXPECT_DOUBLE_EQ(rows[2].vs_best_peer, 1.1);
-  EXPECT_FALSE(rows[2].differs_from_best_peer);
+  EXPECT_DOUBLE_EQ(rows[0].to_best_peer.ratio, 0.55);
+  EXPECT_TRUE(rows[0].to_best_peer.intervals_apart);
+  EXPECT_DOUBLE_EQ(rows[1].to_best_peer.ratio, 1);
+  EXPECT_FALSE(rows[1].to_best_peer.intervals_apart);
+  EXPECT_DOUBLE_EQ(rows[2].to_best_peer.ratio, 1.1);
+  EXPECT_FALSE(rows[2].to_best_peer.intervals_apart);
+}
+
+TEST(RankRows, TheLimitIsComparedWithToo) {
+  std::vector<Row> rows{row("muster", 10, 11, 12), row("limit", 9, 10, 11)};
+  rows[1].kind = Other::reference;
+  rank_rows(rows);
+  EXPECT_DOUBLE_EQ(rows[0].to_limit.ratio, 1.1);
+  EXPECT_FALSE(rows[0].to_limit.intervals_apart);
+  EXPECT_DOUBLE_EQ(rows[0].to_limit.paired.ratio, 1.1);
+  EXPECT_EQ(rows[0].to_best_peer.ratio, 0);
+  EXPECT_EQ(rows[1].to_limit.ratio, 0);
 }
 
 TEST(RankRows, ReferencesAndTheUnfinishedHaveNoPlace) {
@@ -57,7 +69,7 @@ TEST(RankRows, ReferencesAndTheUnfinishedHaveNoPlace) {
   EXPECT_EQ(rows[0].place, 0U);
   EXPECT_EQ(rows[1].place, 0U);
   EXPECT_EQ(rows[2].place, 1U);
-  EXPECT_EQ(rows[2].vs_best_peer, 0);  // there is no peer to compare with
+  EXPECT_EQ(rows[2].to_best_peer.ratio, 0);  // there is no peer to compare with
 }
 
 TEST(DefaultParticipants, OneEachAndOversubscribed) {

@@ -109,5 +109,26 @@ TEST(Summarize, CoversAsOftenAsItSays) {
   EXPECT_NEAR(width / 200, 0.08, 0.02);
 }
 
+// The machine has a slow phase; b is always 10 % slower. Together the intervals overlap, pairs
+// tell.
+TEST(PairedRatio, WhatBothSufferCancelsOut) {
+  const std::vector<double> a{100, 100, 500, 500, 100, 500};
+  const std::vector<double> b{110, 110, 550, 550, 110, 550};
+  const PairedRatio ratio = paired_ratio(b, a, 1);
+  EXPECT_DOUBLE_EQ(ratio.ratio, 1.1);
+  EXPECT_DOUBLE_EQ(ratio.ci95.lo, 1.1);
+  EXPECT_DOUBLE_EQ(ratio.ci95.hi, 1.1);
+  EXPECT_EQ(ratio.rounds, 6U);
+}
+
+TEST(PairedRatio, RoundsThatOneMissedArePassedOver) {
+  const double none = std::nan("");
+  const PairedRatio ratio = paired_ratio({none, 4, 9}, {1, 2, none, 7}, 1);
+  EXPECT_EQ(ratio.rounds, 1U);
+  EXPECT_DOUBLE_EQ(ratio.ratio, 2);
+  EXPECT_EQ(paired_ratio({none}, {1}, 1).rounds, 0U);
+  EXPECT_EQ(paired_ratio({}, {}, 1).rounds, 0U);
+}
+
 }  // namespace
 }  // namespace muster::bench
