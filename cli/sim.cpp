@@ -47,7 +47,7 @@ std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
       for (std::string& each : sim::all_algorithms(machine)) names.push_back(std::move(each));
       continue;
     }
-    const Algorithm algorithm = parse_algorithm(name);
+    const Algorithm algorithm = sim::parse_modelled(name);
     if (algorithm.uses_groups()) static_cast<void>(parse_level_mask(algorithm.levels));
     names.push_back(name);
   }

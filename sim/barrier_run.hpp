@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "barrier/shape.hpp"
+#include "barrier/registry.hpp"
 #include "machine/error.hpp"
 #include "sim/modelled.hpp"
 
@@ -63,19 +63,18 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
     Time last_exit = 0;
   };
   std::vector<Episode> log(episodes);
-  bool prepared = setup.shape.first_episode == 0;
+  if (setup.shape.first_episode != 0) {  // before anybody else does anything
+    engine.start(0, [&] {
+      Modelled port(engine, 0);
+      barrier.prepare(port);
+    });
+    engine.run(UINT64_MAX);
+  }
   for (unsigned rank = 0; rank < participants; ++rank) {
     engine.start(
         rank,
         [&, rank] {
           Modelled port(engine, rank);
-          if (rank == 0 && !prepared) {
-            barrier.prepare(port);
-            engine.delay(0, from_ns(1e6));  // until its stores are everybody's
-            prepared = true;
-          } else if (!prepared) {
-            engine.delay(rank, from_ns(2e6));
-          }
           auto ticket = barrier.ticket(rank);
           for (unsigned e = 0; e < episodes; ++e) {
             const Time before =
@@ -117,7 +116,13 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
   return outcome;
 }
 
-/// The registered barrier of that name (registry.hpp). Throws Error(unknown_name) besides.
+/// What the model runs: the registered barriers (registry.hpp), then those over messages.
+const std::vector<std::string>& modelled_barriers();
+
+/// As parse_algorithm(), which knows only the registered ones.
+Algorithm parse_modelled(std::string_view text);
+
+/// The barrier of that name, one of modelled_barriers(). Throws Error(unknown_name) besides.
 BarrierOutcome run_barrier(std::string_view name, const BarrierSetup& setup, StackPool& pool);
 
 }  // namespace muster::sim

@@ -58,8 +58,8 @@ class Engine {
     lines_[index].home = static_cast<std::uint16_t>(geometry_.die_of(participant));
   }
 
-  /// What a participant does, from `at` on.
-  void start(unsigned participant, std::function<void()> body, Time at = 0);
+  /// What a participant does, from so long after now on. Once it has ended it can be started again.
+  void start(unsigned participant, std::function<void()> body, Time after = 0);
 
   /// Until every participant has ended. Throws what a participant threw, Error(system) if all wait
   /// for each other (it names who waits for what), or if more than `events_max` events pass.
@@ -85,6 +85,8 @@ class Engine {
   /// An index into the set, the first ready one at or after `from`; no_cell if it gave up.
   std::size_t await_any(unsigned participant, std::span<Line* const> set, Test test,
                         std::size_t from);
+  /// Pays for the layers around a message.
+  void message(unsigned participant) { delay(participant, message_); }
   /// Does something else for so long.
   void delay(unsigned participant, Time duration);
 
@@ -203,6 +205,7 @@ class Engine {
   Time store_gap_;
   Time rmw_local_;
   Time poll_turn_;
+  Time message_;
   Time memory_;
 
   Time now_ = 0;

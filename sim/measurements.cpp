@@ -10,8 +10,6 @@
 #include <map>
 #include <sstream>
 
-#include "barrier/registry.hpp"
-
 namespace muster::sim {
 namespace {
 
@@ -70,7 +68,7 @@ std::vector<Measurement> parse_measurements(const std::string& text, const std::
     }
     try {
       if (column.count("map_by") != 0) m.query.map_by = parse_mapping(field("map_by"));
-      static_cast<void>(parse_algorithm(m.query.algorithm));
+      static_cast<void>(parse_modelled(m.query.algorithm));
     } catch (const Error& error) {
       fail(error.what());
     }

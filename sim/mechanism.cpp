@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
     "distance-classes", "line-order",   "read-queues",   "die-agent", "die-sharing", "store-buffer",
-    "store-overlap",    "poll-overlap", "set-conflicts", "ll-sc",     "call-cost"};
+    "store-overlap",    "poll-overlap", "set-conflicts", "ll-sc",     "poll-turn",   "call-cost"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -38,6 +38,8 @@ const std::vector<ParameterInfo>& parameter_table() {
   static const std::vector<ParameterInfo> table = {
       {"call", "ns", &Parameters::call_ns, 0, 1e5,
        "one call of the barrier outside of it: the benchmark's loop, its clock, the call's layers"},
+      {"message", "ns", &Parameters::message_ns, 0, 1e5,
+       "an MPI's layers around one message, at its sender and at its receiver each"},
       {"hit", "ns", &Parameters::hit_ns, 0.01, 100, "a load that hits the core's own cache"},
       {"load-gap", "ns", &Parameters::load_gap_ns, 0, 100, "between two loads of a set that miss"},
       {"store-gap", "ns", &Parameters::store_gap_ns, 0, 100, "between two stores"},

@@ -21,9 +21,10 @@ enum class Mechanism : std::uint8_t {
   poll_overlap,      ///< off: a core that polls a set has one miss at a time
   set_conflicts,     ///< off: a core's own cache holds every set it polls
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
-  call_cost,         ///< off: calling the barrier costs nothing
+  poll_turn,         ///< off: a core that polls looks again at once
+  call_cost,         ///< off: calling the barrier, or sending a message, costs nothing
 };
-inline constexpr int mechanism_count = 11;
+inline constexpr int mechanism_count = 12;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -47,6 +48,7 @@ Mechanism parse_mechanism(std::string_view name);
 /// Times in nanoseconds.
 struct Parameters {
   double call_ns = 0;
+  double message_ns = 0;
   double hit_ns = 0;
   double load_gap_ns = 0;
   double store_gap_ns = 0;

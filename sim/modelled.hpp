@@ -90,6 +90,8 @@ class Modelled {
   void write(Plain<T>& plain, T value, Site = Site::here()) {
     plain.value = value;
   }
+  /// What src/message charges for the software around a message.
+  void message() { engine_->message(participant_); }
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }
 
  private:

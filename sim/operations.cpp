@@ -10,7 +10,7 @@
 
 namespace muster::sim {
 
-void Engine::start(unsigned participant, std::function<void()> body, Time at) {
+void Engine::start(unsigned participant, std::function<void()> body, Time after) {
   Core& core = cores_[participant];
   core.fibre = std::make_unique<Fibre>(pool_, [this, participant, body = std::move(body)] {
     try {
@@ -24,7 +24,8 @@ void Engine::start(unsigned participant, std::function<void()> body, Time at) {
     --running_;
   });
   ++running_;
-  resume(participant, at);
+  core.clock = now_;
+  resume(participant, now_ + after);
 }
 
 void Engine::block(unsigned participant, Doing doing) {

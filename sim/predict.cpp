@@ -6,15 +6,25 @@
 #include <cmath>
 #include <thread>
 
-#include "barrier/registry.hpp"
 #include "machine/usable_cpus.hpp"
 
 namespace muster::sim {
+namespace {
+
+constexpr unsigned message_ranks_max = 512;
+
+}  // namespace
 
 Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed) {
-  const Algorithm algorithm = parse_algorithm(query.algorithm);
+  const Algorithm algorithm = parse_modelled(query.algorithm);
   if (algorithm.name == "auto") {
     throw Error(Status::unsupported, "the model runs barriers by their own names, not \"auto\"");
+  }
+  if (algorithm.name.starts_with("base-") && query.ranks > message_ranks_max) {
+    throw Error(Status::unsupported,
+                "a barrier over messages needs a queue for each pair of ranks: "
+                "the model holds those of " +
+                    std::to_string(message_ranks_max) + " ranks");
   }
   Preparation result;
   result.name = algorithm.name;
@@ -73,8 +83,8 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
 
 std::vector<std::string> all_algorithms(const MachineModel& machine) {
   std::vector<std::string> all;
-  for (const std::string_view name : barrier_names()) {
-    if (!parse_algorithm(name).uses_groups()) all.emplace_back(name);
+  for (const std::string& name : modelled_barriers()) {
+    if (!parse_modelled(name).uses_groups()) all.push_back(name);
   }
   // Every subset of the levels, the largest first, in the paper's order of names.
   const ActiveLevels active = machine.shape->active_levels({});

@@ -20,6 +20,7 @@ rmw ownership | assumed: for this test
 latency NUMA 10 ns +- 20 % | measured: by hand
 latency MACHINE 100 ns | measured: by hand
 call 100 ns | assumed: for this test
+message 150 ns | assumed: for this test
 hit 1 ns | assumed: for this test
 load-gap 2 ns | assumed: for this test
 store-gap 1 ns | assumed: for this test
@@ -87,14 +88,14 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("latency NUMA 10", "latency NUMA -1")), HasSubstr("f:8: -1 is not"));
   EXPECT_THAT(error_of(with("+- 20 %", "+- 20")), HasSubstr("f:8: after the value"));
   EXPECT_THAT(error_of(with("latency MACHINE", "latency NUMA")), HasSubstr("f:9: "));
-  EXPECT_THAT(error_of(with("hit 1 ns |", "hit 1 ns")), HasSubstr("f:11: \"hit\" needs a source"));
-  EXPECT_THAT(error_of(with("hit 1 ns | assumed", "hit 1 ns | hearsay")), HasSubstr("f:11: "));
-  EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:11: no parameter \"hut\""));
-  EXPECT_THAT(error_of(with("load-gap 2 ns", "hit 2 ns")), HasSubstr("f:12: \"hit\" stands"));
-  EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:19: 0 is not"));
-  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:23: no mechanism"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:25: no parameter"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:25: \"call\" is no"));
+  EXPECT_THAT(error_of(with("hit 1 ns |", "hit 1 ns")), HasSubstr("f:12: \"hit\" needs a source"));
+  EXPECT_THAT(error_of(with("hit 1 ns | assumed", "hit 1 ns | hearsay")), HasSubstr("f:12: "));
+  EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:12: no parameter \"hut\""));
+  EXPECT_THAT(error_of(with("load-gap 2 ns", "hit 2 ns")), HasSubstr("f:13: \"hit\" stands"));
+  EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:20: 0 is not"));
+  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:24: no mechanism"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:26: no parameter"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:26: \"call\" is no"));
   EXPECT_THAT(error_of(with("store-gap 1 ns | assumed: for this test\n", "")),
               HasSubstr("ends without: store-gap"));
   EXPECT_THAT(error_of(with("latency MACHINE 100 ns | measured: by hand\n", "")),

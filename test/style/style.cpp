@@ -217,7 +217,8 @@ const std::vector<Layer>& layers() {
       {"src/machine/", {}},
       {"src/topology/", {"src/machine/error.hpp"}},
       {"src/memory/", {"src/machine/", "src/topology/"}},
-      {"src/barrier/", {"src/machine/", "src/topology/tree.hpp"}},
+      {"src/message/", {"src/machine/"}},
+      {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/capi/", {"src/", "include/muster/"}},
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
@@ -231,7 +232,7 @@ const std::vector<Layer>& layers() {
 
 /// The project's own file behind an #include, from the root; nothing for other people's headers.
 std::optional<std::string> included(std::string_view from, const std::string& name) {
-  static constexpr std::array under_src = {"machine/", "topology/", "memory/",
+  static constexpr std::array under_src = {"machine/", "topology/", "memory/", "message/",
                                            "barrier/", "lock/",     "capi/"};
   static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/",
                                             "bench/", "test/",  "examples/", "src/"};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The barriers over messages on real threads and processes, by the one test for every barrier.
+#include <gtest/gtest.h>
+
+#include "barrier/base_barriers.hpp"
+#include "template_subject.hpp"
+
+namespace muster::test {
+namespace {
+
+template <class B>
+class OverMessagesTest : public testing::Test {};
+
+using All =
+    testing::Types<BaseLinear<Hardware>, BaseDoubleRing<Hardware>, BaseRecursiveDoubling<Hardware>,
+                   BaseBruck<Hardware>, BaseTree<Hardware>>;
+TYPED_TEST_SUITE(OverMessagesTest, All);
+
+template <class B>
+void run(bool processes) {
+  Random random(case_seed());
+  for (const unsigned participants : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 13U, 16U, 17U}) {
+    if (reduced && participants > 8) continue;
+    const HangGuard guard(60, std::string(B::traits.name));
+    const Shape shape{.participants = participants,
+                      .first_episode = random.one_in(2) ? Word(-8) : Word(0)};
+    TemplateSubject<B, Hardware> barrier(shape, WaitPolicy::oversubscribed(), 20'000'000'000);
+    EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(),
+                                     .episodes = rounds(2000),
+                                     .budget_ms = 40,
+                                     .processes = processes,
+                                     .bind = random.one_in(2)}),
+              "")
+        << participants << " participants\nreplay: " << replay_command();
+  }
+}
+
+TYPED_TEST(OverMessagesTest, HoldsBetweenThreads) { run<TypeParam>(false); }
+TYPED_TEST(OverMessagesTest, HoldsBetweenProcesses) { run<TypeParam>(true); }
+
+/// A mutant: nobody tells rank 0 that rank P - 1 is still missing.
+template <Machine M>
+class ForgetsOne : public OverMessages<M> {
+ public:
+  using OverMessages<M>::OverMessages;
+  using typename OverMessages<M>::Ticket;
+  static constexpr Traits traits{"forgets-one", Champion::nobody, false, "", ""};
+  bool wait(M& m, Ticket& t) const {
+    if (t.rank != 0) {
+      this->send(m, t, 0);
+      return this->receive(m, t, 0);
+    }
+    for (unsigned r = 1; r + 1 < this->participants_; ++r) {
+      if (!this->receive(m, t, r)) return false;
+    }
+    for (unsigned r = 1; r < this->participants_; ++r) this->send(m, t, r);
+    return true;
+  }
+};
+
+TEST(OverMessagesTest, AMutantDoesNotHold) {
+  if (under_tsan) GTEST_SKIP() << "it races, as it has to";
+  Random random(case_seed());
+  const HangGuard guard(60);
+  TemplateSubject<ForgetsOne<Hardware>, Hardware> barrier(
+      {.participants = 4}, WaitPolicy::oversubscribed(), 20'000'000'000);
+  EXPECT_NE(run_trial({&barrier}, {.seed = random.next(), .episodes = 100000, .budget_ms = 5000}),
+            "");
+}
+
+}  // namespace
+}  // namespace muster::test
