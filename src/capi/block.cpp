@@ -155,14 +155,15 @@ BlockLayout lay_out_with(const Plan& plan, std::size_t description_bytes, std::s
                                               [&]<class B>() { return B::layout(plan.shape()); });
   BlockLayout layout;
   layout.line = line;
+  layout.pair = 2 * line;
   layout.paged = paged;
-  layout.alignment = paged ? page_size() : line;
+  layout.alignment = paged ? page_size() : layout.pair;
   layout.description = round_up(sizeof(Header), line);
   layout.description_bytes = description_bytes;
-  layout.domain = round_up(layout.description + description_bytes, line);
-  layout.global = layout.domain + round_up(sizeof(Hardware::Domain), line);
-  layout.ranks = round_up(layout.global + cells.global_cells * line, layout.alignment);
-  layout.rank_stride = round_up((1 + cells.cells_per_rank) * line, layout.alignment);
+  layout.domain = round_up(layout.description + description_bytes, layout.pair);
+  layout.global = layout.domain + round_up(sizeof(Hardware::Domain), layout.pair);
+  layout.ranks = round_up(layout.global + cells.global_cells * layout.pair, layout.alignment);
+  layout.rank_stride = round_up(layout.pair + cells.cells_per_rank * line, layout.alignment);
   layout.bytes = layout.ranks + plan.participants * layout.rank_stride;
   return layout;
 }
@@ -233,8 +234,8 @@ void Block::retire() const {
 }
 
 Hardware::Cells Block::cells() const {
-  return {memory_ + layout_.global, memory_ + layout_.ranks + layout_.line, layout_.line,
-          layout_.rank_stride};
+  return {memory_ + layout_.global, memory_ + layout_.ranks + layout_.pair, layout_.line,
+          layout_.rank_stride, layout_.pair};
 }
 
 }  // namespace muster

@@ -114,14 +114,19 @@ class Hardware {
     Atom broken;
   };
 
-  /// Where the cells are in this process: `line` bytes apart, `rank_stride` bytes between one
-  /// rank's first and the next rank's.
+  /// Where the cells are in this process: a rank's `line` bytes apart, `rank_stride` bytes between
+  /// its first and the next rank's; global ones `global_stride` bytes apart (0: a line).
   class Cells {
    public:
     Cells() = default;
-    Cells(std::byte* global, std::byte* ranks, std::size_t line, std::size_t rank_stride) noexcept
-        : global_(global), ranks_(ranks), line_(line), rank_stride_(rank_stride) {}
-    Cell& global(unsigned index) const noexcept { return at(global_ + index * line_); }
+    Cells(std::byte* global, std::byte* ranks, std::size_t line, std::size_t rank_stride,
+          std::size_t global_stride = 0) noexcept
+        : global_(global),
+          ranks_(ranks),
+          line_(line),
+          rank_stride_(rank_stride),
+          global_stride_(global_stride != 0 ? global_stride : line) {}
+    Cell& global(unsigned index) const noexcept { return at(global_ + index * global_stride_); }
     Cell& of(unsigned rank, unsigned index) const noexcept {
       return at(ranks_ + rank * rank_stride_ + index * line_);
     }
@@ -135,6 +140,7 @@ class Hardware {
     std::byte* ranks_ = nullptr;
     std::size_t line_ = 0;
     std::size_t rank_stride_ = 0;
+    std::size_t global_stride_ = 0;
   };
 
   /// `shared`: the participants are several processes.
