@@ -87,7 +87,8 @@ std::string explain_as_json(const Plan& plan, const BlockLayout& layout) {
         {"paged", layout.paged},
         {"line_bytes", layout.line}}},
   };
-  return object.dump();
+  // Texts of another process may not be UTF-8.
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace muster
