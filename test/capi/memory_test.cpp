@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What barriers take: many share little, and explain tells how much.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "capi_subject.hpp"
+
+namespace muster::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr unsigned thousand = 1000;
+constexpr std::size_t limit_bytes = std::size_t{64} << 20;
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
+    names.emplace_back(*name);
+  }
+  return names;
+}
+
+std::size_t resident_bytes() {
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  unsigned long size = 0;
+  unsigned long resident = 0;
+  if (file == nullptr || std::fscanf(file, "%lu %lu", &size, &resident) != 2) return 0;
+  std::fclose(file);
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+class Thousand : public testing::TestWithParam<std::string> {};
+
+// The barriers themselves; of the default one also with what each of 64000 ranks keeps once it has
+// waited, all in one process.
+TEST_P(Thousand, BarriersOf64StayUnder64MiB) {
+  const HangGuard guard(100);
+  struct Sizes {
+    std::size_t told, made, used;
+  };
+  const Shared<Sizes> sizes;
+  Child child([&] {  // with a heap that no other test has used
+    run_threads(64, [](unsigned) {});
+    const std::size_t before = resident_bytes();
+    std::vector<muster_barrier*> barriers(thousand);
+    const muster_options options = options_for(64, GetParam().c_str());
+    for (muster_barrier*& barrier : barriers) {
+      if (muster_barrier_create(&barrier, &options) != MUSTER_OK) _exit(1);
+      sizes->told += json::parse(explain(barrier, "json"))["memory"]["bytes"].get<std::size_t>();
+    }
+    sizes->made = resident_bytes() - before;
+    run_threads(64, [&](unsigned rank) {
+      for (muster_barrier* barrier : barriers) {
+        if (muster_barrier_timedwait(barrier, rank, patience_ns) != MUSTER_OK) _exit(2);
+      }
+      if (rank == 0) sizes->used = resident_bytes() - before;
+    });
+  });
+  ASSERT_EQ(child.wait(), "");
+  std::printf("%-24s %5zu KiB told, %5zu KiB resident, %5zu KiB once used\n", GetParam().c_str(),
+              sizes->told >> 10, sizes->made >> 10, sizes->used >> 10);
+  EXPECT_LT(sizes->told, limit_bytes);
+  // What a rank keeps to itself; it is not shared, and only in the process that waits as it.
+  EXPECT_LT(sizes->used - sizes->made, std::size_t{thousand} * 64 * 1024);
+  if (GetParam() == "auto") {
+    EXPECT_LT(sizes->used, limit_bytes);
+  }
+  EXPECT_LT(sizes->made, sizes->told + sizes->told / 2 + (4 << 20)) << "explain hides something";
+  EXPECT_GT(sizes->made, sizes->told / 2) << "not what was measured";
+}
+
+TEST_P(Thousand, ShareOneSegment) {
+  const HangGuard guard(100);
+  muster_segment* segment = nullptr;
+  ASSERT_EQ(muster_segment_create(&segment, limit_bytes), MUSTER_OK) << muster_last_error();
+  muster_options options = options_for(64, GetParam().c_str());
+  options.segment = segment;
+  std::vector<muster_barrier*> barriers(thousand);
+  for (muster_barrier*& barrier : barriers) {
+    ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+  }
+  for (muster_barrier* barrier : barriers) muster_barrier_destroy(barrier);
+  muster_segment_destroy(segment);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Thousand, testing::ValuesIn(all_names()), [](const auto& instance) {
+  std::string name = instance.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+json memory_of(const char* topology, const char* map_by, unsigned participants) {
+  muster_options options = options_for(participants, "mcs");
+  options.topology = topology;
+  options.map_by = map_by;
+  const CapiSubject barrier(options);
+  const json told = json::parse(explain(barrier.handle(), "json"));
+  std::size_t bytes = 0;
+  std::size_t alignment = 0;
+  EXPECT_EQ(muster_barrier_memory(&options, &bytes, &alignment), MUSTER_OK);
+  EXPECT_EQ(told["memory"]["bytes"], bytes);
+  EXPECT_EQ(run_trial({const_cast<CapiSubject*>(&barrier)},
+                      {.seed = case_seed(), .episodes = 200, .budget_ms = 50}),
+            "");
+  return told["memory"];
+}
+
+// First touch matters only where there are several NUMA nodes: pages there, lines elsewhere.
+TEST(Pages, AreWholeForEachRankOnSeveralNumaNodes) {
+  const HangGuard guard(60);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const json several = memory_of("package:2 numa:2 core:4 pu:1", "numa", 8);
+  EXPECT_EQ(several["paged"], true);
+  EXPECT_EQ(several["bytes_per_rank"].get<std::size_t>() % page, 0U);
+  EXPECT_GE(several["bytes"].get<std::size_t>(), 8 * page);
+
+  const json one = memory_of("package:1 numa:1 core:8 pu:1", "core", 8);
+  EXPECT_EQ(one["paged"], false);
+  EXPECT_LT(one["bytes_per_rank"].get<std::size_t>(), page);
+
+  // All four on the first NUMA node of several.
+  EXPECT_EQ(memory_of("package:2 numa:2 core:4 pu:1", "core", 4)["paged"], false);
+}
+
+}  // namespace
+}  // namespace muster::test

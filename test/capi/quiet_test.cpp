@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A wait in which nobody sleeps makes no allocation, takes no lock, throws nothing and makes no
+// system call. This program stands before the C library's functions and counts; for system calls a
+// filter kills the process at the first one.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <thread>
+
+#include "capi_subject.hpp"
+
+namespace {
+
+thread_local bool counting = false;
+std::atomic<unsigned> allocations{0};
+std::atomic<unsigned> locks{0};
+std::atomic<unsigned> exceptions{0};
+
+void count(std::atomic<unsigned>& counter) {
+  if (counting) counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Function>
+Function* next(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t n, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+void __libc_free(void* memory);
+
+void* malloc(std::size_t bytes) {
+  count(allocations);
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t n, std::size_t bytes) {
+  count(allocations);
+  return __libc_calloc(n, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+  count(allocations);
+  return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count(allocations);
+  return __libc_memalign(alignment, bytes);
+}
+void free(void* memory) {
+  count(allocations);
+  __libc_free(memory);
+}
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  static auto* const real = next(&pthread_mutex_lock, "pthread_mutex_lock");
+  count(locks);
+  return real(mutex);
+}
+
+[[noreturn]] void __cxa_throw(void* exception, void* type, void (*destructor)(void*)) {
+  using Throw = void(void*, void*, void (*)(void*));
+  count(exceptions);
+  reinterpret_cast<Throw*>(dlsym(RTLD_NEXT, "__cxa_throw"))(exception, type, destructor);
+  std::abort();
+}
+
+}  // extern "C"
+
+namespace muster::test {
+namespace {
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
+    names.emplace_back(*name);
+  }
+  return names;
+}
+
+struct Counts {
+  unsigned allocations, locks, exceptions;
+};
+
+Counts taken_in(const std::function<void()>& call) {
+  allocations = locks = exceptions = 0;
+  counting = true;
+  call();
+  counting = false;
+  return {allocations, locks, exceptions};
+}
+
+TEST(Counters, SeeWhatTheyAreFor) {
+  EXPECT_GT(taken_in([] { free(malloc(std::size_t{1} << (getpid() > 0 ? 3 : 4))); }).allocations,
+            1U);
+  EXPECT_GT(taken_in([] { delete new std::string(100, 'a'); }).allocations, 1U);
+  const CapiSubject barrier(options_for(1));
+  // A rank's first wait allocates its seat, and a failure its text.
+  EXPECT_GT(taken_in([&] { muster_barrier_wait(barrier.handle(), 0); }).allocations, 0U);
+  EXPECT_EQ(taken_in([&] { muster_barrier_wait(barrier.handle(), 0); }).allocations, 0U);
+  const Counts failure = taken_in([&] { muster_barrier_wait(barrier.handle(), 1); });
+  EXPECT_GT(failure.exceptions, 0U);
+  muster_segment* segment = nullptr;
+  ASSERT_EQ(muster_segment_create(&segment, 65536), MUSTER_OK);
+  muster_options options = options_for(1);
+  options.segment = segment;
+  muster_barrier* other = nullptr;
+  EXPECT_GT(taken_in([&] { muster_barrier_create(&other, &options); }).locks, 0U);
+  muster_barrier_destroy(other);
+  muster_segment_destroy(segment);
+}
+
+class Quiet : public testing::TestWithParam<std::string> {};
+
+TEST_P(Quiet, WaitsAllocateLockAndThrowNothing) {
+  const HangGuard guard(60);
+  for (const bool shared : {false, true}) {
+    for (const char* wait : {"auto", "yield", "sleep"}) {
+      muster_options options = options_for(5, GetParam().c_str());
+      options.wait = wait;
+      options.flags = shared ? unsigned{MUSTER_SHARED} : 0U;
+      options.map_by = "core";
+      const CapiSubject barrier(options);
+      allocations = locks = exceptions = 0;
+      std::atomic<unsigned> failures{0};
+      run_threads(5, [&](unsigned rank) {
+        const auto meet = [&](unsigned times) {
+          for (unsigned i = 0; i < times; ++i) {
+            if (muster_barrier_wait(barrier.handle(), rank) != MUSTER_OK) failures.fetch_add(1);
+          }
+        };
+        meet(2);
+        counting = true;
+        meet(rounds(200));
+        if (muster_barrier_timedwait(barrier.handle(), rank, patience_ns) != MUSTER_OK) {
+          failures.fetch_add(1);
+        }
+        counting = false;
+      });
+      EXPECT_EQ(failures, 0U);
+      EXPECT_EQ(allocations, 0U) << wait;
+      EXPECT_EQ(locks, 0U) << wait;
+      EXPECT_EQ(exceptions, 0U) << wait;
+    }
+  }
+}
+
+/// From here on the calling thread may do nothing but end the process.
+bool forbid_system_calls() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
+constexpr int no_filter_here = 11;
+
+/// How a process ends in which two threads meet under the filter.
+std::string end_under_filter(const std::string& algorithm, const char* wait, bool shared) {
+  Child child([&] {
+    muster_options options = options_for(2, algorithm.c_str());
+    options.wait = wait;
+    options.flags = shared ? unsigned{MUSTER_SHARED} : 0U;
+    const CapiSubject barrier(options);
+    const std::vector<unsigned> cpus = allowed_cpus();
+    std::atomic<bool> done{false};
+    const auto meet = [&](unsigned rank, unsigned times) {
+      for (unsigned i = 0; i < times; ++i) {
+        if (muster_barrier_wait(barrier.handle(), rank) != MUSTER_OK) _exit(12);
+      }
+    };
+    const auto take_part = [&](unsigned rank) {
+      bind_to_cpu(cpus[rank % cpus.size()]);
+      meet(rank, 3);
+      if (!forbid_system_calls()) _exit(no_filter_here);
+      meet(rank, cpus.size() > 1 ? 20'000 : 20);
+    };
+    std::thread other([&] {
+      take_part(1);
+      done = true;
+      for (;;) asm volatile("");
+    });
+    take_part(0);
+    while (!done) asm volatile("");
+    _exit(0);
+  });
+  return child.wait();
+}
+
+TEST_P(Quiet, SpinningWaitsMakeNoSystemCall) {
+  const HangGuard guard(60);
+  for (const bool shared : {false, true}) {
+    const std::string end = end_under_filter(GetParam(), "spin", shared);
+    if (end == "ended with status " + std::to_string(no_filter_here)) {
+      GTEST_SKIP() << "seccomp filters are not allowed here";
+    }
+    EXPECT_EQ(end, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Quiet, testing::ValuesIn(all_names()), [](const auto& instance) {
+  std::string name = instance.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Filter, SeesSystemCalls) {
+  const HangGuard guard(60);
+  const std::string end = end_under_filter("mcs", "sleep", false);
+  if (end == "ended with status " + std::to_string(no_filter_here)) {
+    GTEST_SKIP() << "seccomp filters are not allowed here";
+  }
+  EXPECT_NE(end.find("SYS"), std::string::npos) << end;
+}
+
+}  // namespace
+}  // namespace muster::test
