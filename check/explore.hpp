@@ -97,6 +97,8 @@ class Explorer {
   bool hangs() const;
 
   Word replay(Thread& thread, const Operation& op) const;
+
+  // Adding an event (extend.cpp).
   void add_local(unsigned thread, const Operation& op);
   void add_choice(unsigned thread, const Operation& op);
   void add_load(unsigned thread, const Operation& op);

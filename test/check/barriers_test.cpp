@@ -17,7 +17,7 @@ namespace {
 Result explore(const Program& program, bool may_give_up = false) {
   Options options;
   options.hangs_allowed_after_choice = may_give_up;
-  const Result result = Explorer(program, options).explore();
+  Result result = Explorer(program, options).explore();
   EXPECT_TRUE(result.executions > 0 || result.verdict != Verdict::holds);
   return result;
 }
@@ -29,7 +29,7 @@ std::string trace(const Program& program, const Result& result) {
 Result check(const Scenario& scenario) {
   Tuning tuning;
   const Program program = make_barrier_program(scenario, tuning);
-  const Result result = explore(program, tuning.may_give_up);
+  Result result = explore(program, tuning.may_give_up);
   EXPECT_EQ(result.verdict, Verdict::holds)
       << scenario.name() << " P=" << scenario.participants << " E=" << scenario.episodes << " "
       << variant_name(scenario.variant) << "\n"
