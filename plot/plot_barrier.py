@@ -16,18 +16,20 @@ try:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 except ImportError:
     sys.exit(3)
 
 # Distinguishable with colour-blind eyes (Okabe and Ito); ours are strong, peers are muted.
 OURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
         "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b"]
-PEERS = ["#1a1a1a", "#555555", "#8a8a8a", "#6f4e37", "#708090", "#9c8f80", "#a9a9a9", "#4d5d53",
-         "#7d7098"]
 OUR_MARKERS = "osD^vP<>ph"
-PEER_MARKERS = ["x", "+", "1", "2", "3", "4", "|", "_", "*"]
+# Peers are grey or brown and dashed; a family has one colour and a marker each.
+PEERS = {"std::barrier": ("#000000", "X"), "pthread_barrier": ("#7a4a12", "s"),
+         "libgomp": ("#5a5a5a", "^"), "libomp": ("#9b6f9b", "v")}
+FAMILY, FAMILY_MARKERS = "#94a3b3", "oD<>P*"
 REFERENCES = ("limit", "ping-pong")
+TITLES = ("Muster", "what people use", "did not finish, or declined")
 
 
 def name_of(row):
@@ -57,73 +59,125 @@ def curves(rows):
 
 def styles(rows):
     """Name -> keywords of its curve: the same in every panel."""
-    ours, peers, result = 0, 0, {}
+    ours, family, result = 0, 0, {}
     for row in rows:
         name = name_of(row)
         if name in result or row["implementation"] in REFERENCES:
             continue
-        if row["implementation"] == "muster":
-            if row["algorithm"] == "auto":
-                result[name] = dict(color="#d00000", marker="o", lw=2.6, ms=7, zorder=5)
-            else:
-                result[name] = dict(color=OURS[ours % len(OURS)], lw=1.4, ms=5, zorder=4,
-                                    marker=OUR_MARKERS[ours % len(OUR_MARKERS)])
-                ours += 1
+        if row["implementation"] == "muster" and row["algorithm"] == "auto":
+            result[name] = dict(color="#d00000", marker="o", lw=2.8, ms=8, zorder=5)
+        elif row["implementation"] == "muster":
+            result[name] = dict(color=OURS[ours % len(OURS)], lw=1.5, ms=6, zorder=4,
+                                marker=OUR_MARKERS[ours % len(OUR_MARKERS)])
+            ours += 1
+        elif name in PEERS:
+            colour, marker = PEERS[name]
+            result[name] = dict(color=colour, marker=marker, lw=1.3, ms=6, ls="--", zorder=3)
         else:
-            result[name] = dict(color=PEERS[peers % len(PEERS)], lw=1.1, ms=6, ls="--", zorder=3,
-                                marker=PEER_MARKERS[peers % len(PEER_MARKERS)])
-            peers += 1
+            result[name] = dict(color=FAMILY, lw=1.1, ms=5, ls="--", zorder=3,
+                                marker=FAMILY_MARKERS[family % len(FAMILY_MARKERS)])
+            family += 1
+        result[name].update(mec="white", mew=0.7)
     return result
 
 
+def scale(rows):
+    """Limits of the latency axis. What is over 50 times slower than the fastest of its group would
+    press everything else together: it leaves through the top, and is named there."""
+    fastest = {}
+    for row in rows:
+        group = (row["mode"], row["participants"])
+        median = row["latency_ns"]["median"]
+        fastest[group] = min(median, fastest.get(group, median))
+    kept = [row for row in rows
+            if row["latency_ns"]["median"] <= 50 * fastest[row["mode"], row["participants"]]
+            or row["implementation"] == "muster"]
+    low = min(row["latency_ns"]["ci95"][0] for row in kept)
+    high = max(row["latency_ns"]["ci95"][1] for row in kept)
+    return low / 1.8, high * (3 if len(kept) == len(rows) else 10)  # room for their names
+
+
 def draw_panel(axes, rows, style, cpus):
-    drawn = curves(rows)
     counts = sorted({row["participants"] for row in rows
-                     if row["implementation"] not in REFERENCES})
-    if not counts:
-        counts = [2]
+                     if row["implementation"] not in REFERENCES}) or [2]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    lo, hi = counts[0] / 1.3, counts[-1] * 1.3
-    axes.set_xlim(lo, hi)
-    if lo < cpus < hi and counts[-1] > cpus:
-        edge = math.sqrt(cpus * min(c for c in counts if c > cpus))
-        axes.axvspan(edge, hi, color="#f3efe6", zorder=0, lw=0)
-        axes.text(edge * 1.03, 0.985, "more participants than CPUs", fontsize=8, color="#8a7a55",
-                  va="top", transform=axes.get_xaxis_transform())
-    for name, points in drawn.items():
+    low, high = counts[0] / 1.25, counts[-1] * 1.25
+    top = axes.get_ylim()[1]
+    axes.set_xlim(low, high)
+    above = [count for count in counts if count > cpus]
+    if above:
+        edge = math.sqrt(cpus * above[0]) if counts[0] <= cpus else low
+        axes.axvspan(edge, high, color="#f5f1e8", zorder=0, lw=0)
+        axes.text(high, 1.012, "more participants than CPUs", fontsize=8.5, color="#8a7a55",
+                  ha="right", va="bottom", transform=axes.get_xaxis_transform())
+    off_scale = []
+    for name, points in curves(rows).items():
         if points[0]["implementation"] in REFERENCES:
             median = points[0]["latency_ns"]["median"]
-            axes.axhline(median, color="#999999", lw=0.9, ls=":", zorder=1)
-            side = dict(x=hi, ha="right") if name == "limit" else dict(x=lo, ha="left")
-            axes.annotate(f" {name} at 2: {format_ns(median)} ", xy=(side["x"], median),
-                          xytext=(0, 2), textcoords="offset points", ha=side["ha"], fontsize=8,
+            below = name == "limit"
+            axes.axhline(median, color="#8c8c8c", lw=0.9, ls=":", zorder=1)
+            axes.annotate(f"{name} of two: {format_ns(median)}", xy=(high, median),
+                          xytext=(-4, -3 if below else 2), textcoords="offset points",
+                          ha="right", va="top" if below else "bottom", fontsize=8.5,
                           color="#666666")
             continue
-        x = [row["participants"] for row in points]
-        axes.plot(x, [row["latency_ns"]["median"] for row in points], mec="white"
-                  if style[name]["marker"] in OUR_MARKERS else None, mew=0.6
-                  if style[name]["marker"] in OUR_MARKERS else 1.3, **style[name])
-        low = [row["latency_ns"]["ci95"][0] for row in points]
-        high = [row["latency_ns"]["ci95"][1] for row in points]
-        if len(x) > 1:
-            axes.fill_between(x, low, high, color=style[name]["color"], alpha=0.18, lw=0,
+        count = [row["participants"] for row in points]
+        median = [row["latency_ns"]["median"] for row in points]
+        lo = [row["latency_ns"]["ci95"][0] for row in points]
+        hi = [row["latency_ns"]["ci95"][1] for row in points]
+        if max(median) > top:
+            off_scale.append(f"{name} {format_ns(max(median))}")
+        axes.plot(count, median, **style[name])
+        if len(count) > 1:
+            axes.fill_between(count, lo, hi, color=style[name]["color"], alpha=0.15, lw=0,
                               zorder=2)
         else:
-            axes.errorbar(x, [points[0]["latency_ns"]["median"]],
-                          yerr=[[points[0]["latency_ns"]["median"] - low[0]],
-                                [high[0] - points[0]["latency_ns"]["median"]]],
+            axes.errorbar(count, median, yerr=[[median[0] - lo[0]], [hi[0] - median[0]]],
                           color=style[name]["color"], capsize=3, lw=1, zorder=2)
+    if off_scale:
+        axes.text(0.985, 0.98, "above: " + ",\n".join(sorted(off_scale)), fontsize=8.5, va="top",
+                  ha="right", color="#5b6875", transform=axes.transAxes, linespacing=1.35,
+                  bbox=dict(facecolor="white", edgecolor="none", alpha=0.75, pad=2.5), zorder=6)
     axes.xaxis.set_major_locator(FixedLocator(counts))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(format_ns))
-    axes.grid(True, which="major", color="#e3e3e3", lw=0.8)
-    axes.grid(True, which="minor", axis="y", color="#f1f1f1", lw=0.5)
+    axes.grid(True, which="major", color="#e0e0e0", lw=0.8)
+    axes.grid(True, which="minor", axis="y", color="#efefef", lw=0.5)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.set_xlabel("participants")
+
+
+def draw_dots(axes, rows, style):
+    """One number of participants: a line a name, the fastest on top."""
+    rows = sorted((row for row in rows if row["status"] == "ok"),
+                  key=lambda row: row["latency_ns"]["median"], reverse=True)
+    axes.set_xscale("log")
+    for y, row in enumerate(rows):
+        median, (lo, hi) = row["latency_ns"]["median"], row["latency_ns"]["ci95"]
+        look = style.get(name_of(row), dict(color="#8c8c8c", marker="|", ms=9))
+        axes.plot([lo, hi], [y, y], color=look["color"], lw=5, alpha=0.3, solid_capstyle="round",
+                  zorder=2)
+        axes.plot([median], [y], **{**look, "ls": "none"})
+        axes.annotate(format_ns(median), xy=(max(hi, median), y), xytext=(8, 0),
+                      textcoords="offset points", va="center", fontsize=8.5, color="#555555")
+    axes.set_yticks(range(len(rows)), [name_of(row) for row in rows])
+    for label, row in zip(axes.get_yticklabels(), rows):
+        label.set_color("#111111" if row["implementation"] == "muster" else "#6b6b6b")
+        if row["implementation"] == "muster" and row["algorithm"] == "auto":
+            label.set_fontweight("bold")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.12)
+    axes.xaxis.set_major_formatter(FuncFormatter(format_ns))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.grid(True, which="major", color="#e0e0e0", lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlabel("latency of an episode (median)")
 
 
 def legend_entries(rows, style):
@@ -133,7 +187,7 @@ def legend_entries(rows, style):
         if row["status"] == "ok":
             best[name_of(row)] = (-row["participants"], row["latency_ns"]["median"])
     missing = sorted({name_of(row) for row in rows if row["status"] != "ok"} - set(best))
-    for group, title in ((True, "Muster"), (False, "peers")):
+    for group, title in ((True, TITLES[0]), (False, TITLES[1])):
         names = [name for name in style if name in best and
                  any((row["implementation"] == "muster") == group for row in rows
                      if name_of(row) == name)]
@@ -143,40 +197,72 @@ def legend_entries(rows, style):
         for name in sorted(names, key=lambda name: best[name]):
             yield Line2D([], [], **style[name]), name
     if missing:
-        yield Line2D([], [], ls="none"), "nowhere finished or served:"
+        yield Line2D([], [], ls="none"), TITLES[2]
         for name in missing:
-            yield Line2D([], [], ls="none"), "   " + name
+            yield Line2D([], [], ls="none"), name
+
+
+def draw_curves(rows, modes, style, cpus):
+    figure, panels = plt.subplots(1, len(modes), sharey=True, squeeze=False,
+                                  figsize=(4.2 + 4.6 * len(modes), 6.4))
+    panels[0][0].set_yscale("log")
+    panels[0][0].set_ylim(scale([row for row in rows if row["status"] == "ok"]))
+    for axes, mode in zip(panels[0], modes):
+        draw_panel(axes, [row for row in rows if row["mode"] == mode], style, cpus)
+        axes.set_title(mode, fontsize=11.5, loc="left", fontweight="bold", color="#333333")
+    panels[0][0].set_ylabel("latency of an episode (median)")
+
+    width, height = figure.get_size_inches()
+    left, right, top, bottom = 0.85 / width, 1 - 2.5 / width, 1 - 1.1 / height, 0.85 / height
+    figure.subplots_adjust(left=left, right=right, top=top, bottom=bottom, wspace=0.05)
+    entries = list(legend_entries(rows, style))
+    legend = figure.legend([handle for handle, _ in entries], [label for _, label in entries],
+                           loc="upper left",
+                           bbox_to_anchor=(right + 0.1 / width, top + 0.1 / height),
+                           frameon=False, fontsize=9.5, handlelength=2.8, labelspacing=0.45)
+    for text in legend.get_texts():
+        if text.get_text() in TITLES:
+            text.set_fontweight("bold")
+            text.set_position((-37, 0))
+    return figure, left
+
+
+def draw_lists(rows, modes, style):
+    lines = max(sum(row["mode"] == mode and row["status"] == "ok" for row in rows)
+                for mode in modes)
+    figure, panels = plt.subplots(1, len(modes), squeeze=False,
+                                  figsize=(1 + 6 * len(modes), 2.3 + 0.27 * lines))
+    for axes, mode in zip(panels[0], modes):
+        draw_dots(axes, [row for row in rows if row["mode"] == mode], style)
+        count = rows[0]["participants"]
+        axes.set_title(f"{count} {mode}", fontsize=11.5, loc="left", fontweight="bold",
+                       color="#333333")
+    width, height = figure.get_size_inches()
+    left = 2.1 / width
+    figure.subplots_adjust(left=left, right=1 - 0.3 / width, top=1 - 1.1 / height,
+                           bottom=0.85 / height, wspace=2.1 / (width / len(modes) - 1.5))
+    return figure, left
 
 
 def draw(data):
     rows = data["results"]
-    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    modes = list(dict.fromkeys(row["mode"] for row in rows if row["status"] == "ok"
+                               and row["implementation"] not in REFERENCES))
+    modes = modes or [next(row["mode"] for row in rows if row["status"] == "ok")]
     machine = data["machine"]
     style = styles(rows)
     plt.rcParams.update({"font.size": 10, "svg.fonttype": "none", "svg.hashsalt": "muster"})
-    figure, panels = plt.subplots(1, len(modes), sharey=True, squeeze=False,
-                                  figsize=(4.2 + 4.6 * len(modes), 6.4))
-    for axes, mode in zip(panels[0], modes):
-        draw_panel(axes, [row for row in rows if row["mode"] == mode], style, machine["cpus"])
-        axes.set_title(mode, fontsize=11, loc="left", color="#333333")
-    panels[0][0].set_ylabel("latency of an episode (median)")
+    counts = {row["participants"] for row in rows if row["implementation"] not in REFERENCES}
+    if len(counts) <= 1:
+        rows = [row for row in rows if not counts or row["participants"] in counts]
+        figure, left = draw_lists(rows, modes, style)
+    else:
+        figure, left = draw_curves(rows, modes, style, machine["cpus"])
 
-    entries = list(legend_entries(rows, style))
-    legend = figure.legend([handle for handle, _ in entries], [label for _, label in entries],
-                           loc="upper left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9,
-                           handlelength=2.6, labelspacing=0.45)
-    for text in legend.get_texts():
-        if text.get_text() in ("Muster", "peers") or text.get_text().startswith("nowhere"):
-            text.set_fontweight("bold")
-            text.set_position((-34, 0))
     width, height = figure.get_size_inches()
-    left, right, top, bottom = 0.85 / width, 1 - 2.6 / width, 1 - 0.95 / height, 0.85 / height
-    figure.subplots_adjust(left=left, right=right, top=top, bottom=bottom, wspace=0.06)
-    legend.set_bbox_to_anchor((right + 0.12 / width, top + 0.1 / height))
-
     figure.text(left, 1 - 0.36 / height, "Barrier latency, back to back", fontsize=14,
                 fontweight="bold", va="center")
-    mapping = rows[0]["map_by"] if rows else "core"
+    mapping = rows[0]["map_by"]
     parts = [machine["model"], f"{machine['cpus']} usable CPUs",
              "unbound" if mapping == "none" else f"mapped by {mapping}"]
     figure.text(left, 1 - 0.62 / height, ", ".join(parts), fontsize=9, color="#555555",
@@ -186,7 +272,10 @@ def draw(data):
         foot.append(f"ping-pong {format_ns(machine['ping_pong_ns'])}")
     if data["build"]["commit"]:
         foot.append("commit " + data["build"]["commit"])
-    figure.text(left, 0.2 / height, "   |   ".join(foot), fontsize=8, color="#777777")
+    narrow = width < 8
+    figure.text(0.2 / width if narrow else left, 0.2 / height,
+                ("  |  " if narrow else "   |   ").join(foot), fontsize=7.5 if narrow else 8,
+                color="#777777")
     return figure
 
 
