@@ -19,7 +19,7 @@ std::string to_csv(const RunResults& results);
 std::string to_text(const RunResults& results);
 
 /// "812 ns", "2.31 us", "15.2 ms": three digits.
-std::string format_ns(double ns);
+std::string format_ns(double value);
 
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
 /// it. Throws Error(system).

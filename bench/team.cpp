@@ -130,7 +130,7 @@ std::string find_worker(std::string_view name) {
               here + "/../libexec/muster"};
   }
   for (const std::string& place : places) {
-    const std::string path = fmt::format("{}/{}", place, name);
+    std::string path = fmt::format("{}/{}", place, name);
     if (access(path.c_str(), X_OK) == 0) return path;
   }
   return {};

@@ -35,7 +35,7 @@ std::string_view champion_name(Champion champion) {
 }
 
 /// A name of some kind, with what is known of it in the order in which it is shown.
-Json item(std::string_view kind, std::string_view name, Json facts) {
+Json item(std::string_view kind, std::string_view name, const Json& facts) {
   Json result{{"kind", kind}, {"name", name}};
   result.update(facts);
   return result;
@@ -53,7 +53,7 @@ void add_algorithms(Json& results) {
     if (name == "combining-tree") facts["variants"] = "combining-tree:RADIX";
     if (parse_algorithm(name).uses_groups())
       facts["variants"] = fmt::format("{}-LEVEL[-LEVEL...]", name);
-    results.push_back(item("algorithm", name, std::move(facts)));
+    results.push_back(item("algorithm", name, facts));
   }
 }
 
