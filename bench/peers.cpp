@@ -201,9 +201,11 @@ const std::vector<Other>& others() {
        "the C library's; PTHREAD_PROCESS_SHARED between processes"},
       {"std::barrier", Other::peer, true, false, 0, make<Std>, "", "",
        "libstdc++'s, arrive_and_wait()"},
-      {"libgomp", Other::peer, true, false, 0, nullptr, "muster-bench-libgomp", MUSTER_BENCH_LIBGOMP_MISSING,
+      {"libgomp", Other::peer, true, false, 0, nullptr, "muster-bench-libgomp",
+       MUSTER_BENCH_LIBGOMP_MISSING,
        "GCC's `#pragma omp barrier`; OMP_WAIT_POLICY=active with a CPU each, else its default"},
-      {"libomp", Other::peer, true, false, 0, nullptr, "muster-bench-libomp", MUSTER_BENCH_LIBOMP_MISSING,
+      {"libomp", Other::peer, true, false, 0, nullptr, "muster-bench-libomp",
+       MUSTER_BENCH_LIBOMP_MISSING,
        "LLVM's `#pragma omp barrier`; OMP_WAIT_POLICY=active with a CPU each, else its default"},
       {"ck-centralized", Other::peer, true, true, 0, ck_centralized, "", ck_package,
        "ConcurrencyKit's; never gives up the CPU, like the other four"},
@@ -216,7 +218,8 @@ const std::vector<Other>& others() {
       {"ck-tournament", Other::peer, true, false, 0, ck_tournament, "", ck_package,
        "ConcurrencyKit's"},
       {"test-stuck", Other::hidden, true, true, 2, make<Stuck>, "", "", "hangs after 100 episodes"},
-      {"test-crash", Other::hidden, true, true, 2, make<Crash>, "", "", "a participant kills itself"},
+      {"test-crash", Other::hidden, true, true, 2, make<Crash>, "", "",
+       "a participant kills itself"},
   };
   // clang-format on
   return all;

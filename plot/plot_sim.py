@@ -83,7 +83,7 @@ def by_algorithm(axes, rows):
 
 
 def against_measured(axes, rows):
-    """Predicted over measured; on the diagonal the model is right, between the lines within 20 %."""
+    """Predicted over measured; on the diagonal the model is right, in the band within 20 %."""
     algorithms, mappings = in_order(rows, "algorithm"), in_order(rows, "map_by")
     shapes = {mapping: "os^"[n % 3] for n, mapping in enumerate(mappings)}
     for row in rows:
