@@ -29,6 +29,13 @@ inline constexpr bool reduced = true;
 inline constexpr bool reduced = false;
 #endif
 
+/// Under an emulator: fewer participants too.
+#if defined(MUSTER_TEST_EMULATED)
+inline constexpr bool emulated = true;
+#else
+inline constexpr bool emulated = false;
+#endif
+
 /// MUSTER_SOAK: how much longer than usual tests run; 1 if unset.
 unsigned soak_factor();
 
