@@ -194,7 +194,7 @@ class Image {
   explicit Image(const muster_options& from) : options_(from) {
     std::size_t alignment = 0;
     if (muster_barrier_memory(&options_, &bytes_, &alignment) != MUSTER_OK) std::abort();
-    memory_ = static_cast<unsigned char*>(std::aligned_alloc(64, bytes_));
+    memory_ = static_cast<unsigned char*>(std::aligned_alloc(alignment, bytes_));
     std::memset(memory_, 0, bytes_);
     options_.memory = memory_;
     options_.memory_bytes = bytes_;
