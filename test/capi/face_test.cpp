@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C++ face. The same tests run over std::barrier: muster::barrier stands where it does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <muster/muster.hpp>
+#include <thread>
+
+#include "harness.hpp"
+
+namespace muster::test {
+namespace {
+
+using testing::HasSubstr;
+
+struct Std {
+  template <class... F>
+  static auto make(std::ptrdiff_t n, F... f) {
+    return std::make_unique<std::barrier<F...>>(n, f...);
+  }
+};
+
+struct Ours {
+  template <class... F>
+  static auto make(std::ptrdiff_t n, F... f) {
+    return std::make_unique<muster::barrier<F...>>(n, f...);
+  }
+};
+
+template <class Library>
+class InPlaceOfStdBarrier : public testing::Test {};
+
+using Libraries = testing::Types<Std, Ours>;
+TYPED_TEST_SUITE(InPlaceOfStdBarrier, Libraries);
+
+TYPED_TEST(InPlaceOfStdBarrier, Synchronizes) {
+  const HangGuard guard(60);
+  constexpr unsigned participants = 4;
+  const auto sync = TypeParam::make(participants);
+  unsigned data[2][participants] = {};
+  FirstFailure failure{};
+  run_threads(participants, [&](unsigned rank) {
+    Random random(case_seed() + rank);
+    for (unsigned step = 1; step <= rounds(1500); ++step) {
+      if (random.one_in(64)) usleep(random.below(50));
+      data[step % 2][rank] = step;
+      sync->arrive_and_wait();
+      for (const unsigned seen : data[step % 2]) {
+        if (seen != step) failure.report("left early in step " + std::to_string(step));
+      }
+    }
+  });
+  EXPECT_EQ(failure.text(), "") << replay_command();
+}
+
+TYPED_TEST(InPlaceOfStdBarrier, RunsTheCompletionOnceAnEpisode) {
+  const HangGuard guard(60);
+  unsigned completions = 0;
+  const auto complete = [&]() noexcept { ++completions; };
+  const auto sync = TypeParam::make(3, complete);
+  FirstFailure failure{};
+  run_threads(3, [&](unsigned) {
+    for (unsigned step = 1; step <= rounds(500); ++step) {
+      sync->arrive_and_wait();
+      if (completions != step) failure.report("not once in step " + std::to_string(step));
+      sync->arrive_and_wait();
+      if (completions != step + 1) failure.report("not once in step " + std::to_string(step));
+      ++step;
+    }
+  });
+  EXPECT_EQ(failure.text(), "");
+}
+
+// A stencil, as one writes it: the barrier is the only order there is.
+TYPED_TEST(InPlaceOfStdBarrier, CarriesAStencil) {
+  const HangGuard guard(60);
+  constexpr unsigned threads = 4;
+  constexpr unsigned cells = 64;
+  std::vector<double> now(cells + 2, 0);
+  std::vector<double> next(cells + 2, 0);
+  now[0] = next[0] = 1;
+  const auto swap = [&]() noexcept { now.swap(next); };
+  const auto sync = TypeParam::make(threads, swap);
+  run_threads(threads, [&](unsigned rank) {
+    for (unsigned step = 0; step < 300; ++step) {
+      for (unsigned i = 1 + rank; i <= cells; i += threads) next[i] = (now[i - 1] + now[i + 1]) / 2;
+      sync->arrive_and_wait();
+    }
+  });
+  std::vector<double> expected(cells + 2, 0);
+  std::vector<double> buffer(cells + 2, 0);
+  expected[0] = buffer[0] = 1;
+  for (unsigned step = 0; step < 300; ++step) {
+    for (unsigned i = 1; i <= cells; ++i) buffer[i] = (expected[i - 1] + expected[i + 1]) / 2;
+    expected.swap(buffer);
+  }
+  EXPECT_EQ(now, expected);
+}
+
+TYPED_TEST(InPlaceOfStdBarrier, ThreadsMayEndAndOthersTakeTheirPlaces) {
+  const HangGuard guard(60);
+  const auto sync = TypeParam::make(3);
+  std::atomic<unsigned> passed{0};
+  for (unsigned generation = 0; generation < 10; ++generation) {
+    run_threads(3, [&](unsigned) {
+      for (unsigned step = 0; step <= generation % 3; ++step) sync->arrive_and_wait();
+      passed.fetch_add(1);
+    });
+  }
+  EXPECT_EQ(passed.load(), 30U);
+}
+
+TYPED_TEST(InPlaceOfStdBarrier, MayBeDestroyedByWhoLeavesFirst) {
+  const HangGuard guard(60);
+  for (unsigned round = 0; round < rounds(100); ++round) {
+    auto sync = TypeParam::make(2);
+    auto* const raw = sync.get();
+    std::atomic<bool> first{true};
+    run_threads(2, [&](unsigned) {
+      raw->arrive_and_wait();
+      if (first.exchange(false)) sync.reset();
+    });
+  }
+}
+
+TEST(Barrier, DeducesItsCompletion) {
+  unsigned calls = 0;
+  muster::barrier plain(1);
+  muster::barrier with(1, [&] { ++calls; });
+  plain.arrive_and_wait();
+  with.arrive_and_wait();
+  with.arrive_and_wait();
+  EXPECT_EQ(calls, 2U);
+  EXPECT_EQ(muster_barrier_participants(with.native_handle()), 1U);
+  EXPECT_EQ(muster::barrier<>::max(), 65536);
+}
+
+TEST(Barrier, TakesRanksAndOptions) {
+  const HangGuard guard(60);
+  muster_options options;
+  muster_options_init(&options);
+  options.algorithm = "tournament";
+  options.participants = 77;  // overwritten
+  muster::barrier<> sync(3, {}, &options);
+  EXPECT_THAT(sync.explain(), HasSubstr("tournament"));
+  EXPECT_THAT(sync.explain(), testing::Not(HasSubstr(std::string(1, '\0'))));
+  run_threads(3, [&](unsigned rank) {
+    for (int i = 0; i < 100; ++i) sync.arrive_and_wait(rank);
+  });
+}
+
+TEST(Barrier, ThrowsWhatWentWrong) {
+  try {
+    muster::barrier sync(0);
+    FAIL() << "nobody can wait there";
+  } catch (const muster::error& error) {
+    EXPECT_EQ(error.status(), MUSTER_EINVAL);
+    EXPECT_THAT(error.what(), HasSubstr("1 to 65536"));
+  }
+  EXPECT_THROW(muster::barrier(-1), muster::error);
+  EXPECT_THROW(muster::barrier(muster::barrier<>::max() + 1), muster::error);
+  muster::barrier sync(2);
+  try {
+    sync.arrive_and_wait(2);
+    FAIL() << "there is no rank 2";
+  } catch (const muster::error& error) {
+    EXPECT_EQ(error.status(), MUSTER_EINVAL);
+    EXPECT_THAT(error.what(), HasSubstr("rank 2"));
+  }
+}
+
+TEST(Barrier, RefusesMoreThreadsThanParticipants) {
+  const HangGuard guard(60);
+  muster::barrier sync(2);
+  std::atomic<unsigned> refused{0};
+  std::atomic<bool> leave{false};
+  run_threads(3, [&](unsigned rank) {
+    if (rank < 2) {
+      sync.arrive_and_wait();
+      while (!leave) std::this_thread::yield();  // both ranks stay claimed
+      return;
+    }
+    usleep(20'000);
+    for (;;) {  // whichever two came first have the ranks
+      try {
+        sync.arrive_and_wait();
+        break;
+      } catch (const std::logic_error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("more threads"));
+        refused.fetch_add(1);
+        leave = true;
+        break;
+      }
+    }
+  });
+  EXPECT_EQ(refused.load(), 1U);
+}
+
+// A thread remembers its ranks in many barriers, and forgets those of barriers that are gone.
+TEST(Barrier, ManyInOneThread) {
+  const HangGuard guard(60);
+  for (unsigned round = 0; round < 300; ++round) {
+    muster::barrier<> first(1);
+    muster::barrier<> second(1);
+    for (int i = 0; i < 3; ++i) {
+      first.arrive_and_wait();
+      second.arrive_and_wait();
+    }
+  }
+  run_threads(3, [](unsigned) {
+    std::vector<std::unique_ptr<muster::barrier<>>> all;
+    for (unsigned i = 0; i < 100; ++i) {
+      all.push_back(std::make_unique<muster::barrier<>>(1));
+      all.back()->arrive_and_wait();
+      if (i % 3 == 0) all.front().reset(new muster::barrier<>(1));
+      all.front()->arrive_and_wait();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace muster::test
