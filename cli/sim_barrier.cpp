@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "machine/error.hpp"
+#include "sim/episode.hpp"
 #include "sim_common.hpp"
 
 namespace muster {
@@ -20,7 +21,26 @@ struct Options {
   bool json = false;
   bool csv = false;
   std::string output;
+  std::string trace;
+  bool why = false;
 };
+
+/// --trace and --why are about one barrier: the only one, or an error.
+void explain_one(const Options& options, const sim::MachineModel& machine,
+                 const std::vector<sim::Query>& queries) {
+  if (queries.size() != 1) {
+    throw Error(Status::invalid,
+                fmt::format("--trace and --why show one barrier, not {}: give one algorithm, one "
+                            "number of ranks and one mapping",
+                            queries.size()));
+  }
+  const sim::Episode episode = sim::record_episode(machine, queries.front(), options.effort);
+  if (!options.trace.empty()) {
+    write_text(options.trace, sim::chrome_trace(episode));
+    fmt::print(stderr, "Written: {} (open it in Perfetto or chrome://tracing)\n", options.trace);
+  }
+  if (options.why) fmt::print("{}", sim::why(episode));
+}
 
 void run(const Options& options) {
   const sim::MachineModel machine = options.machine.load();
@@ -35,6 +55,10 @@ void run(const Options& options) {
     for (const std::string& algorithm : algorithms_for(machine, options.algorithms)) {
       for (const Mapping mapping : mappings) queries.push_back({algorithm, count, mapping});
     }
+  }
+  if (options.why || !options.trace.empty()) {
+    explain_one(options, machine, queries);
+    if (options.why) return;
   }
   const std::vector<sim::Prediction> predictions = sim::predict(machine, queries, options.effort);
   std::vector<SimRow> rows;
@@ -89,6 +113,12 @@ void add_sim_barrier(CLI::App& sim) {
   command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
   command->add_option("--output", options->output,
                       "Folder for sim.json, sim.csv, and a plot (PNG and SVG)");
+  command->add_option("--trace", options->trace,
+                      "Write one steady episode of the one barrier asked for as a Chrome trace");
+  command
+      ->add_flag("--why", options->why,
+                 "Say in words what decided how long one steady episode took")
+      ->excludes(json);
   command->callback([options] { run(*options); });
 }
 

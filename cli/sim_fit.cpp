@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "machine/error.hpp"
 #include "sim/fit.hpp"
 #include "sim_common.hpp"
 
@@ -25,11 +24,6 @@ struct Options {
 void run(Options& options) {
   const sim::MachineModel machine = options.machine.load();
   const std::vector<sim::Measurement> measured = sim::load_measurements(options.measured);
-  if (options.fit.free.size() >= measured.size()) {
-    throw Error(Status::invalid,
-                fmt::format("{} measurements cannot tell {} parameters: name fewer with --free",
-                            measured.size(), options.fit.free.size()));
-  }
   const bool terminal = isatty(STDERR_FILENO) == 1;
   if (terminal) {
     options.fit.progress = [](unsigned evaluations, double rms) {

@@ -12,6 +12,7 @@
 #include "barrier/registry.hpp"
 #include "machine/error.hpp"
 #include "sim/modelled.hpp"
+#include "sim/recorder.hpp"
 
 namespace muster::sim {
 
@@ -32,8 +33,7 @@ struct BarrierOutcome {
   double latency_ns = 0;    ///< mean period of an episode
   double exit_skew_ns = 0;  ///< between the first and the last to leave, mean
   std::uint64_t events = 0;
-  Time episode_begin = 0;  ///< of the recorded episode: the last exit from the one before
-  Time episode_end = 0;
+  Layout layout;  ///< where the cells are: the global ones first, then rank by rank
 };
 
 /// The barrier `B<Modelled>`. Throws Error(system) when it deadlocks or lets somebody pass early:
@@ -82,6 +82,11 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
             engine.delay(rank, before);
             Episode& episode = log[e];
             ++episode.arrived;
+            const bool recorded = setup.recorder != nullptr && e == setup.warm_up;
+            if (recorded) {
+              engine.set_recorder(setup.recorder);
+              setup.recorder->entered(rank, engine.clock(rank));
+            }
             if (!barrier.wait(port, ticket)) return;
             if (episode.arrived != participants) {
               throw Error(Status::system, "rank " + std::to_string(rank) + " left episode " +
@@ -93,10 +98,8 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
             episode.first_exit = std::min(episode.first_exit, now);
             episode.last_exit = std::max(episode.last_exit, now);
             ++episode.left;
-            if (episode.left == participants && setup.recorder != nullptr) {
-              if (e + 1 == setup.warm_up) engine.set_recorder(setup.recorder);
-              if (e == setup.warm_up) engine.set_recorder(nullptr);
-            }
+            if (recorded) setup.recorder->left(rank, now);
+            if (recorded && episode.left == participants) engine.set_recorder(nullptr);
           }
         },
         static_cast<Time>(engine.random().below(1000)));
@@ -111,8 +114,7 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
   for (unsigned e = setup.warm_up; e < episodes; ++e) {
     outcome.exit_skew_ns += to_ns(log[e].last_exit - log[e].first_exit) / setup.measured;
   }
-  outcome.episode_begin = begin;
-  outcome.episode_end = log[setup.warm_up].last_exit;
+  outcome.layout = layout;
   return outcome;
 }
 

@@ -27,7 +27,7 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       line_order_(mechanisms.has(Mechanism::line_order)),
       die_sharing_(mechanisms.has(Mechanism::die_sharing)),
       ll_sc_(mechanisms.has(Mechanism::ll_sc)),
-      poll_overlap_(count_of(mechanisms.has(Mechanism::poll_overlap), parameters.poll_overlap)),
+      poll_overlap_(mechanisms.has(Mechanism::poll_overlap) ? parameters.poll_overlap : 1),
       poll_ways_(mechanisms.has(Mechanism::set_conflicts)
                      ? static_cast<std::size_t>(parameters.poll_ways)
                      : SIZE_MAX),
@@ -371,7 +371,8 @@ void Engine::scan(unsigned participant) {
   Time hit = hit_;
   if (size > poll_ways_) {
     const unsigned die = geometry_.die_of(participant);
-    hit = std::max(hit_, geometry_.between(die, die) / poll_overlap_);
+    hit = std::max(
+        hit_, static_cast<Time>(static_cast<double>(geometry_.between(die, die)) / poll_overlap_));
   }
   Time at = std::max(now_, core.clock);
   while (s.visited < size) {
@@ -385,7 +386,7 @@ void Engine::scan(unsigned participant) {
       if (ready && s.any && s.ready == no_cell) s.ready = index;
       s.all_ready = s.all_ready && ready;
     } else {
-      if (s.outstanding >= poll_overlap_) break;
+      if (s.outstanding >= overlap_at(s.visited)) break;
       at += load_gap_;
       ++s.outstanding;
       s.missed = true;

@@ -7,6 +7,7 @@
 // that waits reads the line once and looks again only when somebody committed a store to it.
 #pragma once
 
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -181,6 +182,13 @@ class Engine {
   void commit_stores(unsigned participant);
   void request_stores(unsigned participant);
   void scan(unsigned participant);
+  /// How many misses may be outstanding before the n-th cell of a pass: what is no whole number is
+  /// the one below or above in turn, so that a fit can vary it smoothly.
+  unsigned overlap_at(std::size_t n) const {
+    const double golden = 0.6180339887498949;  // spreads the turns evenly
+    const double turn = golden * static_cast<double>(n);
+    return static_cast<unsigned>(poll_overlap_ + turn - std::floor(turn));
+  }
   bool scan_passed(unsigned participant, Time at);
   void scan_is_over(unsigned participant, std::size_t ready, Time at);
 
@@ -197,7 +205,7 @@ class Engine {
   bool line_order_;
   bool die_sharing_;
   bool ll_sc_;
-  unsigned poll_overlap_;
+  double poll_overlap_;
   std::size_t poll_ways_;
   unsigned store_overlap_;
   Time hit_;

@@ -35,7 +35,8 @@ struct FitResult {
 /// The setting with the least rms of log(modelled / measured), by Nelder and Mead's simplex from
 /// several starts, in the logarithms of the parameters, inside their bounds. Then the same again
 /// with other values for whatever the machine file calls uncertain: what fits nearly as well
-/// becomes the machine's samples. Deterministic. Throws Error(unknown_name, invalid).
+/// becomes the machine's samples. Barriers over messages (base-*) among others do not take part in
+/// that: they fit `message` alone, afterwards. Deterministic. Throws Error(unknown_name, invalid).
 FitResult fit(const MachineModel& machine, const std::vector<Measurement>& measured,
               const FitOptions& options);
 

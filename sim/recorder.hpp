@@ -13,6 +13,9 @@ namespace muster::sim {
 class Recorder {
  public:
   virtual ~Recorder() = default;
+  /// A participant calls the barrier; it has left it.
+  virtual void entered(unsigned participant, Time at) = 0;
+  virtual void left(unsigned participant, Time at) = 0;
   /// A store entered the participant's buffer.
   virtual void stored(unsigned participant, const Line& line, Time at) = 0;
   /// A store or an update became visible to everybody.
