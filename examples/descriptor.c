@@ -23,7 +23,7 @@ static int meet(muster_barrier* barrier, unsigned rank) {
 
 /* What the started programs do: `descriptor FD RANK`. */
 static int participate(int fd, unsigned rank) {
-  muster_barrier* barrier;
+  muster_barrier* barrier = NULL;
   if (muster_barrier_attach(&barrier, fd) != MUSTER_OK) return fail("attach");
   close(fd); /* the barrier has its own */
   return meet(barrier, rank);
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   muster_options_init(&options);
   options.participants = participants;
   options.flags = MUSTER_SHARED;
-  muster_barrier* barrier;
+  muster_barrier* barrier = NULL;
   if (muster_barrier_create(&barrier, &options) != MUSTER_OK) return fail("create");
   for (unsigned rank = 1; rank < participants; ++rank) {
     const pid_t child = fork();

@@ -13,7 +13,7 @@ static int fail(const char* what) {
 }
 
 static int participate(const char* name, unsigned rank) {
-  muster_barrier* barrier;
+  muster_barrier* barrier = NULL;
   const int64_t ten_seconds = INT64_C(10000000000);
   if (muster_barrier_attach_name(&barrier, name, ten_seconds) != MUSTER_OK) return fail("attach");
   for (int i = 0; i < episodes; ++i) {
@@ -35,7 +35,7 @@ int main(void) {
   muster_options_init(&options);
   options.participants = participants;
   options.flags = MUSTER_SHARED;
-  muster_barrier* barrier;
+  muster_barrier* barrier = NULL;
   if (muster_barrier_create(&barrier, &options) != MUSTER_OK) return fail("create");
   if (muster_barrier_publish(barrier, name) != MUSTER_OK) return fail("publish");
   for (int i = 0; i < episodes; ++i) {

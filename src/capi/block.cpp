@@ -94,8 +94,6 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-constexpr std::uint64_t any = ~std::uint64_t{0};
-
 std::vector<std::byte> describe(const Plan& plan) {
   Writer out;
   out.number(plan.participants);

@@ -112,10 +112,11 @@ TYPED_TEST(InPlaceOfStdBarrier, ThreadsMayEndAndOthersTakeTheirPlaces) {
   EXPECT_EQ(passed.load(), 30U);
 }
 
-TYPED_TEST(InPlaceOfStdBarrier, MayBeDestroyedByWhoLeavesFirst) {
+// Not asked of std::barrier: the one of GCC 12 looks at itself once more after its last notify.
+TEST(Barrier, MayBeDestroyedByWhoLeavesFirst) {
   const HangGuard guard(60);
   for (unsigned round = 0; round < rounds(100); ++round) {
-    auto sync = TypeParam::make(2);
+    auto sync = std::make_unique<muster::barrier<>>(2);
     auto* const raw = sync.get();
     std::atomic<bool> first{true};
     run_threads(2, [&](unsigned) {
