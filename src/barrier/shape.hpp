@@ -3,13 +3,13 @@
 // participant a private `Ticket`:
 //
 //   static constexpr Traits traits;
-//   static Layout layout(const Shape&);        the cells it needs; all are 0 at first
-//   B(const Shape&, M::Cells);                 the shape must outlive nothing: what is needed of it
-//   is copied void prepare(M&) const;                    once, by one participant, before any
-//   other, only if first_episode != 0 Ticket ticket(rank) const;                 private state; may
-//   allocate, `wait` does not bool wait(M&, Ticket&) const;              one episode; false if it
-//   gave up bool arrive(M&, Ticket&), depart(M&, Ticket&)   the two halves, where traits.splits:
-//   arrive never waits
+//   static Layout layout(const Shape&);   the cells it needs; all are 0 at first
+//   B(const Shape&, M::Cells);            copies what it needs of the shape
+//   void prepare(M&) const;               once, by one participant, if first_episode != 0
+//   Ticket ticket(rank) const;            private state; may allocate: `wait` does not
+//   bool wait(M&, Ticket&) const;         one episode; false if it gave up
+//   bool arrive(M&, Ticket&) const;       the halves, where traits.splits: arrive never waits
+//   bool depart(M&, Ticket&) const;
 #pragma once
 
 #include <string_view>
@@ -19,8 +19,10 @@
 
 namespace muster {
 
+constexpr unsigned participants_max = 65536;
+
 struct Shape {
-  unsigned participants = 1;
+  unsigned participants = 1;          ///< to participants_max
   unsigned radix = 2;                 ///< children per vertex of `combining-tree`; 2 or more
   Word first_episode = 0;             ///< where the counters start; tests start near 2^32
   const GroupTree* groups = nullptr;  ///< for the `topo` family; nullptr: one group of all

@@ -86,7 +86,7 @@ std::unique_ptr<muster_barrier> attach_to(std::shared_ptr<std::byte> memory,
   Plan plan;
   const Block block = Block::attach(memory.get(), available, plan);
   barrier->memory = std::move(memory);
-  barrier->engine = Engine::make(plan, block, {});
+  barrier->set_engine(Engine::make(plan, block, {}));
   return barrier;
 }
 
@@ -117,8 +117,8 @@ std::unique_ptr<muster_barrier> create(const muster_options& options) {
   }
   const Block block = Block::create(barrier->memory.get(), layout, plan);
   bind_blocks(plan, block);
-  barrier->engine =
-      Engine::make(plan, block, {options.progress, options.completion, options.context});
+  barrier->set_engine(
+      Engine::make(plan, block, {options.progress, options.completion, options.context}));
   barrier->engine->prepare();
   block.open();
   barrier->owns_block = true;
@@ -135,7 +135,7 @@ int make_barrier(muster_barrier** barrier, Make&& make) {
 }
 
 bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
-  return barrier != nullptr && rank < barrier->engine->participants() &&
+  return barrier != nullptr && rank < barrier->participants &&
          barrier->seats_of.load(std::memory_order_acquire) ==
              generation.load(std::memory_order_relaxed);
 }
@@ -295,7 +295,7 @@ int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t 
 
 int muster_barrier_wait(muster_barrier* barrier, unsigned rank) {
   if (muster::is_usable(barrier, rank)) [[likely]] {
-    if (muster::Seat* const seat = barrier->engine->seat(rank)) [[likely]]
+    if (muster::Seat* const seat = barrier->seats[rank].get()) [[likely]]
       return seat->calls.wait(*seat, muster::WaitPolicy::forever);
   }
   return muster::timed_wait(barrier, rank, muster::WaitPolicy::forever);

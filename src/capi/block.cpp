@@ -120,7 +120,7 @@ std::vector<std::byte> describe(const Plan& plan) {
 Plan read_description(const std::vector<std::byte>& bytes) {
   Reader in(bytes);
   Plan plan;
-  plan.participants = static_cast<unsigned>(in.number(65536));
+  plan.participants = static_cast<unsigned>(in.number(participants_max));
   if (plan.participants == 0) throw_foreign("it has no participants");
   plan.shared = in.number(1) != 0;
   plan.split = in.number(1) != 0;

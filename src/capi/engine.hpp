@@ -75,6 +75,8 @@ class Engine {
 
   /// The rank's seat; null before its first wait in this process.
   Seat* seat(unsigned rank) const noexcept { return seats_[rank].get(); }
+  /// All of them, by rank.
+  const std::unique_ptr<Seat>* seats() const noexcept { return seats_.get(); }
 
   /// Each returns a muster_status, and keeps the text of a failure for muster_last_error(). A
   /// rank's first call allocates (throws std::bad_alloc). Once a call has returned, it touches

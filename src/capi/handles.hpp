@@ -39,8 +39,17 @@ struct muster_segment {
 };
 
 struct muster_barrier {
+  void set_engine(std::unique_ptr<muster::Engine> made) {
+    engine = std::move(made);
+    participants = engine->participants();
+    seats = engine->seats();
+  }
+
   std::shared_ptr<std::byte> memory;  // of the block; its deleter gives back whatever it is part of
   std::unique_ptr<muster::Engine> engine;
+  // The engine's, kept here too: each load less on the way to the first store is a nanosecond.
+  unsigned participants = 0;
+  const std::unique_ptr<muster::Seat>* seats = nullptr;
   const unsigned made_in = muster::fork_generation();  // the process that made the handle
   std::atomic<unsigned> seats_of{made_in};             // whose seats the engine has; see with_rank
   bool owns_block = false;                             // this process created it and ends it

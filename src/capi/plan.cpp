@@ -15,8 +15,6 @@
 namespace muster {
 namespace {
 
-constexpr unsigned participants_max = 65536;
-
 const char* or_default(const char* text, const char* fallback) {
   return text != nullptr ? text : fallback;
 }

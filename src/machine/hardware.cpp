@@ -24,6 +24,9 @@ constexpr std::int64_t inspection_interval_ns = 1'000'000;
 constexpr std::int64_t slice_with_progress_ns = 500'000;
 /// Polls before the clock is read for the first time: a few microseconds.
 constexpr int fast_polls_dedicated = 128;
+/// Where all share PUs, a wait is over after a yield or two: two looks at the clock would be a
+/// thirtieth of a context switch each.
+constexpr unsigned yields_per_clock = 4;
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
@@ -93,25 +96,32 @@ bool Hardware::complete() noexcept {
 }
 
 Hardware::Patience::Patience(Hardware& port, Awaited awaited) noexcept
-    : port_(port),
-      start_ns_(now_ns()),
-      spin_ns_(port.policy_.spin_ns),
-      next_inspection_ns_(saturating_add(start_ns_, inspection_interval_ns)) {
+    : port_(port), spin_ns_(port.policy_.spin_ns) {
   if (awaited == Awaited::other_pus && port.policy_.yield_ns > 0) {
     spin_ns_ = std::max(spin_ns_, spin_for_other_pus_ns);
   }
   spinning_ = spin_ns_ > 0;
+  if (!spinning_ && port.policy_.yield_ns > 0) yields_before_clock_ = yields_per_clock;
 }
 
 Hardware::Next Hardware::Patience::step() noexcept {
   if (port_.domain_->broken.load(std::memory_order_acquire) != 0) return Next::give_up;
+  if (port_.hooks_.progress != nullptr) port_.hooks_.progress(port_.hooks_.context);
+  if (yields_before_clock_ > 0 && port_.deadline_ns_ == WaitPolicy::forever) {
+    --yields_before_clock_;
+    sched_yield();
+    return Next::look;
+  }
   const std::int64_t now = now_ns();
+  if (start_ns_ == 0) {
+    start_ns_ = now;
+    next_inspection_ns_ = saturating_add(now, inspection_interval_ns);
+  }
   const std::int64_t waited = now - start_ns_;
   if (now >= port_.deadline_ns_) {
     port_.break_domain({Status::timeout, port_.rank_});
     return Next::give_up;
   }
-  if (port_.hooks_.progress != nullptr) port_.hooks_.progress(port_.hooks_.context);
   if (port_.hooks_.inspect != nullptr && now >= next_inspection_ns_) {
     next_inspection_ns_ = now + inspection_interval_ns;
     if (const Word why = port_.hooks_.inspect(port_.hooks_.context, waited); why != 0) {
@@ -122,6 +132,7 @@ Hardware::Next Hardware::Patience::step() noexcept {
   if (waited < spin_ns_) return Next::look;
   spinning_ = false;
   if (waited < saturating_add(spin_ns_, port_.policy_.yield_ns)) {
+    yields_before_clock_ = yields_per_clock;
     sched_yield();
     return Next::look;
   }

@@ -265,10 +265,11 @@ class Hardware {
     Next step() noexcept;
 
     Hardware& port_;
-    std::int64_t start_ns_;
+    std::int64_t start_ns_ = 0;  ///< the clock's first reading
     std::int64_t spin_ns_;
-    std::int64_t next_inspection_ns_;
+    std::int64_t next_inspection_ns_ = 0;
     unsigned polls_ = 0;
+    unsigned yields_before_clock_ = 0;
     bool spinning_;
   };
 
