@@ -199,9 +199,9 @@ class Hardware {
   template <class Pred, Order O>
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site = Site::here()) noexcept {
-    for (int polls = fast_polls_; polls > 0; --polls) {
+    for (int polls = fast_polls_;; relax()) {
       if (pred(cell.value.load(std_order(O)))) return true;
-      relax();
+      if (--polls == 0) break;
     }
     return await_slowly(cell, pred, order, awaited);
   }
@@ -213,10 +213,10 @@ class Hardware {
   bool await_all(CellSet<Hardware> cells, Pred pred, OrderTag<O> order,
                  Site = Site::here()) noexcept {
     std::size_t ready = 0;
-    for (int polls = fast_polls_; polls > 0; --polls) {
+    for (int polls = fast_polls_;; relax()) {
       ready = skip_ready(cells, ready, pred);
       if (ready == cells.size()) return acquire_all(cells, order);
-      relax();
+      if (--polls == 0) break;
     }
     return await_all_slowly(cells, ready, pred, order);
   }
@@ -226,10 +226,10 @@ class Hardware {
   template <class Pred, Order O>
   std::size_t await_any(CellSet<Hardware> cells, Pred pred, OrderTag<O> order, std::size_t from = 0,
                         Site = Site::here()) noexcept {
-    for (int polls = fast_polls_; polls > 0; --polls) {
+    for (int polls = fast_polls_;; relax()) {
       if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell)
         return found;
-      relax();
+      if (--polls == 0) break;
     }
     return await_any_slowly(cells, pred, order, from);
   }
@@ -379,7 +379,7 @@ class Hardware {
   bool complete() noexcept;
 
   Domain* domain_;
-  int fast_polls_ = 1;
+  int fast_polls_ = 1;  ///< 1 or more
   unsigned rank_;
   FutexLot lot_;
   Hooks hooks_;
