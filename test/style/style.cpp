@@ -222,7 +222,7 @@ const std::vector<Layer>& layers() {
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/capi/", {"src/", "include/muster/"}},
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
-      {"check/", {"src/machine/", "src/barrier/", "src/topology/tree.hpp"}},
+      {"check/", {"src/machine/", "src/barrier/", "src/lock/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
       {"cli/", {"src/", "sim/", "check/", "bench/", "include/muster/"}},
       {"examples/", {"include/muster/"}},

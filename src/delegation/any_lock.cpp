@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The locks that need no server's runtime: the templates of src/lock over hardware, each in memory
+// of its own.
+#include "delegation/any_lock.hpp"
+
+#include <atomic>
+#include <new>
+#include <thread>
+
+#include "delegation/delegated.hpp"
+#include "delegation/station.hpp"
+#include "delegation/work.hpp"
+#include "lock/registry.hpp"
+
+namespace muster::delegation {
+namespace {
+
+/// Cells of a slot are packed on its line, and its request behind them.
+template <class L>
+class Memory {
+ public:
+  explicit Memory(const locks::Shape& shape)
+      : layout_(L::layout(shape)),
+        bytes_((1 + layout_.global_cells + std::size_t{layout_.slots}) * line_bytes) {}
+
+  Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
+  Hardware::Cells cells() const {
+    return {bytes_.data() + line_bytes, slots(), sizeof(Hardware::Cell), line_bytes, line_bytes};
+  }
+  Board board() const {
+    return {.first = slots() + layout_.cells_per_slot * sizeof(Hardware::Cell)};
+  }
+
+ private:
+  std::byte* slots() const { return bytes_.data() + (1 + layout_.global_cells) * line_bytes; }
+
+  locks::Layout layout_;
+  Reserved bytes_;
+};
+
+template <class L>
+constexpr bool is_direct = L::traits.style == locks::Style::direct;
+template <class L>
+constexpr bool has_server = L::traits.style == locks::Style::server;
+
+/// A lock of src/lock on hardware.
+template <class L>
+class Plain : public AnyLock {
+ public:
+  explicit Plain(const locks::Shape& shape)
+      : AnyLock(L::traits), memory_(shape), board_(memory_.board()), lock_(shape, memory_.cells()) {
+    static_assert(sizeof(Hardware::Domain) <= line_bytes);
+    if constexpr (requires(Port & m) { lock_.prepare(m); }) {
+      Port port(memory_.domain(), 0);
+      lock_.prepare(port);
+    }
+    if constexpr (has_server<L>) {
+      server_ = std::thread([this] { serve(); });
+    }
+  }
+
+  ~Plain() override {
+    if constexpr (has_server<L>) {
+      Port port(memory_.domain(), 0);
+      if (!in_own_process()) {
+        static_cast<void>(new std::thread(std::move(server_)));  // the parent's: never joined here
+        return;
+      }
+      lock_.stop(port);
+      server_.join();
+    }
+  }
+
+  void execute(Section section) override {
+    admit();
+    const Depth depth;
+    Seat& seat = seat_of(depth.seat());
+    Work work(section, board_, this);
+    lock_.execute(seat.port, seat.ticket, work);
+    work.finish();
+  }
+
+  void give_up() override {
+    if constexpr (is_direct<L>) {
+      Seat& seat = innermost();
+      lock_.release(seat.port, seat.ticket);
+    } else {
+      AnyLock::give_up();
+    }
+  }
+  void take_again() override {
+    if constexpr (is_direct<L>) {
+      Seat& seat = innermost();
+      lock_.acquire(seat.port, seat.ticket);
+    }
+  }
+  void allow_conditions() override {
+    if constexpr (!is_direct<L>) AnyLock::allow_conditions();
+  }
+
+ private:
+  struct Seat {
+    Port port;
+    typename L::Ticket ticket;
+  };
+
+  Seat& seat_of(unsigned number) {
+    return seats_.of(number, [&] {
+      return Seat{Port(memory_.domain(), number), lock_.ticket(number)};
+    });
+  }
+  /// Of the section that this thread is in.
+  Seat& innermost() {
+    const Thread& t = this_thread;
+    return seat_of(t.depth == 1 ? t.first : t.others[t.depth - 2]);
+  }
+
+  void serve() {
+    if constexpr (has_server<L>) {
+      Port port(memory_.domain(), 0);
+      Work work({}, board_, this);
+      lock_.serve(port, work);
+    }
+  }
+
+  Memory<L> memory_;
+  Board board_;
+  L lock_;
+  PerSeat<Seat> seats_;
+  std::thread server_;
+};
+
+/// The C library's mutex, also between processes.
+class Pthread final : public AnyLock {
+ public:
+  explicit Pthread(const LockOptions& options) : AnyLock(locks::PthreadMutex::traits) {
+    shared_ = options.shared_memory != nullptr;
+    if (!shared_) {
+      mutex_ = new locks::PthreadMutex;
+    } else if (options.creates) {
+      mutex_ = new (options.shared_memory) locks::PthreadMutex(true);
+    } else {
+      mutex_ = std::launder(static_cast<locks::PthreadMutex*>(options.shared_memory));
+    }
+  }
+  ~Pthread() override {
+    if (!shared_) delete mutex_;
+  }
+
+  void execute(Section section) override {
+    if (!shared_ || this_thread.inside == this) admit();
+    if (!mutex_->acquire()) [[unlikely]] {
+      throw Error(Status::peer,
+                  "a process died inside a section of this lock: what it protects may be half "
+                  "changed. Set it right in muster_lock_recover()");
+    }
+    {
+      const Inside inside(this, false);
+      section.function(section.argument);
+      run_deferred();
+    }
+    mutex_->release();
+  }
+  void give_up() override { mutex_->release(); }
+  void take_again() override { static_cast<void>(mutex_->acquire()); }
+  void allow_conditions() override {}
+  void recover(Section section) override {
+    mutex_->recover();
+    {
+      const Inside inside(this, false);
+      section.function(section.argument);
+    }
+    mutex_->release();
+  }
+
+ private:
+  locks::PthreadMutex* mutex_;
+  bool shared_;
+};
+
+}  // namespace
+
+void AnyLock::give_up() {
+  throw Error(Status::unsupported,
+              std::string(traits_.name) +
+                  ": a section that another client executes cannot wait for a condition; use auto, "
+                  "rcl or a lock that its own clients take");
+}
+
+void AnyLock::allow_conditions() { give_up(); }
+
+void AnyLock::recover(Section) {
+  throw Error(Status::unsupported, std::string(traits_.name) + ": only shared locks are recovered");
+}
+
+void AnyLock::refuse_child() {
+  throw Error(Status::busy,
+              "this lock was made before fork(), and the threads that use and serve it are the "
+              "parent's: make the child's own, or use a shared one");
+}
+
+void AnyLock::refuse_recursion() const {
+  throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
+                                   " lock would wait for itself: post() it instead");
+}
+
+void AnyLock::run_all_deferred() noexcept {
+  for (std::size_t i = 0; i < deferred_.size(); ++i) {  // which may grow
+    const Section section = deferred_[i];
+    section.function(section.argument);
+  }
+  deferred_.clear();
+}
+
+std::string AnyLock::explain() const {
+  return "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
+         " line transfers a section when contended\n";
+}
+
+std::size_t shared_lock_bytes() {
+  return (sizeof(locks::PthreadMutex) + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
+  const locks::Traits& traits = locks::traits_of(options.kind);
+  if (traits.name == locks::PthreadMutex::traits.name) return std::make_unique<Pthread>(options);
+  if (options.shared_memory != nullptr) {
+    throw Error(Status::unsupported, options.kind +
+                                         ": its requests are addresses in one process; between "
+                                         "processes use pthread-mutex");
+  }
+  if (traits.name == locks::Rcl<Port>::traits.name) {
+    return std::make_unique<Delegated>(traits, options.station);
+  }
+  if (traits.name == locks::Auto<Port>::traits.name) {
+    return std::make_unique<Delegated>(traits, options.station);
+  }
+  return locks::with_lock<Port>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
+    return std::make_unique<Plain<L>>(locks::Shape{.clients = seats_max - 1});
+  });
+}
+
+}  // namespace muster::delegation

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A lock of any kind, as the C ABI has it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "delegation/port.hpp"
+#include "lock/shape.hpp"
+
+namespace muster::delegation {
+
+class Station;
+
+/// What became of a lock's sections; sums over all clients. Read while they run, it is a little
+/// old.
+struct Counters {
+  std::uint64_t inlined = 0;    ///< executed by the client itself
+  std::uint64_t delegated = 0;  ///< executed by a server or another client
+  std::uint64_t combined = 0;   ///< of others, executed by a client
+  std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
+};
+
+class AnyLock {
+ public:
+  explicit AnyLock(const locks::Traits& traits) : traits_(traits), made_in_(generation()) {}
+  virtual ~AnyLock() = default;
+  AnyLock(const AnyLock&) = delete;
+  AnyLock& operator=(const AnyLock&) = delete;
+
+  /// Executes the section in mutual exclusion with all others of this lock, and returns after it.
+  /// Throws Error: a thread's first call may (no_memory); in a fork's child it does (busy), where
+  /// the lock is not shared; peer: a process died in a section.
+  virtual void execute(Section section) = 0;
+  /// Has it executed some time, after this client's earlier ones; may return before. Where there is
+  /// no server it is executed at once.
+  virtual void post(Section section) {
+    if (this_thread.inside == this) return defer(section);
+    execute(section);
+  }
+
+  /// For condition variables, inside a section of this lock: gives the lock up, and takes it again.
+  /// Throws Error(unsupported) for kinds whose sections other clients execute.
+  virtual void give_up();
+  virtual void take_again() {}
+  /// Sections of this lock may wait for conditions from now on.
+  virtual void allow_conditions();
+  /// A shared lock whose holder died: sets right what it protects, and the lock is whole again.
+  virtual void recover(Section section);
+
+  virtual Counters counters() const { return {}; }
+  /// What it does and why, for people.
+  virtual std::string explain() const;
+
+  const locks::Traits& traits() const { return traits_; }
+
+  /// From inside a section of this lock: has it executed right after that section, by whoever
+  /// executes that one.
+  void defer(Section section) { deferred_.push_back(section); }
+  /// By the executor of a section, after it.
+  void run_deferred() noexcept {
+    if (!deferred_.empty()) [[unlikely]]
+      run_all_deferred();
+  }
+
+ protected:
+  /// Refuses a fork's child, and a section that would wait for itself.
+  void admit() const {
+    if (made_in_ != generation()) [[unlikely]]
+      refuse_child();
+    if (this_thread.inside == this) [[unlikely]]
+      refuse_recursion();
+  }
+  bool in_own_process() const { return made_in_ == generation(); }
+
+ private:
+  [[noreturn, gnu::cold]] static void refuse_child();
+  [[noreturn, gnu::cold]] void refuse_recursion() const;
+  void run_all_deferred() noexcept;
+
+  std::vector<Section> deferred_;  ///< the lock's holder's
+  const locks::Traits& traits_;
+  unsigned made_in_;
+};
+
+struct LockOptions {
+  std::string kind = "auto";
+  std::shared_ptr<Station> station;  ///< whose server executes; null: the default one
+  void* shared_memory = nullptr;     ///< pthread-mutex: of shared_bytes(), zeroed or another's
+  bool creates = true;               ///< the shared lock; else it attaches
+};
+
+/// Throws Error: unknown_name, unsupported (shared memory for a kind that cannot), no_memory.
+std::unique_ptr<AnyLock> make_lock(const LockOptions& options);
+
+/// Bytes that a shared lock needs, aligned to a line.
+std::size_t shared_lock_bytes();
+
+}  // namespace muster::delegation

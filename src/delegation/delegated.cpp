@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/delegated.hpp"
+
+#include "delegation/work.hpp"
+#include "machine/usable_cpus.hpp"
+
+namespace muster::delegation {
+namespace {
+
+/// How long a servicing thread waits before it lets a spare take over: about a round trip or two.
+constexpr unsigned polls_before_handover = 500;
+
+/// Work for rings: tells the server that there is some.
+class PostedWork : public Work {
+ public:
+  PostedWork(Section section, Station& station, AnyLock* lock) noexcept
+      : Work(section, station.board(), lock), station_(station) {}
+  template <class M>
+  void posted(M&) noexcept {
+    station_.ring_bell();
+  }
+
+ private:
+  Station& station_;
+};
+
+/// A servicing thread that waits lets a spare serve in the meantime.
+class Blocking {
+ public:
+  explicit Blocking(Station* serving) : serving_(serving) {
+    if (serving_ != nullptr) serving_->enter_blocking();
+  }
+  ~Blocking() {
+    if (serving_ != nullptr) serving_->leave_blocking();
+  }
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+
+ private:
+  Station* serving_;
+};
+
+bool is_pending(const Hardware::Cell* entry) {
+  return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
+}
+
+}  // namespace
+
+Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station)
+    : AnyLock(traits),
+      station_(station != nullptr ? std::move(station) : default_station()),
+      always_delegates_(traits.style == locks::Style::server),
+      number_(station_->add(this)),
+      desk_(station_->desk(&held_, number_)),
+      auto_(desk_, &station_->server_cell()) {
+  if (!always_delegates_ || station_->has_server()) return;
+  try {
+    station_->start({});
+  } catch (const Error& error) {
+    if (error.code() == Status::busy) return;  // another thread has just started it
+    station_->remove(number_);
+    throw;
+  }
+}
+
+Delegated::~Delegated() {
+  if (in_own_process()) station_->drain(number_);
+  station_->remove(number_);
+}
+
+void Delegated::execute(Section section) {
+  admit();
+  const Depth depth;
+  Station::Seat& seat = station_->seat(depth.seat());
+  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
+  if (depth.thread().serving != nullptr) [[unlikely]]
+    return execute_nested(section, seat, habit);
+  PostedWork work(section, *station_, this);
+  if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
+    auto_.delegate(seat.port, seat.ring, habit, work, combines());
+  } else {
+    auto_.execute(seat.port, seat.ring, habit, work, combines());
+  }
+  work.finish();
+}
+
+void Delegated::execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit) {
+  Station* const serving = this_thread.serving;
+  PostedWork work(section, *station_, this);
+  if (serving == station_.get() || !station_->has_server()) {
+    if (!desk_.take(seat.port)) take_blocking(seat.port);
+    work.run_own(seat.port);
+    desk_.give(seat.port);
+    ++habit.inlined;
+    return work.finish();
+  }
+  desk_.enter(seat.port, seat.ring);
+  Hardware::Cell* entry = nullptr;
+  if (is_pending(seat.last)) {
+    const Blocking blocking(serving);
+    entry = desk_.rings.post(seat.port, seat.ring, number_, work);
+  } else {
+    entry = desk_.rings.post(seat.port, seat.ring, number_, work);
+  }
+  if (!Port::poll(*entry, polls_before_handover)) {
+    const Blocking blocking(serving);
+    auto_.finish(seat.port, seat.ring, habit, *entry, work, false);
+  }
+  work.finish();
+}
+
+/// The lock is another's: a servicing thread that waits for it lets a spare serve.
+void Delegated::take_blocking(Port& port) {
+  if (Port::poll(held_, polls_before_handover) && desk_.take(port)) return;
+  const Blocking blocking(this_thread.serving);
+  while (!desk_.take(port)) {
+    static_cast<void>(port.await(held_, equals(0), relaxed));
+  }
+}
+
+void Delegated::post(Section section) {
+  if (this_thread.inside == this) return defer(section);
+  if (!station_->has_server()) return execute(section);
+  admit();
+  const Depth depth;
+  Station::Seat& seat = station_->seat(depth.seat());
+  PostedWork work(section, *station_, this);
+  desk_.enter(seat.port, seat.ring);
+  if (this_thread.serving != nullptr) {
+    const Blocking blocking(this_thread.serving);
+    seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
+  } else {
+    seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
+  }
+  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
+  ++habit.delegated;
+  // The server may have left between: either it has seen the request, or this sees that it left
+  // (ring_bell() has the fence).
+  if (!station_->has_server()) {
+    auto_.finish(seat.port, seat.ring, habit, *seat.last, work, combines());
+  }
+}
+
+void Delegated::give_up() {
+  if (this_thread.for_another && this_thread.serving == nullptr) {
+    throw Error(Status::unsupported,
+                "a section that another client executes cannot wait: make the condition before the "
+                "lock is used");
+  }
+  Port port(station_->seat(take_seat(0)).port);
+  desk_.give(port);
+}
+
+void Delegated::take_again() {
+  Port port(station_->seat(take_seat(0)).port);
+  while (!desk_.take(port)) {
+    static_cast<void>(port.await(held_, equals(0), relaxed));
+  }
+}
+
+Counters Delegated::counters() const {
+  Counters sum;
+  habits_.for_each([&](const Auto::Habit& habit) {
+    sum.inlined += habit.inlined.value();
+    sum.delegated += habit.delegated.value();
+    sum.combined += habit.combined.value();
+    sum.switches += habit.switches.value();
+  });
+  return sum;
+}
+
+std::string Delegated::explain() const {
+  const Counters c = counters();
+  std::string text = AnyLock::explain();
+  const auto line = [&](const std::string& what) { text += what + "\n"; };
+  if (station_->has_server()) {
+    line("server: " + station_->describe());
+  } else {
+    line("server: none; start one with muster_server_start() where a core can be spared (" +
+         std::to_string(usable_cpus()) + " usable here)");
+  }
+  const std::uint64_t all = c.inlined + c.delegated;
+  std::string way = "executed by their own clients: no contention so far";
+  if (all == 0) {
+    way = "none yet";
+  } else if (c.delegated * 10 > all) {
+    way = station_->has_server()
+              ? "mostly sent to the server: clients meet at the lock"
+              : "combined: clients meet at the lock, and whoever has it executes for the others";
+    if (c.delegated * 2 < all && station_->has_server()) way = "partly sent to the server";
+  } else if (c.delegated > 0) {
+    way = "executed by their own clients: they seldom meet at the lock";
+  }
+  line("sections: " + way);
+  if (!combines()) line("combining: off, since sections may wait for conditions");
+  line("executed by the client: " + std::to_string(c.inlined));
+  line("executed by others: " + std::to_string(c.delegated));
+  line("of these by clients: " + std::to_string(c.combined));
+  line("changes of way: " + std::to_string(c.switches));
+  return text;
+}
+
+}  // namespace muster::delegation

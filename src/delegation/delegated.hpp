@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `rcl` and `auto`: locks of a station. Both are the protocol of lock/auto.hpp; with `rcl` a client
+// always delegates while there is a server.
+#pragma once
+
+#include <string>
+
+#include "delegation/any_lock.hpp"
+#include "delegation/station.hpp"
+#include "lock/auto.hpp"
+
+namespace muster::delegation {
+
+class Delegated final : public AnyLock {
+ public:
+  using Auto = locks::Auto<Port>;
+
+  /// `station`: null for the default one. An `rcl` lock starts a server where there is none.
+  Delegated(const locks::Traits& traits, std::shared_ptr<Station> station);
+  ~Delegated() override;
+
+  void execute(Section section) override;
+  void post(Section section) override;
+  void give_up() override;
+  void take_again() override;
+  void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
+  Counters counters() const override;
+  std::string explain() const override;
+
+  /// For the station's server.
+  const locks::Desk<Port>& desk() const { return desk_; }
+
+ private:
+  void execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit);
+  void take_blocking(Port& port);
+  bool combines() const { return combines_.load(std::memory_order_relaxed); }
+
+  std::shared_ptr<Station> station_;
+  const bool always_delegates_;
+  std::atomic<bool> combines_{true};
+  alignas(line_bytes) Hardware::Cell held_{};
+  alignas(line_bytes) Word number_;
+  locks::Desk<Port> desk_;
+  Auto auto_;
+  PerSeat<Auto::Habit> habits_;
+};
+
+}  // namespace muster::delegation

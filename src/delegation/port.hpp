@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hardware as locks use it: its waits between two cells, its short pauses, and the memory in which
+// slots lie beside their requests.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "delegation/thread.hpp"
+#include "machine/hardware.hpp"
+
+namespace muster::delegation {
+
+/// No two participants' words on one line, nor on two that a prefetcher fetches together.
+inline constexpr std::size_t line_bytes = 128;
+
+/// How clients wait: a holder is elsewhere and quick, or not running.
+inline constexpr WaitPolicy client_policy{20'000, 2'000'000, "spin-yield-sleep"};
+
+class Port : public Hardware {
+ public:
+  Port(Domain& domain, unsigned seat)
+      : Hardware(domain, seat, client_policy, false), announcements_(domain.announcements) {}
+
+  void linger(unsigned turns) noexcept {
+    for (; turns > 0; --turns) relax();
+  }
+
+  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is not ours to read often.
+  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
+    if (poll(own, polls_between)) return 0;
+    return await_either_slowly(own, other);
+  }
+
+  /// True if `own` becomes 0 within so many polls.
+  static bool poll(const Cell& own, unsigned polls) noexcept {
+    for (; polls > 0; --polls) {
+      if (own.value.load(std::memory_order_acquire) == 0) return true;
+      relax();
+    }
+    return false;
+  }
+
+ private:
+  static constexpr unsigned polls_between = 64;
+  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other) noexcept;
+
+  Announcements<Atom>& announcements_;
+};
+
+/// Address space, zero at first, of which only what is touched costs memory.
+class Reserved {
+ public:
+  explicit Reserved(std::size_t bytes);  ///< throws Error(no_memory)
+  ~Reserved();
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+/// A critical section: a function and what it is called with. It must not throw.
+struct Section {
+  void (*function)(void* argument);
+  void* argument;
+};
+
+/// A request, in a slot, beside its flag.
+struct Request {
+  Section section;
+  int error;  ///< errno after it was executed; 0: untouched
+};
+
+/// Where slots are: `group` of them `stride` bytes apart, `spacing` bytes within.
+struct Board {
+  std::byte* first = nullptr;
+  std::size_t stride = line_bytes;
+  std::size_t spacing = 0;
+  unsigned group = 1;
+
+  Request& at(unsigned slot) const noexcept {
+    return *reinterpret_cast<Request*>(first + slot / group * stride + slot % group * spacing);
+  }
+};
+
+/// State of a lock, or of a station, for each seat: made when the seat first comes.
+template <class State>
+class PerSeat {
+ public:
+  PerSeat() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(seats_max / chunk_size)) {}
+  ~PerSeat() {
+    for (unsigned i = 0; i < seats_max / chunk_size; ++i) delete chunks_[i].load();
+  }
+  PerSeat(const PerSeat&) = delete;
+  PerSeat& operator=(const PerSeat&) = delete;
+
+  /// The seat's, made by `make()` if it is its first time; by the seat's thread.
+  template <class Make>
+  State& of(unsigned seat, Make&& make) {
+    State* const state = find(seat);
+    if (state != nullptr) [[likely]]
+      return *state;
+    return add(seat, std::forward<Make>(make));
+  }
+
+  template <class Fn>
+  void for_each(Fn&& fn) const {
+    for (unsigned seat = 0; seat < seats_max; ++seat) {
+      if (State* const state = find(seat)) fn(*state);
+    }
+  }
+
+ private:
+  static constexpr unsigned chunk_size = 64;
+  struct Chunk {
+    std::atomic<State*> states[chunk_size] = {};
+    ~Chunk() {
+      for (auto& state : states) delete state.load();
+    }
+  };
+
+  State* find(unsigned seat) const noexcept {
+    Chunk* const chunk = chunks_[seat / chunk_size].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    return chunk->states[seat % chunk_size].load(std::memory_order_acquire);
+  }
+
+  template <class Make>
+  [[gnu::noinline]] State& add(unsigned seat, Make&& make) {
+    std::atomic<Chunk*>& place = chunks_[seat / chunk_size];
+    Chunk* chunk = place.load(std::memory_order_acquire);
+    if (chunk == nullptr) {
+      auto fresh = std::make_unique<Chunk>();
+      if (place.compare_exchange_strong(chunk, fresh.get(), std::memory_order_acq_rel)) {
+        chunk = fresh.release();
+      }
+    }
+    auto* const state = new State(make());
+    chunk->states[seat % chunk_size].store(state, std::memory_order_release);
+    return *state;
+  }
+
+  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
+};
+
+}  // namespace muster::delegation

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/thread.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "machine/error.hpp"
+
+namespace muster::delegation {
+namespace {
+
+std::atomic<unsigned> current_generation{1};
+
+/// Which numbers are taken. Never destroyed: threads end after main does.
+class Seats {
+ public:
+  Seats() {
+    if (pthread_key_create(&at_exit_, [](void*) { leave(); }) != 0) {
+      throw Error(Status::system, "no key left for what a thread gives back at its end");
+    }
+    pthread_atfork(nullptr, nullptr, [] { current_generation.fetch_add(1); });
+  }
+
+  static Seats& instance() {
+    static Seats* const seats = new Seats;
+    return *seats;
+  }
+
+  unsigned take() {
+    const std::scoped_lock lock(mutex_);
+    unsigned number = first_free_;
+    while (number < taken_.size() && taken_[number]) ++number;
+    if (number >= seats_max) {
+      throw Error(Status::no_memory, "more than " + std::to_string(seats_max) +
+                                         " threads use locks at once: end some");
+    }
+    if (number == taken_.size()) taken_.push_back(false);
+    taken_[number] = true;
+    first_free_ = number + 1;
+    // After all C++ thread-locals are gone; again, if one of a later key comes back here.
+    pthread_setspecific(at_exit_, this);
+    return number;
+  }
+
+  void give_back(unsigned number) {
+    const std::scoped_lock lock(mutex_);
+    taken_[number] = false;
+    if (number < first_free_) first_free_ = number;
+  }
+
+  unsigned ever() {
+    const std::scoped_lock lock(mutex_);
+    return static_cast<unsigned>(taken_.size());
+  }
+
+ private:
+  static void leave() {
+    Thread& t = this_thread;
+    for (unsigned i = t.seats; i-- > 0;) {
+      instance().give_back(i == 0 ? t.first : t.others[i - 1]);
+    }
+    std::free(t.others);
+    t.others = nullptr;
+    t.seats = 0;
+  }
+
+  std::mutex mutex_;
+  std::vector<bool> taken_;
+  unsigned first_free_ = 0;  // none below is free
+  pthread_key_t at_exit_{};
+};
+
+}  // namespace
+
+thread_local constinit Thread this_thread;
+
+unsigned take_seat(unsigned depth) {
+  Thread& t = this_thread;
+  while (t.seats <= depth) {
+    if (t.seats > 0) {
+      void* const grown = std::realloc(t.others, t.seats * sizeof(unsigned));
+      if (grown == nullptr) throw std::bad_alloc();
+      t.others = static_cast<unsigned*>(grown);
+    }
+    const unsigned number = Seats::instance().take();
+    (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
+    ++t.seats;
+  }
+  return depth == 0 ? t.first : t.others[depth - 1];
+}
+
+unsigned seats_ever() { return Seats::instance().ever(); }
+
+unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
+
+}  // namespace muster::delegation

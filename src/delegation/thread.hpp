@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the calling thread is to locks: its seats, and the section it is in. A seat is a small
+// number that no other thread has, the lowest that is free; a thread takes one when it first needs
+// it and gives it back when it ends. A section that executes another lock's section needs a second
+// seat: the first one's request may still be pending.
+#pragma once
+
+#include <cstdint>
+
+namespace muster::delegation {
+
+class AnyLock;
+class Station;
+
+/// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
+/// Error(no_memory). Address space, not memory, is set aside for so many.
+inline constexpr unsigned seats_max = 16'384;
+
+struct Thread {
+  unsigned depth = 0;  ///< of sections that this thread waits for or executes
+  unsigned seats = 0;  ///< that it has
+  unsigned first = 0;  ///< the first of them
+  unsigned* others = nullptr;
+  AnyLock* inside = nullptr;   ///< the lock whose section it executes
+  Station* serving = nullptr;  ///< whose requests it executes, if it is a server's
+  void* servant = nullptr;     ///< what it is there
+  bool for_another = false;    ///< the section is another client's
+};
+
+/// The calling thread's. Plain data: no destructor runs before the last use.
+#if defined(__GNUC__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+extern thread_local constinit Thread this_thread;
+
+/// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
+unsigned take_seat(unsigned depth);
+
+/// How many seats have been taken at once, at most.
+unsigned seats_ever();
+
+/// One level deeper, for as long as it lives.
+class Depth {
+ public:
+  Depth() : thread_(this_thread), seat_(seat(thread_)) { ++thread_.depth; }
+  ~Depth() { --thread_.depth; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+  unsigned seat() const { return seat_; }
+  Thread& thread() const { return thread_; }
+
+ private:
+  static unsigned seat(Thread& t) {
+    if (t.depth < t.seats) [[likely]]
+      return t.depth == 0 ? t.first : t.others[t.depth - 1];
+    return take_seat(t.depth);
+  }
+
+  Thread& thread_;
+  unsigned seat_;
+};
+
+/// Who executes a section, and of which lock; restored at its end.
+class Inside {
+ public:
+  Inside(AnyLock* lock, bool for_another)
+      : thread_(this_thread), outer_(thread_.inside), outer_for_another_(thread_.for_another) {
+    thread_.inside = lock;
+    thread_.for_another = for_another;
+  }
+  ~Inside() {
+    thread_.inside = outer_;
+    thread_.for_another = outer_for_another_;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  Thread& thread_;
+  AnyLock* outer_;
+  bool outer_for_another_;
+};
+
+/// The process's generation: a fork's child has another, and none of its parent's threads.
+unsigned generation() noexcept;
+
+}  // namespace muster::delegation

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a client wants done, in the words of lock/shape.hpp: how a section is executed on hardware.
+#pragma once
+
+#include <cerrno>
+
+#include "delegation/any_lock.hpp"
+
+namespace muster::delegation {
+
+class Work {
+ public:
+  Work(Section section, const Board& board, AnyLock* lock) noexcept
+      : section_(section), board_(board), lock_(lock), error_(errno) {}
+
+  template <class M>
+  void run_own(M&) noexcept {
+    const Inside inside(lock_, false);
+    errno = error_;  // waiting may have changed it
+    section_.function(section_.argument);
+    error_ = errno;
+    lock_->run_deferred();
+    put_ = nullptr;
+  }
+  template <class M>
+  void put(M&, unsigned slot) noexcept {
+    put_ = &board_.at(slot);
+    put_->section = section_;
+    put_->error = 0;
+  }
+  template <class M>
+  void run(M&, unsigned slot) noexcept {
+    Request& request = board_.at(slot);
+    const Inside inside(lock_, &request != put_);
+    const int kept = errno;
+    errno = 0;
+    request.section.function(request.section.argument);
+    if (errno != 0) request.error = errno;
+    lock_->run_deferred();
+    errno = kept;
+  }
+
+  /// After the section: the caller's errno is what the section left, or as before if it set none.
+  void finish() const noexcept {
+    errno = put_ != nullptr && put_->error != 0 ? put_->error : error_;
+  }
+
+ private:
+  Section section_;
+  const Board& board_;
+  AnyLock* lock_;
+  Request* put_ = nullptr;
+  int error_;
+};
+
+}  // namespace muster::delegation

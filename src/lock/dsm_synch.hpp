@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// DSM-Synch: CC-Synch for machines on which a client should wait in memory of its own. Slots do not
+// change hands: each client has two and uses them in turn, and the list is MCS's.
+//
+// Cost: an exchange and two or three line transfers a section.
+// Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 2 (DSM-Synch).
+//
+// Invariants:
+// 1. The tail is 0 when nobody is in the list; who finds it so combines.
+// 2. A client returns to a slot only after its other one has been through the list, and that was
+//    behind this one: so the combiner is done with this one's link.
+#pragma once
+
+#include "lock/shape.hpp"
+
+namespace muster::locks {
+
+template <Machine M>
+class DsmSynch {
+ public:
+  static constexpr Traits traits{"dsm-synch", Style::combining, true, "three",
+                                 "Fatourou and Kallimanis 2012, algorithm 2"};
+
+  struct Ticket {
+    unsigned client;
+    unsigned turn = 0;
+  };
+
+  static Layout layout(const Shape& shape) {
+    return {.global_cells = 1, .slots = 2 * shape.clients, .cells_per_slot = 2};
+  }
+  DsmSynch(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
+  Ticket ticket(unsigned client) const { return {.client = client}; }
+
+  template <class Work>
+  bool execute(M& m, Ticket& t, Work& work) const {
+    t.turn ^= 1;
+    const Word slot = 2 * t.client + t.turn;
+    m.store(state(slot), waiting, relaxed);  // both before the exchange releases them
+    m.store(link(slot), 0, relaxed);
+    work.put(m, slot);
+    const Word before = m.exchange(tail(), slot + 1, acq_rel);  // pairs with itself, with combine
+    if (before != 0) {
+      m.store(link(before - 1), slot + 1, release);  // pairs with the combiner's loads
+      if (!m.await(state(slot), at_least(head), acquire)) return false;  // pairs with its stores
+      if (m.load(state(slot), relaxed) == done) return true;
+    }
+    return combine(m, slot, work);
+  }
+
+ private:
+  static constexpr Word waiting = ~Word{0};
+  static constexpr Word head = 0;
+  static constexpr Word done = 1;
+
+  template <class Work>
+  bool combine(M& m, Word slot, Work& work) const {
+    for (unsigned executed = 1;; ++executed) {
+      work.run(m, slot);
+      Word next = m.load(link(slot), acquire);  // pairs with the client's store
+      m.store(state(slot), done, release);      // pairs with its client's await
+      if (next == 0) {
+        Word mine = slot + 1;
+        if (m.compare_exchange(tail(), mine, 0, release)) return true;  // pairs with the exchange
+        if (!m.await(link(slot), at_least(1), acquire)) return false;   // as the load above
+        next = m.load(link(slot), relaxed);
+      }
+      slot = next - 1;
+      if (executed >= limit_) break;
+    }
+    m.store(state(slot), head, release);  // pairs with the next combiner's await
+    return true;
+  }
+
+  auto& tail() const { return cells_.global(0); }
+  auto& state(Word slot) const { return cells_.of(slot, 0); }
+  auto& link(Word slot) const { return cells_.of(slot, 1); }
+
+  unsigned limit_;
+  typename M::Cells cells_;
+};
+
+}  // namespace muster::locks

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a server learns of new clients and of its end: two words that its wait for requests includes.
+//
+// Invariants:
+// 1. `clients` is more than the number of any client that has posted a request.
+// 2. Whatever happens sets `news` afterwards; the server clears it before it looks.
+#pragma once
+
+#include "lock/shape.hpp"
+
+namespace muster::locks {
+
+/// Before a client's first request: executors look below `clients` only.
+template <Machine M>
+void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
+  Word seen = m.load(clients, relaxed);
+  while (seen < client + 1) {
+    if (m.compare_exchange(clients, seen, client + 1, relaxed)) return;
+  }
+}
+
+template <Machine M>
+class Reception {
+ public:
+  static constexpr unsigned cells = 3;
+
+  /// Its cells are the global ones from `first` on.
+  Reception(typename M::Cells all, unsigned first) : cells_(all), first_(first) {}
+
+  auto& clients() const { return cells_.global(first_); }
+  auto& news() const { return cells_.global(first_ + 1); }
+
+  void enter(M& m, unsigned client) const {
+    raise_clients(m, clients(), client);
+    m.exchange(news(), 1, release);  // pairs with next's; no store: it would hide earlier ones
+  }
+  /// By anybody, while a server serves.
+  void stop(M& m) const {
+    m.store(stopping(), 1, relaxed);
+    m.exchange(news(), 1, release);  // likewise
+  }
+  /// By the server, when there are news: false to stop.
+  bool next(M& m) const {
+    m.exchange(news(), 0, acquire);  // pairs with those above
+    return m.load(stopping(), relaxed) == 0;
+  }
+  /// By the server, as it leaves: another one may come.
+  void reopen(M& m) const { m.store(stopping(), 0, relaxed); }
+
+ private:
+  auto& stopping() const { return cells_.global(first_ + 2); }
+
+  typename M::Cells cells_;
+  unsigned first_;
+};
+
+}  // namespace muster::locks

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lock/registry.hpp"
+
+#include "machine/hardware.hpp"
+
+namespace muster::locks {
+namespace {
+
+template <class... L>
+std::vector<const Traits*> all_traits(std::tuple<L...>*) {
+  return {&L::traits...};
+}
+
+const std::vector<const Traits*>& table() {
+  static const std::vector<const Traits*> traits = [] {
+    std::vector<const Traits*> all = all_traits(static_cast<Locks<Hardware>*>(nullptr));
+    all.insert(all.end() - 1, &PthreadMutex::traits);
+    return all;
+  }();
+  return traits;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& lock_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Traits* traits : table()) all.push_back(traits->name);
+    return all;
+  }();
+  return names;
+}
+
+const Traits& traits_of(std::string_view name) {
+  for (const Traits* traits : table()) {
+    if (traits->name == name) return *traits;
+  }
+  std::string message = "no lock \"" + std::string(name) + "\"; there are:";
+  for (const std::string_view known : lock_names()) {
+    message.append(message.back() == ':' ? " " : ", ").append(known);
+  }
+  throw Error(Status::unknown_name, message);
+}
+
+}  // namespace muster::locks

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The locks by name: one list for the C ABI, the command line, the benchmarks, the tests and the
+// checker. `pthread-mutex` is the C library's, and the only one that is not over a Machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "lock/auto.hpp"
+#include "lock/cas_spin.hpp"
+#include "lock/cc_synch.hpp"
+#include "lock/clh.hpp"
+#include "lock/dsm_synch.hpp"
+#include "lock/flat_combining.hpp"
+#include "lock/h_synch.hpp"
+#include "lock/mcs.hpp"
+#include "lock/oyama.hpp"
+#include "lock/pthread_mutex.hpp"
+#include "lock/rcl.hpp"
+#include "lock/rcl_batch.hpp"
+#include "lock/ticket.hpp"
+#include "machine/error.hpp"
+
+namespace muster::locks {
+
+/// All locks over one machine, in the order in which they are listed.
+template <class M>
+using Locks = std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, Oyama<M>, FlatCombining<M>,
+                         CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
+
+/// The names of all locks, as listed; `pthread-mutex` before `auto`, the last.
+const std::vector<std::string_view>& lock_names();
+
+/// The traits of a registered lock. Throws Error(unknown_name), listing the names.
+const Traits& traits_of(std::string_view name);
+
+/// Calls `fn.template operator()<L>()` with the lock of that name over M and returns what it
+/// returns. Throws Error(unknown_name), also for `pthread-mutex`.
+template <class M, class Fn>
+decltype(auto) with_lock(std::string_view name, Fn&& fn) {
+  using Result = decltype(fn.template operator()<CasSpin<M>>());
+  const auto dispatch = [&]<class First, class... Rest>(auto&& self,
+                                                        std::tuple<First, Rest...>*) -> Result {
+    if (name == First::traits.name) return fn.template operator()<First>();
+    if constexpr (sizeof...(Rest) > 0) {
+      return self(self, static_cast<std::tuple<Rest...>*>(nullptr));
+    } else {
+      static_cast<void>(traits_of(name));  // throws
+      throw Error(Status::unknown_name, std::string(name) + " is not over a machine");
+    }
+  };
+  return dispatch(dispatch, static_cast<Locks<M>*>(nullptr));
+}
+
+}  // namespace muster::locks

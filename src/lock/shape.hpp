@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every lock has in common: one operation, *execute this critical section*. A lock `L<M>` is a
+// view of shared cells and gives each client a private `Ticket`:
+//
+//   static constexpr Traits traits;
+//   static Layout layout(const Shape&);          the cells it needs; all are 0 at first
+//   L(const Shape&, M::Cells);
+//   Ticket ticket(client) const;                 private state; one thread at a time uses it
+//   bool execute(M&, Ticket&, work) const;       false if it gave up: the section may have run
+//
+// What is to be done is the client's `work`, and only it knows what a request looks like:
+//
+//   work.run_own(m)     does it, here
+//   work.put(m, slot)   leaves it in a slot, for somebody else
+//   work.run(m, slot)   does what was left there
+//
+// Locks that carry the lock to the section have `acquire` and `release`, too, and never call the
+// last two. Slot s lies beside cell of(s, 0): on hardware a request is on the line of its flag.
+//
+// What every lock promises:
+// 1. Each section runs exactly once, and no two at the same time.
+// 2. A section sees what its client did before `execute` and what earlier sections did; after
+//    `execute` the client sees what its section did.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "machine/machine.hpp"
+
+namespace muster::locks {
+
+struct Shape {
+  unsigned clients = 1;   ///< at most; fewer than 2^20
+  unsigned clusters = 1;  ///< h-synch: NUMA nodes that hold clients
+  unsigned limit = 64;    ///< sections a combiner executes in a row, at most; 1 or more
+};
+
+struct Layout {
+  unsigned global_cells = 0;
+  unsigned slots = 0;  ///< ranks of the machine's cells
+  unsigned cells_per_slot = 0;
+};
+
+/// Who executes a section.
+enum class Style : std::uint8_t {
+  direct,     ///< the client itself, when the lock is its
+  combining,  ///< whichever client has the lock
+  server,     ///< a thread that does nothing else, if there is one
+  adaptive    ///< whichever of these serves best
+};
+
+struct Traits {
+  std::string_view name;
+  Style style;
+  bool fair;              ///< first come, first served
+  std::string_view cost;  ///< line transfers a section, contended
+  std::string_view source;
+};
+
+/// A client's own count, which others may read at any time and then find a little old.
+class Count {
+ public:
+  Count& operator+=(std::uint64_t more) {
+    __atomic_store_n(&count_, count_ + more, __ATOMIC_RELAXED);
+    return *this;
+  }
+  Count& operator++() { return *this += 1; }
+  std::uint64_t value() const { return __atomic_load_n(&count_, __ATOMIC_RELAXED); }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+/// Waits a little, twice as long each time, up to a bound. The other machines have no time to lose
+/// and do nothing: they explore or charge the next access instead.
+class Backoff {
+ public:
+  template <class M>
+  void wait(M& m) {
+    if constexpr (requires { m.linger(turns_); }) {
+      m.linger(turns_);
+      if (turns_ < turns_max) turns_ *= 2;
+    }
+  }
+
+ private:
+  static constexpr unsigned turns_max = 256;
+  unsigned turns_ = 4;
+};
+
+/// Waits until `own` is 0 or `other` is; true if `own` is. Hardware looks at `other` rarely: its
+/// line is the holder's to write.
+template <Machine M>
+struct Either {
+  bool own;
+  bool gave_up;
+};
+
+template <Machine M>
+Either<M> await_either(M& m, typename M::Cell& own, typename M::Cell& other,
+                       Site site = Site::here()) {
+  if constexpr (requires { m.await_either(own, other, acquire); }) {
+    const int which = m.await_either(own, other, acquire);
+    return {which == 0, which < 0};
+  } else {
+    typename M::Cell* const both[] = {&own, &other};
+    const std::size_t which = m.await_any(both, equals(0), acquire, 0, site);
+    return {which == 0, which == no_cell};
+  }
+}
+
+}  // namespace muster::locks

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "delegation/condition.hpp"
+#include "delegation/station.hpp"
+#include "lock/registry.hpp"
+#include "trial.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+
+class EveryLock : public testing::TestWithParam<std::string_view> {
+ protected:
+  void TearDown() override { delegation::default_station()->stop(); }
+  std::unique_ptr<AnyLock> make() const {
+    return make_lock({.kind = std::string(GetParam()), .station = nullptr});
+  }
+  bool is_fair() const { return locks::traits_of(GetParam()).fair; }
+  std::string replay() const { return replay_command(); }
+};
+
+/// Fair locks hand over to whoever is next, running or not: they need a context switch a section.
+std::uint64_t sections_for(bool fair, unsigned clients, std::uint64_t full) {
+  const unsigned cpus = static_cast<unsigned>(allowed_cpus().size());
+  const std::uint64_t count = rounds(static_cast<unsigned>(full));
+  return fair && clients >= cpus ? count / 20 + 10 : count;
+}
+
+TEST_P(EveryLock, ExcludesAndExecutesOnce) {
+  for (const unsigned clients : {1U, 2U, 3U, 5U}) {
+    const HangGuard guard(60, std::string(GetParam()));
+    const auto lock = make();
+    EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
+                                         .clients = clients,
+                                         .sections = sections_for(is_fair(), clients, 100'000)}))
+        << clients << " clients; " << replay();
+  }
+}
+
+TEST_P(EveryLock, ManyThreadsOnFewCpus) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
+                                       .clients = emulated ? 16U : 64U,
+                                       .sections = is_fair() ? rounds(40) : rounds(1000),
+                                       .yields = true}))
+      << replay();
+}
+
+TEST_P(EveryLock, ThreadsComeAndGo) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  const unsigned seats_before = delegation::seats_ever();
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  const unsigned generations = rounds(64);
+  for (unsigned generation = 0; generation < generations; ++generation) {
+    run_threads(4, [&](unsigned) {
+      for (int i = 0; i < 5; ++i) lock->execute(section_of(increment));
+    });
+  }
+  EXPECT_EQ(generations * 20U, count);
+  EXPECT_LE(delegation::seats_ever(), seats_before + 6) << "seats are not given back";
+}
+
+TEST_P(EveryLock, NestsInAnother) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto outer = make();
+  const auto inner = make();
+  std::uint64_t in_outer = 0;
+  std::uint64_t in_inner = 0;
+  const unsigned sections = is_fair() ? rounds(200) : rounds(2000);
+  run_threads(3, [&](unsigned client) {
+    auto inside = [&] { ++in_inner; };
+    auto around = [&] {
+      ++in_outer;
+      inner->execute(section_of(inside));
+    };
+    for (unsigned i = 0; i < sections; ++i) {
+      if (client == 0) {
+        inner->execute(section_of(inside));
+      } else {
+        outer->execute(section_of(around));
+      }
+    }
+  });
+  EXPECT_EQ(2 * sections, in_outer);
+  EXPECT_EQ(3 * sections, in_inner);
+}
+
+TEST_P(EveryLock, GivesErrnoBack) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  const unsigned sections = is_fair() ? rounds(100) : rounds(1000);
+  FirstFailure failure{};
+  run_threads(3, [&](unsigned client) {
+    const int mine = 100 + static_cast<int>(client);
+    for (unsigned i = 0; i < sections; ++i) {
+      const bool sets = i % 2 == 0;
+      auto section = [&] {
+        if (sets) errno = mine;
+      };
+      errno = 7;
+      lock->execute(section_of(section));
+      if (errno != (sets ? mine : 7)) failure.report("errno is " + std::to_string(errno));
+    }
+  });
+  EXPECT_EQ("", failure.text());
+}
+
+TEST_P(EveryLock, PostsFromInsideComeAfter) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  std::vector<int> order;
+  auto later = [&] { order.push_back(2); };
+  auto section = [&] {
+    lock->post(section_of(later));
+    order.push_back(1);
+  };
+  auto nothing = [] {};
+  lock->execute(section_of(section));
+  lock->execute(section_of(nothing));
+  EXPECT_EQ((std::vector<int>{1, 2}), order);
+}
+
+TEST_P(EveryLock, RefusesToWaitForItself) {
+  const auto lock = make();
+  auto nothing = [] {};
+  std::string message;
+  auto section = [&] {
+    try {
+      lock->execute(section_of(nothing));
+    } catch (const Error& error) {
+      message = error.what();
+    }
+  };
+  lock->execute(section_of(section));
+  EXPECT_NE(std::string::npos, message.find("wait for itself")) << message;
+}
+
+TEST_P(EveryLock, ConditionsOrARefusal) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  const locks::Style style = locks::traits_of(GetParam()).style;
+  if (style == locks::Style::combining || GetParam() == "rcl-batch") {
+    EXPECT_THROW(delegation::Condition{*lock}, Error);
+    return;
+  }
+  delegation::Condition filled(*lock);
+  delegation::Condition emptied(*lock);
+  const unsigned items = is_fair() ? rounds(200) : rounds(2000);
+  unsigned level = 0;
+  std::uint64_t taken = 0;
+  run_threads(4, [&](unsigned client) {
+    auto produce = [&] {
+      while (level == 2) emptied.wait();
+      ++level;
+      filled.signal();
+    };
+    auto consume = [&] {
+      while (level == 0) filled.wait();
+      --level;
+      ++taken;
+      emptied.broadcast();
+    };
+    for (unsigned i = 0; i < items; ++i) {
+      if (client % 2 == 0) {
+        lock->execute(section_of(produce));
+      } else {
+        lock->execute(section_of(consume));
+      }
+    }
+  });
+  EXPECT_EQ(2 * items, taken);
+  EXPECT_EQ(0U, level);
+
+  bool in_time = true;
+  auto impatient = [&] { in_time = filled.wait(3'000'000); };
+  lock->execute(section_of(impatient));
+  EXPECT_FALSE(in_time);
+}
+
+TEST_P(EveryLock, ForkedChildIsToldWhy) {
+  if (GetParam() == "pthread-mutex" && under_tsan) GTEST_SKIP() << "fork under ThreadSanitizer";
+  const auto lock = make();
+  auto nothing = [] {};
+  lock->execute(section_of(nothing));
+  Child child([&] {
+    try {
+      lock->execute(section_of(nothing));
+    } catch (const Error& error) {
+      if (error.code() == Status::busy) _exit(0);
+    }
+    _exit(3);
+  });
+  EXPECT_EQ("", child.wait());
+}
+
+std::string test_name(const testing::TestParamInfo<std::string_view>& info) {
+  std::string name(info.param);
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryLock, testing::ValuesIn(locks::lock_names()), test_name);
+
+TEST(Locks, UnknownNamesAreRefusedWithTheList) {
+  try {
+    make_lock({.kind = "no-such-lock", .station = nullptr});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(Status::unknown_name, error.code());
+    for (const std::string_view name : locks::lock_names()) {
+      EXPECT_NE(std::string::npos, std::string(error.what()).find(name)) << name;
+    }
+  }
+}
+
+// The trial is worth nothing if it does not notice these.
+TEST(LockTrial, NoticesNoLock) {
+  const auto broken = [](delegation::Section section) { section.function(section.argument); };
+  std::string found;
+  for (int attempt = 0; attempt < 50 && found.empty() && !under_tsan; ++attempt) {
+    found = run_lock_trial(broken, {.seed = case_seed(), .clients = 4, .sections = 50'000});
+  }
+  if (!under_tsan) {
+    EXPECT_NE("", found);
+  }
+}
+
+TEST(LockTrial, NoticesTwiceNeverAndAnothersResult) {
+  const auto lock = make_lock({.kind = "cas-spin", .station = nullptr});
+  std::atomic<unsigned> turn{0};
+  const LockTrial trial{.seed = case_seed(), .clients = 2, .sections = 2000};
+  EXPECT_NE("", run_lock_trial(
+                    [&](delegation::Section section) {
+                      lock->execute(section);
+                      if (++turn % 1000 == 0) lock->execute(section);
+                    },
+                    trial));
+  EXPECT_NE("", run_lock_trial(
+                    [&](delegation::Section section) {
+                      if (++turn % 1000 != 0) lock->execute(section);
+                    },
+                    trial));
+  EXPECT_NE("", run_lock_trial(
+                    [&](delegation::Section section) {
+                      lock->execute(section);
+                      if (++turn % 1000 == 0) ++static_cast<Numbered*>(section.argument)->result;
+                    },
+                    trial));
+}
+
+}  // namespace
+}  // namespace muster::test

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "trial.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace muster::test {
+namespace {
+
+std::atomic<std::uint64_t> all_sections{0};
+
+std::uint64_t result_of(unsigned client, std::uint64_t number) {
+  return number * 1'000'003 + client;
+}
+
+}  // namespace
+
+void Numbered::execute(void* argument) {
+  auto& self = *static_cast<Numbered*>(argument);
+  Protected& data = *self.data;
+  const std::uint64_t before = data.count;
+  if (before != data.mirror) data.wrong = "two were inside at once";
+  data.count = before + 1;
+  for (unsigned turn = 0; turn < self.others; ++turn) asm volatile("" ::: "memory");
+  if (data.count != before + 1) data.wrong = "somebody came in";
+  if (data.executed[self.client] + 1 != self.number) {
+    data.wrong = "section " + std::to_string(self.number) + " of client " +
+                 std::to_string(self.client) + " came after number " +
+                 std::to_string(data.executed[self.client]);
+  }
+  data.executed[self.client] = self.number;
+  self.result = result_of(self.client, self.number);
+  data.mirror = data.count;
+}
+
+std::string run_lock_trial(const Execute& execute, const LockTrial& trial) {
+  Protected data(trial.clients);
+  FirstFailure failure{};
+  run_threads(trial.clients, [&](unsigned client) {
+    Random random(trial.seed + client);
+    for (std::uint64_t number = 1; number <= trial.sections && !failure.happened(); ++number) {
+      Numbered section{&data, client, number, 0, random.one_in(16) ? random.below(200) : 0};
+      execute({Numbered::execute, &section});
+      if (section.result != result_of(client, number)) {
+        failure.report("client " + std::to_string(client) + " has no result, or another's");
+      }
+      if (trial.yields && random.one_in(32)) sched_yield();
+    }
+  });
+  all_sections += data.count;
+  if (failure.happened()) return failure.text();
+  if (!data.wrong.empty()) return data.wrong;
+  const std::uint64_t wanted = trial.clients * trial.sections;
+  if (data.count != wanted) {
+    return std::to_string(data.count) + " sections executed of " + std::to_string(wanted);
+  }
+  return "";
+}
+
+std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial) {
+  return run_lock_trial([&](delegation::Section section) { lock.execute(section); }, trial);
+}
+
+std::uint64_t sections_run() { return all_sections.load(); }
+
+}  // namespace muster::test

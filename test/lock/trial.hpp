@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one test for every lock: clients have numbered sections executed that change plain data. A
+// lock that lets two in shows a torn pair of words (under ThreadSanitizer a race), one that
+// executes a request twice or never, or one client's for another, shows in the numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "delegation/any_lock.hpp"
+#include "harness.hpp"
+
+namespace muster::test {
+
+/// What a lock protects, and how often it was changed by whom. Plain data.
+struct Protected {
+  explicit Protected(unsigned clients) : executed(clients) {}
+  std::uint64_t count = 0;
+  std::uint64_t mirror = 0;             ///< as `count`, outside of sections
+  std::vector<std::uint64_t> executed;  ///< the number of each client's last section
+  std::string wrong;                    ///< the first thing that was
+};
+
+/// One client's numbered section and its result.
+struct Numbered {
+  Protected* data;
+  unsigned client;
+  std::uint64_t number;
+  std::uint64_t result;
+  unsigned others;  ///< CPU time spent inside, in turns of a loop
+
+  /// A section for a lock; `argument` is a Numbered.
+  static void execute(void* argument);
+};
+
+struct LockTrial {
+  std::uint64_t seed = 0;
+  unsigned clients = 4;
+  std::uint64_t sections = 2000;  ///< of each client
+  bool yields = false;            ///< between sections, at random
+};
+
+using Execute = std::function<void(delegation::Section)>;
+
+/// Runs the trial with a way to execute sections. Empty, or what went wrong.
+std::string run_lock_trial(const Execute& execute, const LockTrial& trial);
+std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial);
+
+/// Sections that all trials of this program have executed.
+std::uint64_t sections_run();
+
+/// A callable as a section; it has to live as long.
+template <class Fn>
+delegation::Section section_of(Fn& fn) {
+  return {[](void* argument) { (*static_cast<Fn*>(argument))(); }, &fn};
+}
+
+}  // namespace muster::test
