@@ -87,6 +87,7 @@ void add_wait_policies(Json& results) {
   add("spin", "never gives up the CPU");
   add("yield", "gives up the CPU at once, never sleeps");
   add("sleep", "sleeps at once");
+  add("spin-yield", "spins, then yields, never sleeps");
   add("spin-yield-sleep", "spins, then yields, then sleeps");
   add("yield-sleep", "yields, then sleeps");
 }

@@ -82,8 +82,8 @@ typedef struct muster_options {
   size_t size;           /**< set by muster_options_init(); do not touch */
   unsigned participants; /**< 1 to 65536; default 1 */
   const char* algorithm; /**< default NULL: "auto" */
-  const char* wait;      /**< "auto" (default NULL), "spin", "yield", "sleep", "spin-yield-sleep",
-                            "yield-sleep" */
+  const char* wait;      /**< "auto" (default NULL), "spin", "yield", "sleep", "spin-yield",
+                            "spin-yield-sleep", "yield-sleep" */
   unsigned flags;        /**< MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT */
 
   /* Where the participants sit; all NULL: unknown, and `topo` declines. */
@@ -95,6 +95,11 @@ typedef struct muster_options {
       bindings; /**< one string a rank: PUs by the operating system's numbers ("0-3,8"), or a PMIx
                    locality string
                      ("SK0:L31:L232:L132:CR32:HT32:NM1"); "" or NULL: unbound. Excludes map_by. */
+
+  /* Who else wants these CPUs, such as the ranks of an MPI job outside of this communicator: where
+   * participants and others have no CPU each, waits give it up at once. */
+  unsigned others;                   /**< how many */
+  const char* const* other_bindings; /**< one string each, as `bindings`; NULL: unbound */
 
   /* Where the memory is; at most one. Default: the barrier's own, of one process or, with
    * MUSTER_SHARED, a segment's. */
@@ -147,6 +152,12 @@ MUSTER_API int muster_barrier_attach_at(muster_barrier** barrier, muster_segment
                                         uint64_t handle);
 MUSTER_API int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes);
 
+/** Has `progress(context)` called by this process's waiting participants, as options.progress is;
+ * for a process that attached. Before the first wait of each rank in this process that is to call
+ * it; MUSTER_EINVAL if the barrier has a completion. */
+MUSTER_API int muster_barrier_set_progress(muster_barrier* barrier, void (*progress)(void* context),
+                                           void* context);
+
 /** Waits until all participants have called it for this episode. Everything they wrote before is
  * visible after. A rank's first wait in a process allocates its private state; later ones allocate
  * nothing and make no system call while nobody sleeps. Not a cancellation point. On failure the
@@ -190,8 +201,32 @@ MUSTER_API int muster_segment_attach_name(muster_segment** segment, const char* 
                                           int64_t timeout_ns);
 MUSTER_API int muster_segment_publish(muster_segment* segment, const char* name);
 MUSTER_API int muster_segment_fd(const muster_segment* segment);
+/** The segment's bytes in this process, for a caller that hands them out itself
+ * (options.memory, muster_barrier_attach_memory()); zeroed at first. Exclusive with
+ * options.segment. `*bytes`, if not NULL: how many. NULL for NULL. */
+MUSTER_API void* muster_segment_data(const muster_segment* segment, size_t* bytes);
 /** After all barriers in it were destroyed in this process. NULL is ignored. */
 MUSTER_API void muster_segment_destroy(muster_segment* segment);
+
+/** How messages go from rank to rank, for the barriers that an MPI runs over its own. Empty
+ * messages, in order between two ranks; 0 or an error of the caller's. `send` must not wait for the
+ * receiver. */
+typedef struct muster_messages {
+  int (*send)(void* context, unsigned to);
+  int (*receive)(void* context, unsigned from);
+  void* context;
+} muster_messages;
+
+/** One episode of rank `rank` of `participants`. 0, or the first error of a send or receive. */
+typedef int (*muster_message_barrier)(const muster_messages* messages, unsigned rank,
+                                      unsigned participants);
+
+/** Their names: "base-linear", "base-double-ring", "base-recursive-doubling", "base-bruck",
+ * "base-tree" [K22, section 3]; NULL-terminated. Static; thread-safe. */
+MUSTER_API const char* const* muster_message_barrier_names(void);
+
+/** The barrier of that name; NULL if there is none. Thread-safe. */
+MUSTER_API muster_message_barrier muster_message_barrier_named(const char* name);
 
 #ifdef __cplusplus
 }

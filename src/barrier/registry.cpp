@@ -89,9 +89,10 @@ Choice choose_barrier(const Situation& s) {
     return chosen("sense-reversing",
                   "arrive and depart are called apart, and only this one's arrive never waits");
   }
-  if (s.participants > s.usable_cpus) {
-    const std::string more = std::to_string(s.participants) + " participants on " +
-                             std::to_string(s.usable_cpus) +
+  if (s.participants + s.others > s.usable_cpus) {
+    const std::string more = std::to_string(s.participants) + " participants" +
+                             (s.others > 0 ? " and " + std::to_string(s.others) + " others" : "") +
+                             " on " + std::to_string(s.usable_cpus) +
                              (s.usable_cpus == 1 ? " CPU" : " CPUs");
     if (s.bound) {
       return chosen("topo-counter-CORE",

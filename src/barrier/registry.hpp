@@ -67,6 +67,7 @@ decltype(auto) with_barrier(std::string_view name, Fn&& fn) {
 /// What `auto` decides by.
 struct Situation {
   unsigned participants = 1;
+  unsigned others = 0;  ///< that want CPUs too
   unsigned usable_cpus = 1;
   bool bound = false;           ///< every participant's binding is known
   unsigned numa_nodes = 1;      ///< that hold participants

@@ -293,6 +293,16 @@ int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t 
   });
 }
 
+int muster_barrier_set_progress(muster_barrier* barrier, void (*progress)(void*), void* context) {
+  return guarded([&] {
+    if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
+    if (!barrier->engine->set_progress(progress, context)) {
+      throw Error(Status::invalid, "the barrier has a completion: set both in the options");
+    }
+    return Status::ok;
+  });
+}
+
 int muster_barrier_wait(muster_barrier* barrier, unsigned rank) {
   if (muster::is_usable(barrier, rank)) [[likely]] {
     if (muster::Seat* const seat = barrier->seats[rank].get()) [[likely]]

@@ -96,6 +96,12 @@ class Engine {
   const Plan& plan() const { return plan_; }
   const Block& block() const { return block_; }
   const UserHooks& hooks() const { return hooks_; }
+  /// For seats made after. False if there is a completion, whose context would be lost.
+  bool set_progress(void (*progress)(void*), void* context) {
+    if (hooks_.completion != nullptr) return false;
+    hooks_ = {progress, nullptr, context};
+    return true;
+  }
   Breakage breakage() const {
     return Breakage::decode(block_.domain().broken.load(std::memory_order_acquire));
   }

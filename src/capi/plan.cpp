@@ -34,29 +34,33 @@ const Topology& cached_topology(const std::string& spec) {
 struct Bindings {
   const Topology* topology = nullptr;  // null: nothing is known
   std::vector<PuSet> pus;              // one a rank; an empty set is unbound
+  std::vector<PuSet> others;           // one each
 };
 
-Bindings read_bindings(const muster_options& options) {
-  Bindings result;
-  if (options.map_by == nullptr && options.bindings == nullptr) return result;
-  result.topology = &cached_topology(or_default(options.topology, ""));
-  if (options.map_by != nullptr) {
-    result.pus = result.topology->map_ranks(parse_mapping(options.map_by), options.participants);
-    return result;
-  }
+std::vector<PuSet> read_binding_texts(const Topology& topology, const char* const* bindings,
+                                      unsigned count) {
   std::vector<std::string> texts;
-  for (unsigned r = 0; r < options.participants; ++r) {
-    texts.emplace_back(or_default(options.bindings[r], ""));
+  for (unsigned r = 0; r < count; ++r) {
+    texts.emplace_back(or_default(bindings != nullptr ? bindings[r] : nullptr, ""));
   }
   // A locality string begins with a resource's name ("SK0:..."), a list of PUs with a digit.
   const bool localities = std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
     return !text.empty() && (text.front() < '0' || text.front() > '9');
   });
-  if (localities) {
-    result.pus = result.topology->bindings_of(texts);
-  } else {
-    for (const std::string& text : texts) result.pus.push_back(PuSet::parse(text));
-  }
+  if (localities) return topology.bindings_of(texts);
+  std::vector<PuSet> sets;
+  for (const std::string& text : texts) sets.push_back(PuSet::parse(text));
+  return sets;
+}
+
+Bindings read_bindings(const muster_options& options) {
+  Bindings result;
+  if (options.map_by == nullptr && options.bindings == nullptr) return result;
+  result.topology = &cached_topology(or_default(options.topology, ""));
+  result.pus = options.map_by != nullptr
+                   ? result.topology->map_ranks(parse_mapping(options.map_by), options.participants)
+                   : read_binding_texts(*result.topology, options.bindings, options.participants);
+  result.others = read_binding_texts(*result.topology, options.other_bindings, options.others);
   return result;
 }
 
@@ -105,13 +109,50 @@ unsigned limited_by_quota(unsigned cpus) {
   return quota ? std::min(cpus, *quota) : cpus;
 }
 
-/// CPUs the participants share. Bound ones use those they are bound to, whatever this thread's own
-/// mask.
-unsigned cpus_for(const Bindings& bindings, bool bound) {
-  if (!bound || !bindings.topology->is_this_machine()) return limited_by_quota(affinity_cpus());
+/// How many of `sets` can have a PU of their own at once: a maximum matching (Kuhn). Two that are
+/// bound to one PU cannot, however many others there are.
+unsigned own_pus(const std::vector<PuSet>& sets) {
+  std::map<unsigned, std::size_t> owner;  // PU -> whose
+  std::set<unsigned> tried;
+  const auto place = [&](auto&& self, std::size_t who) -> bool {
+    for (unsigned pu = sets[who].first(); pu != PuSet::kEnd; pu = sets[who].next(pu + 1)) {
+      if (owner.emplace(pu, who).second) return true;
+    }
+    for (unsigned pu = sets[who].first(); pu != PuSet::kEnd; pu = sets[who].next(pu + 1)) {
+      if (tried.insert(pu).second && self(self, owner[pu])) {
+        owner[pu] = who;
+        return true;
+      }
+    }
+    return false;
+  };
+  unsigned placed = 0;
+  for (std::size_t who = 0; who < sets.size(); ++who) {
+    tried.clear();
+    if (place(place, who)) ++placed;
+  }
+  return placed;
+}
+
+/// CPUs the participants, and the others, share. Bound ones use those they are bound to, whatever
+/// this thread's own mask; the rest may be anywhere.
+unsigned cpus_for(const Bindings& bindings) {
+  const auto is_bound = [](const PuSet& pus) { return !pus.empty(); };
+  if (bindings.topology == nullptr || !bindings.topology->is_this_machine() ||
+      (std::none_of(bindings.pus.begin(), bindings.pus.end(), is_bound) &&
+       std::none_of(bindings.others.begin(), bindings.others.end(), is_bound))) {
+    return limited_by_quota(affinity_cpus());
+  }
+  std::vector<PuSet> sets = bindings.pus;
+  sets.insert(sets.end(), bindings.others.begin(), bindings.others.end());
   PuSet used;
-  for (const PuSet& pus : bindings.pus) used |= pus;
-  return limited_by_quota(std::max(1U, used.count()));
+  for (PuSet& pus : sets) {
+    if (pus.empty()) pus = bindings.topology->pus();
+    used |= pus;
+  }
+  const unsigned all = used.count();
+  const unsigned own = all < sets.size() ? all : own_pus(sets);
+  return limited_by_quota(own < sets.size() ? std::max(1U, own) : all);
 }
 
 std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
@@ -130,6 +171,10 @@ void check(const muster_options& o) {
   if (o.participants < 1 || o.participants > participants_max) {
     throw Error(Status::invalid, fmt::format("{} participants: 1 to {} are possible",
                                              o.participants, participants_max));
+  }
+  if (o.others > participants_max) {
+    throw Error(Status::invalid,
+                fmt::format("{} others: 0 to {} are possible", o.others, participants_max));
   }
   if (o.map_by != nullptr && o.bindings != nullptr) {
     throw Error(Status::invalid, "map_by and bindings contradict each other: set one of them");
@@ -157,7 +202,7 @@ Plan make_plan(const muster_options& options) {
 
   const Bindings bindings = read_bindings(options);
   const bool bound = all_bound(bindings);
-  plan.usable_cpus = cpus_for(bindings, bound);
+  plan.usable_cpus = cpus_for(bindings);
   if (bound && bindings.topology->is_this_machine()) plan.numa_of_rank = numa_nodes_of(bindings);
   if (bound) {
     const std::vector<unsigned> nodes = numa_nodes_of(bindings);
@@ -165,13 +210,22 @@ Plan make_plan(const muster_options& options) {
         1, static_cast<unsigned>(std::set<unsigned>(nodes.begin(), nodes.end()).size()));
   }
   const char* wait = or_default(options.wait, "auto");
-  plan.wait = WaitPolicy::by_name(wait, plan.participants, plan.usable_cpus);
-  plan.wait_why = wait != std::string_view("auto")
-                      ? "as asked for"
-                      : fmt::format("{} participants on {} usable CPU{}", plan.participants,
-                                    plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
+  plan.wait = WaitPolicy::by_name(wait, plan.participants + options.others, plan.usable_cpus);
+  if (wait != std::string_view("auto")) {
+    plan.wait_why = "as asked for";
+  } else {
+    plan.wait_why =
+        fmt::format("{} participants{} on {} usable CPU{}", plan.participants,
+                    options.others > 0 ? fmt::format(" and {} others", options.others) : "",
+                    plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
+    if (options.progress != nullptr && plan.wait == WaitPolicy::dedicated()) {
+      plan.wait = WaitPolicy::attentive();
+      plan.wait_why += ", and progress to make";
+    }
+  }
 
   Situation situation{.participants = plan.participants,
+                      .others = options.others,
                       .usable_cpus = plan.usable_cpus,
                       .bound = bound,
                       .numa_nodes = plan.numa_nodes,

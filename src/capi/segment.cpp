@@ -49,4 +49,10 @@ int muster_segment_fd(const muster_segment* segment) {
   return segment != nullptr ? segment->segment->fd() : -1;
 }
 
+void* muster_segment_data(const muster_segment* segment, size_t* bytes) {
+  if (segment == nullptr) return nullptr;
+  if (bytes != nullptr) *bytes = segment->segment->size();
+  return segment->segment->data();
+}
+
 void muster_segment_destroy(muster_segment* segment) { delete segment; }

@@ -7,12 +7,14 @@ namespace muster {
 
 WaitPolicy WaitPolicy::by_name(std::string_view name, unsigned participants, unsigned usable_cpus) {
   if (name == "auto") return participants > usable_cpus ? oversubscribed() : dedicated();
-  for (const WaitPolicy& policy : {spin(), yield(), sleep(), dedicated(), oversubscribed()}) {
+  for (const WaitPolicy& policy :
+       {spin(), yield(), sleep(), attentive(), dedicated(), oversubscribed()}) {
     if (name == policy.name) return policy;
   }
-  throw Error(Status::unknown_name,
-              "no wait policy \"" + std::string(name) +
-                  "\"; there are: auto, spin, yield, sleep, spin-yield-sleep, yield-sleep");
+  throw Error(
+      Status::unknown_name,
+      "no wait policy \"" + std::string(name) +
+          "\"; there are: auto, spin, yield, sleep, spin-yield, spin-yield-sleep, yield-sleep");
 }
 
 }  // namespace muster

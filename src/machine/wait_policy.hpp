@@ -22,6 +22,8 @@ struct WaitPolicy {
   /// A PU each: spins long enough to hide a fast barrier's latency and a hiccup, then yields, then
   /// sleeps.
   static constexpr WaitPolicy dedicated() { return {200'000, 800'000, "spin-yield-sleep"}; }
+  /// A PU each, and something else to look after while waiting (an MPI's progress): never sleeps.
+  static constexpr WaitPolicy attentive() { return {200'000, forever, "spin-yield"}; }
   /// More participants than PUs: gives up the PU at once, since whoever is awaited may need it;
   /// sleeps when that takes long.
   static constexpr WaitPolicy oversubscribed() { return {0, 1'000'000, "yield-sleep"}; }
@@ -30,9 +32,9 @@ struct WaitPolicy {
   /// Never sleeps.
   static constexpr WaitPolicy yield() { return {0, forever, "yield"}; }
 
-  /// By name: "auto", "spin", "yield", "sleep", "spin-yield-sleep" or "yield-sleep". "auto" is
-  /// `oversubscribed` when `participants` exceed `usable_cpus`, else `dedicated`. Throws
-  /// Error(unknown_name), listing the names.
+  /// By name: "auto", "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep" or
+  /// "yield-sleep". "auto" is `oversubscribed` when `participants` exceed `usable_cpus`, else
+  /// `dedicated`. Throws Error(unknown_name), listing the names.
   static WaitPolicy by_name(std::string_view name, unsigned participants, unsigned usable_cpus);
 
   friend bool operator==(const WaitPolicy&, const WaitPolicy&) = default;
