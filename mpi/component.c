@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll/muster: the barrier of Open MPI's communicators, as a loadable component. Written for the
+ * coll interfaces 2.0.0 (Open MPI 4.0, 4.1), 2.4.0 (5.0) and 3.0.0 (later); tested with 4.1, whose
+ * headers a Debian has. The module takes the barrier alone; all else stays whoever's it was.
+ */
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi.h"
+#include "mpi/team.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/proc/proc.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/runtime/opal_progress.h"
+
+/* The interfaces differ in the names of their versions, in where locality strings come from, and in
+ * who saves and installs a communicator's functions. */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+#define COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#elif defined(MCA_COLL_BASE_VERSION_2_4_0)
+#define COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#else
+#define COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#endif
+#if OMPI_MAJOR_VERSION >= 5
+#include "opal/mca/pmix/pmix-internal.h"
+#define LOCALITY_STRING PMIX_LOCALITY_STRING
+#define LOCALITY_TYPE PMIX_STRING
+#else
+#include "opal/mca/pmix/pmix.h"
+#define LOCALITY_STRING OPAL_PMIX_LOCALITY_STRING
+#define LOCALITY_TYPE OPAL_STRING
+#endif
+
+typedef struct muster_module {
+  mca_coll_base_module_t super;
+  ompi_communicator_t* comm;
+  team* its;
+  mca_coll_base_module_barrier_fn_t previous_barrier;
+  mca_coll_base_module_t* previous_barrier_module;
+} muster_module;
+OBJ_CLASS_DECLARATION(muster_module);
+
+static int priority = 90; /* above tuned (30) and what else takes barriers by default */
+static char* barrier_name;
+static char* levels;
+static char* wait_policy;
+static int verbose;
+static mpi_settings settings;
+
+/* ---- what teams need of the MPI; `comm` is the module ---- */
+
+static ompi_communicator_t* comm_of(void* comm) { return ((muster_module*)comm)->comm; }
+
+static int do_allgather(void* comm, const void* mine, void* all, int bytes) {
+  ompi_communicator_t* const c = comm_of(comm);
+  return c->c_coll->coll_allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, c,
+                                   c->c_coll->coll_allgather_module);
+}
+
+static int do_broadcast(void* comm, void* data, int bytes) {
+  ompi_communicator_t* const c = comm_of(comm);
+  return c->c_coll->coll_bcast(data, bytes, MPI_BYTE, 0, c, c->c_coll->coll_bcast_module);
+}
+
+static int do_minimum(void* comm, int* value) {
+  ompi_communicator_t* const c = comm_of(comm);
+  int mine = *value;
+  return c->c_coll->coll_allreduce(&mine, value, 1, MPI_INT, MPI_MIN, c,
+                                   c->c_coll->coll_allreduce_module);
+}
+
+static int do_barrier(void* comm) {
+  const muster_module* const module = comm;
+  return module->previous_barrier(module->comm, module->previous_barrier_module);
+}
+
+static int do_split(void* comm, bool leads, void** leaders) {
+  ompi_communicator_t* made = NULL;
+  const int status = ompi_comm_split(comm_of(comm), leads ? 0 : MPI_UNDEFINED, 0, &made, false);
+  if (status == OMPI_SUCCESS && leads) *leaders = made;
+  return status;
+}
+
+static int do_barrier_of_leaders(void* leaders) {
+  ompi_communicator_t* const c = leaders;
+  return c->c_coll->coll_barrier(c, c->c_coll->coll_barrier_module);
+}
+
+static void do_free_leaders(void* leaders) {
+  ompi_communicator_t* gone = leaders;
+  ompi_comm_free(&gone);
+}
+
+/* Collectives have tags of their own: the communicator's own channel does. */
+static int do_open_channel(void* comm, void** channel) {
+  *channel = comm;
+  return OMPI_SUCCESS;
+}
+
+static void do_close_channel(void* channel) { (void)channel; }
+
+static int do_send(void* channel, unsigned to) {
+  return MCA_PML_CALL(send(NULL, 0, MPI_BYTE, (int)to, MCA_COLL_BASE_TAG_BARRIER,
+                           MCA_PML_BASE_SEND_STANDARD, comm_of(channel)));
+}
+
+static int do_receive(void* channel, unsigned from) {
+  return MCA_PML_CALL(recv(NULL, 0, MPI_BYTE, (int)from, MCA_COLL_BASE_TAG_BARRIER,
+                           comm_of(channel), MPI_STATUS_IGNORE));
+}
+
+static void do_progress(void) { opal_progress(); }
+
+/* Each rank's own string: what the flags of a process say is how it meets this one, and meeting is
+ * not transitive. */
+static bool do_locality(void* comm, int rank, char* text, size_t bytes) {
+  const ompi_proc_t* const its = ompi_comm_peer_lookup(comm_of(comm), rank);
+  char* locality = NULL;
+  int status = OMPI_ERROR;
+  OPAL_MODEX_RECV_VALUE_OPTIONAL(status, LOCALITY_STRING, &its->super.proc_name, &locality,
+                                 LOCALITY_TYPE);
+  const bool known = status == OMPI_SUCCESS && locality != NULL;
+  if (known) snprintf(text, bytes, "%s", locality);
+  free(locality);
+  return known;
+}
+
+static const mpi_operations operations = {
+    .allgather = do_allgather,
+    .broadcast = do_broadcast,
+    .minimum = do_minimum,
+    .barrier = do_barrier,
+    .split = do_split,
+    .barrier_of_leaders = do_barrier_of_leaders,
+    .free_leaders = do_free_leaders,
+    .open_channel = do_open_channel,
+    .send = do_send,
+    .receive = do_receive,
+    .close_channel = do_close_channel,
+    .progress = do_progress,
+    .locality = do_locality,
+    .error = OMPI_ERROR,
+};
+
+/* ---- the module ---- */
+
+static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module) {
+  (void)comm;
+  return team_barrier(((muster_module*)module)->its, module);
+}
+
+static bool finalizing(void) { return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED; }
+
+static void construct(muster_module* module) {
+  module->comm = NULL;
+  module->its = NULL;
+  module->previous_barrier = NULL;
+  module->previous_barrier_module = NULL;
+}
+
+static void release_previous(muster_module* module) {
+  if (module->previous_barrier_module != NULL) OBJ_RELEASE(module->previous_barrier_module);
+  module->previous_barrier_module = NULL;
+}
+
+static void destruct(muster_module* module) {
+  team_free(module->its, !finalizing());
+  release_previous(module);
+}
+
+OBJ_CLASS_INSTANCE(muster_module, mca_coll_base_module_t, construct, destruct);
+
+static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
+  muster_module* const module = (muster_module*)base;
+#if defined(MCA_COLL_SAVE_API)
+  MCA_COLL_SAVE_API(comm, barrier, module->previous_barrier, module->previous_barrier_module,
+                    "muster");
+#else
+  module->previous_barrier = comm->c_coll->coll_barrier;
+  module->previous_barrier_module = comm->c_coll->coll_barrier_module;
+#endif
+  if (module->previous_barrier == NULL || module->previous_barrier_module == NULL) {
+    return OMPI_ERROR; /* nobody to hand over to */
+  }
+  module->its = team_new((unsigned)ompi_comm_size(comm), (unsigned)ompi_comm_rank(comm), false);
+  if (module->its == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
+  module->comm = comm;
+  OBJ_RETAIN(module->previous_barrier_module);
+#if defined(MCA_COLL_INSTALL_API)
+  MCA_COLL_INSTALL_API(comm, barrier, barrier, &module->super, "muster");
+#endif
+  return OMPI_SUCCESS;
+}
+
+#if defined(MCA_COLL_INSTALL_API)
+static int disable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
+  muster_module* const module = (muster_module*)base;
+  if (module->previous_barrier_module != NULL) {
+    MCA_COLL_INSTALL_API(comm, barrier, module->previous_barrier, module->previous_barrier_module,
+                         "muster");
+  }
+  release_previous(module); /* may be called again */
+  return OMPI_SUCCESS;
+}
+#endif
+
+/* Local and without agreement: so it depends on nothing that could differ between ranks. */
+static mca_coll_base_module_t* query(ompi_communicator_t* comm, int* its_priority) {
+  if (priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
+  muster_module* const module = OBJ_NEW(muster_module);
+  if (module == NULL) return NULL;
+  *its_priority = priority;
+  module->super.coll_module_enable = enable;
+#if defined(MCA_COLL_INSTALL_API)
+  module->super.coll_module_disable = disable;
+#endif
+  module->super.coll_barrier = barrier;
+  return &module->super;
+}
+
+/* ---- the component ---- */
+
+static int init_query(bool with_progress_threads, bool with_threads) {
+  (void)with_progress_threads;
+  (void)with_threads;
+  const char* const counters = getenv("MUSTER_MPI_COUNTERS");
+  settings = (mpi_settings){.barrier = barrier_name,
+                            .levels = levels,
+                            .wait = wait_policy,
+                            .verbose = verbose,
+                            .counters = counters != NULL && atoi(counters) != 0};
+  team_start(&operations, &settings);
+  return OMPI_SUCCESS;
+}
+
+static int close_component(void) {
+  team_finish();
+  return OMPI_SUCCESS;
+}
+
+static int register_parameters(void);
+
+/* Open MPI looks for this name. */
+OMPI_MODULE_DECLSPEC extern const mca_coll_base_component_t mca_coll_muster_component;
+const mca_coll_base_component_t mca_coll_muster_component = {
+    .collm_version =
+        {
+            COLL_VERSION,
+            .mca_component_name = "muster",
+            MCA_BASE_MAKE_VERSION(component, MUSTER_VERSION_MAJOR, MUSTER_VERSION_MINOR, 0),
+            .mca_close_component = close_component,
+            .mca_register_component_params = register_parameters,
+            .reserved = {0},
+        },
+    .collm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+    .collm_init_query = init_query,
+    .collm_comm_query = query,
+};
+
+static void register_int(const char* name, const char* help, int* value) {
+  mca_base_component_var_register(&mca_coll_muster_component.collm_version, name, help,
+                                  MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_4,
+                                  MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+static void register_text(const char* name, const char* help, char** value) {
+  mca_base_component_var_register(&mca_coll_muster_component.collm_version, name, help,
+                                  MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_4,
+                                  MCA_BASE_VAR_SCOPE_READONLY, value);
+}
+
+static int register_parameters(void) {
+  register_int("priority", "Priority of the muster barrier; negative: it is not used", &priority);
+  register_text("barrier",
+                "Which barrier: auto (default), one that `muster list` names, or base-linear, "
+                "base-double-ring, base-recursive-doubling, base-bruck, base-tree over MPI's own "
+                "send and receive",
+                &barrier_name);
+  register_text("levels",
+                "Levels of the machine that the hierarchy uses, such as numa,socket (default: all "
+                "that group cores here)",
+                &levels);
+  register_text("wait",
+                "How ranks wait: auto (default), spin, yield, sleep, spin-yield, spin-yield-sleep, "
+                "yield-sleep",
+                &wait_policy);
+  register_int("verbose",
+               "1: say which barrier each communicator got, and why; 2: of those used again too",
+               &verbose);
+  return OMPI_SUCCESS;
+}

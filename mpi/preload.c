@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libmuster_mpi_preload.so: MPI_Barrier of an unmodified program, whatever its MPI, for LD_PRELOAD.
+ * Everything else stays the MPI's. A communicator's team hangs on it as an attribute, so that it
+ * goes when the communicator goes. Set by MUSTER_BARRIER, MUSTER_LEVELS, MUSTER_WAIT,
+ * MUSTER_VERBOSE, MUSTER_MPI_COUNTERS: see doc/mpi.md.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/abi.h"
+#include "mpi/team.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static const mpi_abi* mpi;
+static int team_key;
+static mpi_handle own_self; /* a copy of MPI_COMM_SELF that never has messages */
+static mpi_handle never;    /* a receive there, which therefore never ends */
+static atomic_bool finalizing;
+static mpi_settings settings;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- what teams need of the MPI ---- */
+
+/* Teams carry handles as pointers. */
+static mpi_handle handle_of(void* comm) { return (mpi_handle)comm; }
+
+static int do_allgather(void* comm, const void* mine, void* all, int bytes) {
+  return mpi->Allgather(mine, bytes, mpi->type_byte, all, bytes, mpi->type_byte, handle_of(comm));
+}
+
+static int do_broadcast(void* comm, void* data, int bytes) {
+  return mpi->Bcast(data, bytes, mpi->type_byte, 0, handle_of(comm));
+}
+
+static int do_minimum(void* comm, int* value) {
+  const int mine = *value;
+  return mpi->Allreduce(&mine, value, 1, mpi->type_int, mpi->op_min, handle_of(comm));
+}
+
+static int do_barrier(void* comm) { return mpi->Barrier(handle_of(comm)); }
+
+static int do_split(void* comm, bool leads, void** leaders) {
+  void* written = NULL;
+  const int status = mpi->Comm_split(handle_of(comm), leads ? 0 : mpi->undefined, 0, &written);
+  if (status == 0 && leads) *leaders = (void*)handle_from(mpi, &written); /* NOLINT: a handle */
+  return status;
+}
+
+static int do_dup(void* comm, void** channel) {
+  void* written = NULL;
+  const int status = mpi->Comm_dup(handle_of(comm), &written);
+  if (status == 0) *channel = (void*)handle_from(mpi, &written); /* NOLINT: a handle */
+  return status;
+}
+
+static void do_free(void* comm) {
+  if (atomic_load(&finalizing)) return;
+  mpi->Comm_free(&comm);
+}
+
+static int do_send(void* channel, unsigned to) {
+  return mpi->Send(NULL, 0, mpi->type_byte, (int)to, 0, handle_of(channel));
+}
+
+static int do_receive(void* channel, unsigned from) {
+  return mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore);
+}
+
+/* To look at a receive that is not over makes every MPI progress. A probe does not: MPICH answers
+ * it from what has come already, where the rank itself is the only sender. Unlike a test it may be
+ * done by several threads at once. */
+static void do_progress(void) {
+  int flag = 0;
+  mpi->Request_get_status(never, &flag, mpi->status_ignore);
+}
+
+static mpi_operations operations = {
+    .allgather = do_allgather,
+    .broadcast = do_broadcast,
+    .minimum = do_minimum,
+    .barrier = do_barrier,
+    .split = do_split,
+    .barrier_of_leaders = do_barrier,
+    .free_leaders = do_free,
+    .open_channel = do_dup,
+    .send = do_send,
+    .receive = do_receive,
+    .close_channel = do_free,
+    .progress = do_progress,
+    .locality = NULL,
+};
+
+/* ---- communicators and their teams ---- */
+
+/* Which team a communicator has, for the last few of this thread: an attribute's lookup takes as
+ * long as half a barrier. Void as soon as any communicator is freed, since handles come again. */
+enum { remembered = 4 };
+typedef struct memory {
+  mpi_handle passed; /* as the caller passed it: of an int the register's upper half is anything */
+  mpi_handle comm;
+  team* its;
+  unsigned generation;
+} memory;
+static _Thread_local memory memories[remembered];
+static atomic_uint generation = 1U;
+
+static unsigned place_of(mpi_handle comm) {
+  const uintptr_t bits = (uintptr_t)comm;
+  return (unsigned)((bits ^ bits >> 4 ^ bits >> 9) % remembered);
+}
+
+/* A copy of a communicator is another one: it gets a team of its own. */
+static int copy_nothing(mpi_handle comm, int keyval, void* extra, void* in, void* out, int* flag) {
+  (void)comm;
+  (void)keyval;
+  (void)extra;
+  (void)in;
+  (void)out;
+  *flag = 0;
+  return 0;
+}
+
+static int drop_team(mpi_handle comm, int keyval, void* attribute, void* extra) {
+  (void)comm;
+  (void)keyval;
+  (void)extra;
+  atomic_fetch_add(&generation, 1);
+  team_free(attribute, !atomic_load(&finalizing));
+  return 0;
+}
+
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while MPI still works. */
+static int finalize(mpi_handle comm, int keyval, void* attribute, void* extra) {
+  (void)comm;
+  (void)keyval;
+  (void)attribute;
+  (void)extra;
+  mpi_handle gone = never;
+  mpi->Cancel(&gone);
+  mpi->Wait(&gone, mpi->status_ignore);
+  gone = own_self;
+  mpi->Comm_free(&gone);
+  atomic_store(&finalizing, true);
+  atomic_fetch_add(&generation, 1);
+  team_finish();
+  return 0;
+}
+
+static int number_of(const char* name) {
+  const char* const text = getenv(name);
+  return text != NULL ? atoi(text) : 0;
+}
+
+static void start(void) {
+  const mpi_abi* const abi = the_mpi();
+  int running = 0;
+  if (abi == NULL || abi->Initialized(&running) != 0 || running == 0) return;
+  settings = (mpi_settings){.barrier = getenv("MUSTER_BARRIER"),
+                            .levels = getenv("MUSTER_LEVELS"),
+                            .wait = getenv("MUSTER_WAIT"),
+                            .verbose = number_of("MUSTER_VERBOSE"),
+                            .counters = number_of("MUSTER_MPI_COUNTERS") != 0};
+  operations.error = abi->error_other;
+  int finalize_key = 0;
+  void* written = NULL;
+  if (abi->Comm_create_keyval(copy_nothing, drop_team, &team_key, NULL) != 0 ||
+      abi->Comm_create_keyval(copy_nothing, finalize, &finalize_key, NULL) != 0 ||
+      abi->Comm_dup(abi->comm_self, &written) != 0 ||
+      abi->Comm_set_attr(abi->comm_self, finalize_key, NULL) != 0) {
+    return; /* the MPI has said why */
+  }
+  own_self = handle_from(abi, &written);
+  if (abi->Irecv(NULL, 0, abi->type_byte, 0, 0, own_self, &written) != 0) return;
+  never = handle_from(abi, &written);
+  team_start(&operations, &settings);
+  mpi = abi;
+}
+
+/* The team of a communicator that is not among the last few; NULL where the MPI has to answer. */
+static team* find_team(mpi_handle comm) {
+  team* its = NULL;
+  int flag = 0;
+  if (mpi->Comm_get_attr(comm, team_key, &its, &flag) != 0) return NULL;
+  if (flag != 0) return its;
+  int size = 0;
+  int rank = 0;
+  if (mpi->Comm_size(comm, &size) != 0 || mpi->Comm_rank(comm, &rank) != 0 ||
+      mpi->Comm_test_inter(comm, &flag) != 0) {
+    return NULL;
+  }
+  its = team_new((unsigned)size, (unsigned)rank, flag != 0);
+  if (its == NULL || mpi->Comm_set_attr(comm, team_key, its) != 0) {
+    fputs("muster: no memory for a communicator's barrier: cannot go on\n", stderr);
+    abort(); /* the others are taking it already */
+  }
+  return its;
+}
+
+static int barrier_with(team* its, mpi_handle comm) {
+  const int status = team_barrier(its, (void*)comm); /* NOLINT: a handle */
+  return __builtin_expect(status == 0, 1) ? 0 : mpi->Comm_call_errhandler(comm, status);
+}
+
+/* Not among the last few. */
+static int barrier_of(mpi_handle passed) {
+  const mpi_abi* const abi = the_mpi();
+  if (abi == NULL) abort(); /* it was said why */
+  const mpi_handle comm = abi->handles_are_ints ? (int)passed : passed;
+  const unsigned now = atomic_load(&generation);
+  pthread_once(&once, start);
+  const bool ours = mpi != NULL && comm != mpi->comm_null && !atomic_load(&finalizing);
+  team* const its = ours ? find_team(comm) : NULL;
+  if (its == NULL) return abi->Barrier(comm);
+  memories[place_of(passed)] =
+      (memory){.passed = passed, .comm = comm, .its = its, .generation = now};
+  return barrier_with(its, comm);
+}
+
+/* ---- entry points ---- */
+
+EXPORTED int MPI_Barrier(mpi_handle comm);
+int MPI_Barrier(mpi_handle comm) {
+  const memory* const last = &memories[place_of(comm)];
+  if (__builtin_expect(
+          last->passed == comm &&
+              last->generation == atomic_load_explicit(&generation, memory_order_relaxed),
+          1)) {
+    return barrier_with(last->its, last->comm);
+  }
+  return barrier_of(comm);
+}
+
+static void from_fortran(const int* comm, int* error) {
+  const mpi_abi* const abi = the_mpi();
+  if (abi == NULL) abort(); /* it was said why */
+  const int status = MPI_Barrier(handle_from_fortran(abi, *comm));
+  if (error != NULL) *error = status; /* with mpi_f08 it is optional */
+}
+
+/* As Fortran compilers spell it; "_f08" is what the module mpi_f08 calls. */
+EXPORTED void mpi_barrier(const int* comm, int* error);
+EXPORTED void mpi_barrier_(const int* comm, int* error);
+EXPORTED void mpi_barrier__(const int* comm, int* error);
+EXPORTED void MPI_BARRIER(const int* comm, int* error);
+EXPORTED void mpi_barrier_f08(const int* comm, int* error);
+EXPORTED void mpi_barrier_f08_(const int* comm, int* error);
+void mpi_barrier(const int* comm, int* error) { from_fortran(comm, error); }
+void mpi_barrier_(const int* comm, int* error) { from_fortran(comm, error); }
+void mpi_barrier__(const int* comm, int* error) { from_fortran(comm, error); }
+void MPI_BARRIER(const int* comm, int* error) { from_fortran(comm, error); }
+void mpi_barrier_f08(const int* comm, int* error) { from_fortran(comm, error); }
+void mpi_barrier_f08_(const int* comm, int* error) { from_fortran(comm, error); }
+
+/** Barriers of this process so far, by what served: inside one host, over several, base-*, the
+ * MPI's own. For programs that want to know. */
+EXPORTED void muster_mpi_count(unsigned long long counts[4]);
+void muster_mpi_count(unsigned long long counts[4]) {
+  const mpi_counters all = team_counters();
+  counts[0] = all.inside;
+  counts[1] = all.hosts;
+  counts[2] = all.messages;
+  counts[3] = all.theirs;
+}

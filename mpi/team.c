@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/team.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi/host.h"
+
+static const mpi_operations* mpi;
+static const mpi_settings* settings;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the list and the sums */
+static team* teams;
+static mpi_counters sums;
+
+/* ---- telling ---- */
+
+enum { tells_choices = 1, tells_reuse = 2 };
+
+static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char* format, ...) {
+  char text[1024];
+  int length = snprintf(text, sizeof text, "muster[%d]: ", (int)getpid());
+  va_list arguments;
+  va_start(arguments, format);
+  length += vsnprintf(text + length, sizeof text - (size_t)length - 1, format, arguments);
+  va_end(arguments);
+  if (length > (int)sizeof text - 2) length = (int)sizeof text - 2;
+  text[length++] = '\n';
+  /* In one piece: many ranks share the launcher's standard error. */
+  if (write(STDERR_FILENO, text, (size_t)length) < 0) return;
+}
+
+/* The first lines of what the barrier says of itself, on one. */
+static void say_choice(const team* of, unsigned inside, unsigned hosts) {
+  char text[768];
+  if (muster_barrier_explain(of->slot->barrier, "text", text, sizeof text, NULL) != MUSTER_OK) {
+    return;
+  }
+  char line[768] = "";
+  size_t length = 0;
+  char* rest = text;
+  for (char* at = strtok_r(text, "\n", &rest); at != NULL; at = strtok_r(NULL, "\n", &rest)) {
+    if (strncmp(at, "algorithm", 9) != 0 && strncmp(at, "because", 7) != 0 &&
+        strncmp(at, "waiting", 7) != 0 && strncmp(at, "levels", 6) != 0) {
+      continue;
+    }
+    char* value = strchr(at, ' ');
+    while (value != NULL && *value == ' ') ++value;
+    const int wrote =
+        snprintf(line + length, sizeof line - length, "%s%.*s %s", length > 0 ? "; " : "",
+                 (int)strcspn(at, " "), at, value != NULL ? value : "");
+    if (wrote < 0 || (size_t)wrote >= sizeof line - length) break;
+    length += (size_t)wrote;
+  }
+  say("communicator of %u: %u rank%s on this host%s: %s", of->size, inside, inside == 1 ? "" : "s",
+      hosts > 1 ? ", others on others" : "", line);
+}
+
+/* ---- progress ---- */
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
+}
+
+/* The MPI's progress while a barrier waits. Not in the first steps (a step is about a microsecond,
+ * or a turn of the other processes here): barriers that are quick anyway should not pay for it.
+ * After that in every step: who has waited so long loses nothing by it. After a sleep several
+ * times, since the work of a sleep's time is waiting. */
+static void attend(void* waiting) {
+  enum { steps_without = 16, times_after_sleep = 16, sleep_ns = 200000 };
+  slot* const at = waiting;
+  if (++at->polls < steps_without) return;
+  const int64_t now = now_ns();
+  const bool slept = at->polls > steps_without && now - at->last_attended_ns > sleep_ns;
+  for (int times = slept ? times_after_sleep : 1; times > 0; --times) mpi->progress();
+  at->last_attended_ns = slept ? now_ns() : now;
+}
+
+void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
+  mpi = operations;
+  settings = chosen;
+  pool_set_progress(attend);
+}
+
+/* ---- making ---- */
+
+team* team_new(unsigned size, unsigned rank, bool intercommunicator) {
+  team* const made = calloc(1, sizeof *made);
+  if (made == NULL) return NULL;
+  made->size = size;
+  made->rank = rank;
+  if (intercommunicator) {
+    made->kind = team_theirs;
+    if (settings->verbose >= tells_choices && rank == 0) {
+      say("intercommunicator: the MPI's own barrier serves");
+    }
+  } else if (size == 1) {
+    made->kind = team_alone;
+  }
+  pthread_mutex_lock(&mutex);
+  made->next = teams;
+  made->link = &teams;
+  if (teams != NULL) teams->link = &made->next;
+  teams = made;
+  if (made->kind == team_theirs) ++sums.declined;
+  pthread_mutex_unlock(&mutex);
+  return made;
+}
+
+static void add_waits(mpi_counters* to, const team* of) {
+  switch (of->kind) {
+    case team_inside:
+      to->inside += of->waits;
+      break;
+    case team_alone:
+      to->alone += of->waits;
+      break;
+    case team_hosts:
+      to->hosts += of->waits;
+      break;
+    case team_messages:
+      to->messages += of->waits;
+      break;
+    case team_unmade:
+    case team_theirs:
+      to->theirs += of->waits;
+      break;
+  }
+}
+
+void team_free(team* gone, bool mpi_lives) {
+  if (gone == NULL) return;
+  if (mpi_lives) {
+    pool_give_back(gone->slot, true);
+    if (gone->leaders != NULL) mpi->free_leaders(gone->leaders);
+    if (gone->has_channel) mpi->close_channel(gone->channel);
+  } /* else the process ends, and what it holds with it */
+  pthread_mutex_lock(&mutex);
+  add_waits(&sums, gone);
+  *gone->link = gone->next;
+  if (gone->next != NULL) gone->next->link = gone->link;
+  pthread_mutex_unlock(&mutex);
+  free(gone);
+}
+
+/* What all ranks know of each other after the first exchange. */
+typedef struct roster {
+  identity* all; /* by rank */
+  unsigned size;
+  unsigned* here;     /* ranks on this host, ascending; the first leads */
+  identity* members;  /* theirs */
+  unsigned inside;    /* how many */
+  unsigned own_place; /* among them */
+  unsigned hosts;
+} roster;
+
+static void free_roster(roster* gone) {
+  free(gone->all);
+  free(gone->here);
+  free(gone->members);
+}
+
+static int compare_hosts(const void* left, const void* right) {
+  const uint64_t a = *(const uint64_t*)left;
+  const uint64_t b = *(const uint64_t*)right;
+  return a < b ? -1 : a > b;
+}
+
+static unsigned count_hosts(const roster* of) {
+  bool one = true;
+  for (unsigned i = 1; i < of->size && one; ++i) one = of->all[i].host == of->all[0].host;
+  if (one) return 1;
+  uint64_t* const hosts = malloc(of->size * sizeof *hosts);
+  if (hosts == NULL) return 2; /* "several" is what matters */
+  for (unsigned i = 0; i < of->size; ++i) hosts[i] = of->all[i].host;
+  qsort(hosts, of->size, sizeof *hosts, compare_hosts);
+  unsigned count = 1;
+  for (unsigned i = 1; i < of->size; ++i) count += hosts[i] != hosts[i - 1];
+  free(hosts);
+  return count;
+}
+
+/* Which message barrier the settings ask for: 1 is the first of its names, 0 none. */
+static uint32_t asked_over_messages(void) {
+  const char* const* const names = muster_message_barrier_names();
+  for (uint32_t i = 0; settings->barrier != NULL && names[i] != NULL; ++i) {
+    if (strcmp(settings->barrier, names[i]) == 0) return i + 1;
+  }
+  return 0;
+}
+
+static int call_the_roll(const team* of, void* comm, roster* result) {
+  *result = (roster){.size = of->size};
+  result->all = calloc(of->size, sizeof *result->all);
+  result->here = malloc(of->size * sizeof *result->here);
+  result->members = malloc(of->size * sizeof *result->members);
+  if (result->all == NULL || result->here == NULL || result->members == NULL) return mpi->error;
+  identity own = own_identity();
+  own.messages = asked_over_messages();
+  const int status = mpi->allgather(comm, &own, result->all, (int)sizeof own);
+  if (status != 0) return status;
+  for (unsigned i = 0; i < of->size; ++i) {
+    if (result->all[i].host != own.host) continue;
+    if (i == of->rank) result->own_place = result->inside;
+    note_neighbour(result->all[i].pid);
+    result->members[result->inside] = result->all[i];
+    result->here[result->inside++] = i;
+  }
+  result->hosts = count_hosts(result);
+  return 0;
+}
+
+/* "topo" and "auto" over the levels asked for, if any. */
+static void algorithm_text(char* text, size_t bytes) {
+  const char* const name =
+      settings->barrier != NULL && settings->barrier[0] != '\0' ? settings->barrier : "auto";
+  const bool has_levels = settings->levels != NULL && settings->levels[0] != '\0';
+  const bool takes_levels =
+      strcmp(name, "auto") == 0 || strcmp(name, "topo") == 0 || strcmp(name, "topo-counter") == 0;
+  snprintf(text, bytes, "%s%s%s", has_levels && strcmp(name, "auto") == 0 ? "topo" : name,
+           has_levels && takes_levels ? "-" : "",
+           has_levels && takes_levels ? settings->levels : "");
+  for (char* at = text; *at != '\0'; ++at) {
+    if (*at == ',') *at = '-';
+  }
+}
+
+enum { binding_bytes = 1024 };
+typedef char binding[binding_bytes];
+
+/* Where the members and the job's other processes of this host may run. Locality strings where the
+ * MPI has them for all members, else affinity masks. */
+static void find_bindings(void* comm, const roster* all, binding* texts, const char** bindings,
+                          bool localities) {
+  bool known = localities && mpi->locality != NULL;
+  for (unsigned i = 0; i < all->inside && known; ++i) {
+    known = mpi->locality(comm, (int)all->here[i], texts[i], binding_bytes) && texts[i][0] != '\0';
+  }
+  for (unsigned i = 0; i < all->inside; ++i) {
+    if (!known) affinity_text((pid_t)all->members[i].pid, texts[i], binding_bytes);
+    bindings[i] = texts[i];
+  }
+}
+
+typedef struct company {
+  unsigned count;
+  const char** bindings; /* NULL: unbound */
+  binding* texts;
+} company;
+
+static bool is_member(const roster* all, uint32_t pid) {
+  for (unsigned i = 0; i < all->inside; ++i) {
+    if (all->members[i].pid == pid) return true;
+  }
+  return false;
+}
+
+static company find_others(const roster* all) {
+  company others = {0};
+  uint32_t* pids = NULL;
+  unsigned noted = 0;
+  const unsigned everybody = neighbours(&pids, &noted);
+  if (everybody > all->inside) others.count = everybody - all->inside;
+  if (others.count > 0 && pids != NULL) {
+    others.bindings = calloc(others.count, sizeof *others.bindings);
+    others.texts = calloc(others.count, sizeof *others.texts);
+    unsigned at = 0;
+    for (unsigned i = 0;
+         i < noted && at < others.count && others.bindings != NULL && others.texts != NULL; ++i) {
+      if (is_member(all, pids[i])) continue;
+      affinity_text((pid_t)pids[i], others.texts[at], binding_bytes);
+      others.bindings[at] = others.texts[at];
+      ++at;
+    }
+  }
+  free(pids);
+  return others;
+}
+
+/* By the leader: first with what is known best of the bindings, at last with nothing. */
+static slot* make_slot(void* comm, const roster* all, offer* told, char* why, size_t why_bytes) {
+  char algorithm[256];
+  algorithm_text(algorithm, sizeof algorithm);
+  muster_options options;
+  muster_options_init(&options);
+  options.participants = all->inside;
+  options.algorithm = algorithm;
+  options.wait = settings->wait != NULL && settings->wait[0] != '\0' ? settings->wait : NULL;
+  options.flags = MUSTER_SHARED;
+  slot* made = NULL;
+  binding* const texts = calloc(all->inside, sizeof *texts);
+  const char** const bindings = calloc(all->inside, sizeof *bindings);
+  company others = find_others(all);
+  options.others = others.count;
+  enum { by_locality, by_mask, unknown, ways };
+  for (int way = mpi->locality != NULL ? by_locality : by_mask; way < ways && made == NULL; ++way) {
+    const bool placed = way != unknown && texts != NULL && bindings != NULL;
+    if (placed) find_bindings(comm, all, texts, bindings, way == by_locality);
+    options.bindings = placed ? bindings : NULL;
+    options.other_bindings = placed && way == by_mask ? others.bindings : NULL;
+    made = pool_make(all->members, all->inside, &options, told, why, why_bytes);
+  }
+  free(others.bindings);
+  free(others.texts);
+  free(bindings);
+  free(texts);
+  return made;
+}
+
+/* Every rank of the host learns what its leader offers. */
+static int spread(void* comm, const roster* all, offer* told) {
+  if (all->hosts == 1) return mpi->broadcast(comm, told, (int)sizeof *told);
+  offer* const offers = malloc(all->size * sizeof *offers);
+  if (offers == NULL) return mpi->error;
+  const int status = mpi->allgather(comm, told, offers, (int)sizeof *told);
+  *told = offers[all->here[0]];
+  free(offers);
+  return status;
+}
+
+/* One attempt at a barrier inside each host. `*verdict`: the worst that happened to any rank. */
+static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* verdict, char* why,
+                   size_t why_bytes) {
+  offer told = {0};
+  if (of->leads && !fresh) of->slot = pool_find(all->members, all->inside, &told);
+  if (of->leads && of->slot == NULL) of->slot = make_slot(comm, all, &told, why, why_bytes);
+  int status = spread(comm, all, &told);
+  if (status != 0) return status;
+  int outcome = taken_ok;
+  if (of->leads) {
+    if (of->slot == NULL) outcome = taken_failed;
+  } else {
+    outcome = (int)pool_take(&told, all->own_place, all->inside, &of->slot, why, why_bytes);
+  }
+  const bool reused = told.used_before != 0;
+  status = mpi->minimum(comm, &outcome);
+  *verdict = (taken)outcome;
+  if (status != 0 || *verdict != taken_ok) {
+    pool_give_back(of->slot, false);
+    of->slot = NULL;
+    return status;
+  }
+  if (of->leads && settings->verbose >= (reused ? tells_reuse : tells_choices)) {
+    say_choice(of, all->inside, all->hosts);
+  }
+  if (reused) {
+    pthread_mutex_lock(&mutex);
+    ++sums.reused;
+    pthread_mutex_unlock(&mutex);
+  }
+  return status;
+}
+
+static void decline(team* of, const char* why) {
+  of->kind = team_theirs;
+  pthread_mutex_lock(&mutex);
+  ++sums.declined;
+  const bool first = sums.declined == 1;
+  pthread_mutex_unlock(&mutex);
+  /* A rank that knows why says so: once always, each time if asked to. */
+  if (why[0] != '\0' && (first || settings->verbose >= tells_choices)) {
+    say("communicator of %u: the MPI's own barrier serves: %s", of->size, why);
+  }
+}
+
+static int make_over_messages(team* of, void* comm, uint32_t which) {
+  const int status = mpi->open_channel(comm, &of->channel);
+  if (status != 0) return status;
+  const char* const name = muster_message_barrier_names()[which - 1];
+  of->has_channel = true;
+  of->over_messages = muster_message_barrier_named(name);
+  of->kind = team_messages;
+  if (settings->verbose >= tells_choices && of->rank == 0) {
+    say("communicator of %u: %s over the MPI's messages, as asked for", of->size, name);
+  }
+  return 0;
+}
+
+static int make_inside(team* of, void* comm, const roster* all) {
+  char why[512] = "";
+  taken verdict = taken_failed;
+  of->leads = all->own_place == 0;
+  int status = attempt(of, comm, all, false, &verdict, why, sizeof why);
+  if (status == 0 && verdict == taken_stale) {
+    status = attempt(of, comm, all, true, &verdict, why, sizeof why);
+  }
+  if (status != 0) return status;
+  if (verdict != taken_ok) {
+    decline(of, why);
+    return 0;
+  }
+  if (all->hosts > 1) {
+    status = mpi->split(comm, of->leads, &of->leaders);
+    if (status != 0) return status;
+  }
+  of->kind = all->hosts > 1 ? team_hosts : team_inside;
+  return 0;
+}
+
+static int make(team* of, void* comm) {
+  roster all;
+  int status = call_the_roll(of, comm, &all);
+  if (status == 0) {
+    bool understood = true;
+    for (unsigned i = 1; i < all.size && understood; ++i) {
+      understood = all.all[i].protocol == all.all[0].protocol;
+    }
+    const uint32_t over_messages = all.all[0].messages; /* rank 0 decides */
+    if (!understood) {
+      decline(of, "ranks use different versions of Muster");
+    } else if (over_messages != 0) {
+      status = make_over_messages(of, comm, over_messages);
+    } else if (all.hosts == all.size) {
+      decline(of,
+              of->rank == 0 && settings->verbose >= tells_choices ? "one rank on each host" : "");
+    } else {
+      status = make_inside(of, comm, &all);
+    }
+  }
+  free_roster(&all);
+  if (status == 0 && of->kind != team_theirs) {
+    pthread_mutex_lock(&mutex);
+    ++sums.teams;
+    pthread_mutex_unlock(&mutex);
+  }
+  return status;
+}
+
+/* ---- barriers ---- */
+
+int team_barrier_failed(team* of, int status) {
+  say("barrier of %u ranks, rank %u: %s: %s", of->size, of->rank, muster_strerror(status),
+      muster_last_error());
+  return mpi->error;
+}
+
+static int wait_inside(team* of) {
+  of->slot->polls = 0;
+  const int status = muster_barrier_wait(of->slot->barrier, of->slot->rank);
+  return status == MUSTER_OK ? 0 : team_barrier_failed(of, status);
+}
+
+/* All of this host have come; the leaders meet; all of this host may go. */
+static int barrier_over_hosts(team* of) {
+  int status = wait_inside(of);
+  if (status == 0 && of->leads) status = mpi->barrier_of_leaders(of->leaders);
+  return status == 0 ? wait_inside(of) : status;
+}
+
+static int barrier_over_messages(team* of) {
+  const muster_messages messages = {mpi->send, mpi->receive, of->channel};
+  /* Their contexts differ from ours by type alone. */
+  return of->over_messages(&messages, of->rank, of->size);
+}
+
+int team_barrier_slowly(team* of, void* comm) {
+  if (of->kind == team_unmade) {
+    const int status = make(of, comm);
+    if (status != 0) return status;
+    if (of->kind == team_inside) return team_barrier(of, comm);
+  }
+  ++of->waits;
+  switch (of->kind) {
+    case team_hosts:
+      return barrier_over_hosts(of);
+    case team_messages:
+      return barrier_over_messages(of);
+    case team_alone:
+      mpi->progress();
+      return 0;
+    case team_unmade:
+    case team_inside:
+    case team_theirs:
+      break;
+  }
+  return mpi->barrier(comm);
+}
+
+/* ---- counting ---- */
+
+mpi_counters team_counters(void) {
+  pthread_mutex_lock(&mutex);
+  mpi_counters all = sums;
+  for (const team* at = teams; at != NULL; at = at->next) add_waits(&all, at);
+  pthread_mutex_unlock(&mutex);
+  return all;
+}
+
+void team_finish(void) {
+  if (settings == NULL || !settings->counters) return;
+  const mpi_counters all = team_counters();
+  say("counters: inside=%llu hosts=%llu messages=%llu theirs=%llu alone=%llu teams=%llu "
+      "reused=%llu declined=%llu",
+      (unsigned long long)all.inside, (unsigned long long)all.hosts,
+      (unsigned long long)all.messages, (unsigned long long)all.theirs,
+      (unsigned long long)all.alone, (unsigned long long)all.teams, (unsigned long long)all.reused,
+      (unsigned long long)all.declined);
+}
