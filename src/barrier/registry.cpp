@@ -94,13 +94,16 @@ Choice choose_barrier(const Situation& s) {
                              (s.others > 0 ? " and " + std::to_string(s.others) + " others" : "") +
                              " on " + std::to_string(s.usable_cpus) +
                              (s.usable_cpus == 1 ? " CPU" : " CPUs");
-    if (s.bound) {
+    if (s.bound && s.share_cores) {
       return chosen("topo-counter-CORE",
                     more + ", bound: whoever arrives last on a core speaks for it");
     }
-    return chosen(
-        "sense-reversing",
-        more + ", not bound: nobody waits for one particular participant to be scheduled");
+    return chosen("sense-reversing",
+                  more + (s.bound ? ", though none share a core" : ", not bound") +
+                      ": nobody waits for one particular participant to be scheduled");
+  }
+  if (s.participants == 2 && !s.needs_champion) {
+    return chosen("dissemination", "two participants: each tells the other, both at once");
   }
   if (s.bound && s.numa_nodes > 1) {
     return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +

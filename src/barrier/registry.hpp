@@ -70,6 +70,7 @@ struct Situation {
   unsigned others = 0;  ///< that want CPUs too
   unsigned usable_cpus = 1;
   bool bound = false;           ///< every participant's binding is known
+  bool share_cores = false;     ///< several of them are bound to one core
   unsigned numa_nodes = 1;      ///< that hold participants
   bool needs_split = false;     ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures

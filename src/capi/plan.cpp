@@ -64,15 +64,36 @@ Bindings read_bindings(const muster_options& options) {
   return result;
 }
 
+PuSet pus_of(const Core& core) {
+  PuSet set;
+  for (const unsigned pu : core.pus) set.add(pu);
+  return set;
+}
+
+/// Whether some core has several ranks bound to it.
+bool share_cores(const Bindings& bindings) {
+  const Topology& topology = *bindings.topology;
+  std::vector<bool> taken(topology.cores().size());
+  for (const PuSet& pus : bindings.pus) {
+    if (pus.empty()) continue;
+    const unsigned core = topology.core_of(pus.first());
+    if (core == kOutside || !pus.is_subset_of(pus_of(topology.cores()[core]))) continue;
+    if (taken[core]) return true;
+    taken[core] = true;
+  }
+  return false;
+}
+
 /// The levels of a mask; CORE by name groups even where each core has one PU, if ranks share cores.
-ActiveLevels levels_for(const Topology& topology, const LevelMask& mask, unsigned participants) {
+ActiveLevels levels_for(const Bindings& bindings, const LevelMask& mask) {
+  const Topology& topology = *bindings.topology;
   ActiveLevels active = topology.active_levels(mask);
   const bool asked =
       std::find(mask.kinds.begin(), mask.kinds.end(), LevelKind::core) != mask.kinds.end();
   const bool there = std::any_of(active.levels.begin(), active.levels.end(),
                                  [](const Level& level) { return level.kind == LevelKind::core; });
   const Level* cores = topology.level(LevelKind::core);
-  if (asked && !there && cores != nullptr && participants > topology.cores().size()) {
+  if (asked && !there && cores != nullptr && share_cores(bindings)) {
     active.levels.insert(active.levels.begin(), *cores);
     std::erase_if(active.dropped, [](const DroppedLevel& level) { return level.name == "CORE"; });
   }
@@ -228,6 +249,7 @@ Plan make_plan(const muster_options& options) {
                       .others = options.others,
                       .usable_cpus = plan.usable_cpus,
                       .bound = bound,
+                      .share_cores = bound && share_cores(bindings),
                       .numa_nodes = plan.numa_nodes,
                       .needs_split = plan.split,
                       .needs_champion = options.completion != nullptr};
@@ -244,7 +266,7 @@ Plan make_plan(const muster_options& options) {
   };
   const auto group = [&] {
     const LevelMask levels = parse_level_mask(plan.algorithm.levels);
-    const ActiveLevels active = levels_for(*bindings.topology, levels, plan.participants);
+    const ActiveLevels active = levels_for(bindings, levels);
     Grouping grouping = group_ranks(bindings.topology->place(bindings.pus, active));
     if (grouping.status == Status::ok) {
       plan.groups = std::move(grouping.tree);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "capi_subject.hpp"
+#include "machine/usable_cpus.hpp"
 
 namespace muster::test {
 namespace {
@@ -343,6 +344,20 @@ TEST(Explain, TellsWhatWasChosenAndWhy) {
   EXPECT_THAT(text, HasSubstr("combining-tree:4"));
   EXPECT_THAT(text, HasSubstr(std::to_string(told["memory"]["bytes"].get<unsigned>())));
   EXPECT_EQ(explain(barrier.handle(), nullptr), text);
+}
+
+TEST(Explain, NamesCoresOnlyWhereRanksShareThem) {
+  const unsigned cores = affinity_cpus() + 1;  // more than there are CPUs
+  const std::string topology = "package:1 core:" + std::to_string(cores) + " pu:1";
+  const auto explained = [&](unsigned participants) {
+    muster_options options = options_for(participants, "auto");
+    options.topology = topology.c_str();
+    options.map_by = "core";
+    const CapiSubject barrier(options);
+    return explain(barrier.handle(), "text");
+  };
+  EXPECT_THAT(explained(2 * cores), HasSubstr("topo-counter-CORE"));
+  EXPECT_THAT(explained(cores), HasSubstr("none share a core"));
 }
 
 TEST(Explain, KeepsToTheBufferItIsGiven) {

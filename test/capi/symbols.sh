@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# symbols.sh <libmuster.so> <muster.h>: the library's name is libmuster.so.0, it exports what the
+# symbols.sh <libmuster.so> <muster.h>: the library's name is libmuster.so.0.1, it exports what the
 # header declares and nothing else, and a call that stays inside goes through no table.
 set -euo pipefail
 library=$1
 header=$2
-objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0$' || {
-  echo "its SONAME is not libmuster.so.0" >&2
+objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0\.1$' || {
+  echo "its SONAME is not libmuster.so.0.1" >&2
   exit 1
 }
 exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort)

@@ -12,13 +12,13 @@ rm -rf "$prefix" "$scratch/consumer"
 fail() { echo "$*" >&2; exit 1; }
 
 "$cmake" --install "$build" --prefix "$prefix" >/dev/null
-library=$(find "$prefix" -name libmuster.so.0)
-[ -n "$library" ] || fail "no libmuster.so.0 was installed"
+library=$(find "$prefix" -name libmuster.so.0.1)
+[ -n "$library" ] || fail "no libmuster.so.0.1 was installed"
 libdir=$(dirname "$library")
 export LD_LIBRARY_PATH=$libdir
 
 echo "-- shared object: name, and nothing exported but the C functions"
-objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0$' || fail "another SONAME"
+objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0\.1$' || fail "another SONAME"
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }')
 grep -q '^muster_' <<<"$exported" || fail "it exports no function"
 strangers=$(grep -v '^muster_' <<<"$exported" || true)
