@@ -232,4 +232,6 @@ MUSTER_API muster_message_barrier muster_message_barrier_named(const char* name)
 }
 #endif
 
+#include "muster/lock.h" /* critical sections as calls */
+
 #endif /* MUSTER_MUSTER_H */

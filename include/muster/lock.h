@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Critical sections as calls: a lock executes them in mutual exclusion, in the calling thread, in
+ * whichever thread has the lock, or in a server thread on a core of its own. Part of muster.h.
+ *
+ *   muster_lock* lock;
+ *   muster_lock_create(&lock, NULL);            "auto": the lock decides by itself
+ *   muster_execute(lock, increment, &counter);  returns when increment(&counter) has run
+ *   muster_lock_destroy(lock);
+ *
+ * A section runs on whatever thread executes it: thread-local variables are that thread's (errno
+ * alone comes back), and so are its thread id, its stack and its signal mask. A section must not
+ * end its thread, jump out, or wait for something that only its own caller would do later.
+ */
+#ifndef MUSTER_LOCK_H
+#define MUSTER_LOCK_H
+
+#include "muster/muster.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_lock muster_lock;
+typedef struct muster_cond muster_cond;
+typedef struct muster_server muster_server;
+
+/** A critical section; it must not throw. */
+typedef void (*muster_section)(void* argument);
+
+/** Names of all kinds of locks, NULL-terminated. Static; thread-safe. */
+MUSTER_API const char* const* muster_lock_names(void);
+
+/** How a lock is made. Initialise with muster_lock_options_init(), then set what differs. */
+typedef struct muster_lock_options {
+  size_t size;           /**< set by muster_lock_options_init(); do not touch */
+  const char* kind;      /**< default NULL: "auto" */
+  muster_server* server; /**< of "rcl" and "auto"; default NULL: the process's own, which is started
+                            by the first "rcl" lock. The lock keeps it alive. */
+  void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, shared by
+                   the caller; default NULL */
+  int attach;   /**< nonzero: another process made the lock that is there */
+} muster_lock_options;
+
+MUSTER_API void muster_lock_options_init(muster_lock_options* options);
+
+/** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe.
+ * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes. */
+MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options* options);
+
+/** Bytes of a lock between processes, aligned to 128. */
+MUSTER_API size_t muster_lock_memory(void);
+
+/** Executes `section(argument)` in mutual exclusion with all sections of this lock, and returns
+ * after it; its writes are then visible, and errno is what it left. Sections may nest, in other
+ * locks. A thread's first call may allocate. Not a cancellation point.
+ * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.
+ * MUSTER_EBUSY: the lock was made before a fork, in the parent.
+ * MUSTER_EPEER: a process died in a section of this shared lock (EOWNERDEAD), and nothing was
+ * executed: see muster_lock_recover().
+ * MUSTER_ENOMEM: more than 16,384 threads use locks at once. */
+MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
+
+/** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
+ * this lock's server and before its later ones; up to 32 can be outstanding, then it waits. Without
+ * a server it is executed at once; from inside a section of this lock, right after that. `argument`
+ * has to live until then. */
+MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
+
+/** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
+ * set right what it protects, in this section. */
+MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
+
+/** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */
+typedef struct muster_lock_counters {
+  uint64_t by_client;    /**< executed by the client that asked */
+  uint64_t by_others;    /**< by a server, or by a client that had the lock */
+  uint64_t by_combiners; /**< of these by clients */
+  uint64_t switches;     /**< "auto": a client went over to the other way */
+} muster_lock_counters;
+MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters);
+
+/** What the lock does and why, as text. As muster_barrier_explain(). */
+MUSTER_API int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes,
+                                   size_t* needed);
+
+/** After what was posted has been executed. Nobody may use the lock any more. NULL is ignored. */
+MUSTER_API void muster_lock_destroy(muster_lock* lock);
+
+/** A condition variable for sections of `lock`. Before the lock is used: "auto" then no longer lets
+ * clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and rcl-batch. */
+MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
+/** Inside a section of its lock: gives the lock up, waits to be signalled, takes it again. It may
+ * return without a signal: test again. MUSTER_EINVAL outside of such a section. */
+MUSTER_API int muster_cond_wait(muster_cond* cond);
+/** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. */
+MUSTER_API int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns);
+MUSTER_API int muster_cond_signal(muster_cond* cond);
+MUSTER_API int muster_cond_broadcast(muster_cond* cond);
+/** Nobody may wait. NULL is ignored. */
+MUSTER_API void muster_cond_destroy(muster_cond* cond);
+
+/** Starts a server: a thread on a CPU of its own that executes the sections of its locks, as many
+ * as there are. Sections that block do not stop its other locks: spare threads go on. It sleeps
+ * when there is nothing to do. `cpus`: CPUs it may use ("3", "2-3"); NULL: the allowed one with the
+ * fewest servers, the last among equals. `realtime`: SCHED_FIFO, if the system allows it. */
+MUSTER_API int muster_server_start(muster_server** server, const char* cpus, int realtime);
+/** Moves it. MUSTER_EINVAL: not to there. */
+MUSTER_API int muster_server_place(muster_server* server, const char* cpus);
+/** Where it is and what it has done, as text. As muster_barrier_explain(). */
+MUSTER_API int muster_server_explain(const muster_server* server, char* text, size_t bytes,
+                                     size_t* needed);
+/** Executes what was posted before, ends its threads and frees the handle. Its locks remain usable:
+ * their clients then execute the sections. MUSTER_EINVAL from a section of its own. NULL is
+ * ignored. */
+MUSTER_API int muster_server_stop(muster_server* server);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MUSTER_LOCK_H */

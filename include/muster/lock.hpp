@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Delegated critical sections for C++20: a thin face over lock.h.
+//
+//   muster::lock lock;
+//   auto next = lock.execute([&] { return ++n; });       // in mutual exclusion; with its result
+//   lock.post([&] { ++n; });                             // some time; does not wait
+//   muster::future<int> later = lock.async([&] { return ++n; });
+//
+//   muster::guarded<std::map<int, int>> table;           // a value reachable only inside its lock
+//   table.execute([](auto& map) { map[1] = 2; });
+//
+// A section runs on whatever thread executes it (see lock.h). What it throws reaches the caller of
+// execute(), or of future::get(). Failures throw muster::error.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "muster/lock.h"
+#include "muster/muster.hpp"
+
+namespace muster {
+
+namespace detail {
+
+/// What a section left: a value, nothing, or what it threw.
+template <class R>
+class outcome {
+ public:
+  template <class F>
+  void run(F& section) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        section();
+      } else if constexpr (std::is_reference_v<R>) {
+        value_ = &section();
+      } else {
+        value_.emplace(section());
+      }
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  R take() {
+    if (error_) [[unlikely]]
+      std::rethrow_exception(std::move(error_));
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(*value_);
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(*value_);
+    }
+  }
+
+ private:
+  struct nothing {};
+  using stored = std::conditional_t<
+      std::is_void_v<R>, nothing,
+      std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
+  [[no_unique_address]] stored value_{};
+  std::exception_ptr error_;
+};
+
+inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::size_t*),
+                           const void* handle) {
+  std::size_t needed = 0;
+  check(explain(handle, nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  check(explain(handle, text.data(), text.size(), nullptr));
+  text.resize(text.find('\0'));
+  return text;
+}
+
+}  // namespace detail
+
+/// The result of a section that was not waited for. Its destructor waits.
+template <class R>
+class future {
+ public:
+  future() = default;
+  future(future&&) noexcept = default;
+  future& operator=(future&& other) noexcept {
+    if (this != &other) {
+      finish();
+      state_ = std::move(other.state_);
+    }
+    return *this;
+  }
+  ~future() { finish(); }
+
+  bool valid() const noexcept { return state_ != nullptr; }
+  bool is_ready() const noexcept { return state_->ready.load(std::memory_order_acquire) != 0; }
+  void wait() const noexcept {
+    for (int polls = 0; polls < 1000; ++polls) {
+      if (is_ready()) return;
+    }
+    state_->ready.wait(0, std::memory_order_acquire);
+  }
+  /// Once: the result, or what the section threw.
+  R get() {
+    wait();
+    const auto mine = std::move(state_);
+    return mine->result.take();
+  }
+
+ private:
+  friend class lock;
+  struct state {
+    virtual ~state() = default;
+    detail::outcome<R> result;
+    std::atomic<std::uint32_t> ready{0};
+  };
+  explicit future(std::unique_ptr<state> made) : state_(std::move(made)) {}
+  void finish() noexcept {
+    if (state_ != nullptr) wait();
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+/// A server thread; lives at least as long as this object, and its locks outlive it.
+class server {
+ public:
+  /// `cpus`: such as "3" or "2-3"; empty: chosen.
+  explicit server(const std::string& cpus = "", bool realtime = false) {
+    check(muster_server_start(&handle_, cpus.empty() ? nullptr : cpus.c_str(), realtime ? 1 : 0));
+  }
+  ~server() { muster_server_stop(handle_); }
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  void place(const std::string& cpus) { check(muster_server_place(handle_, cpus.c_str())); }
+  std::string explain() const {
+    return detail::text_of(
+        [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
+          return muster_server_explain(static_cast<const muster_server*>(handle), text, bytes,
+                                       needed);
+        },
+        handle_);
+  }
+  muster_server* native_handle() noexcept { return handle_; }
+
+ private:
+  muster_server* handle_ = nullptr;
+};
+
+/// Executes critical sections. Thread-safe, but for construction and destruction.
+class lock {
+ public:
+  /// `kind`: see muster_lock_names(). `of`: whose server executes; null: the process's own.
+  explicit lock(const char* kind = "auto", server* of = nullptr) {
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.kind = kind;
+    if (of != nullptr) options.server = of->native_handle();
+    check(muster_lock_create(&handle_, &options));
+  }
+  ~lock() { muster_lock_destroy(handle_); }
+  lock(const lock&) = delete;
+  lock& operator=(const lock&) = delete;
+
+  /// Executes the section and returns what it returns.
+  template <class F>
+  auto execute(F&& section) -> std::invoke_result_t<F&> {
+    using R = std::invoke_result_t<F&>;
+    struct call {
+      std::remove_reference_t<F>* section;
+      detail::outcome<R> result;
+    } mine{std::addressof(section), {}};
+    check(muster_execute(
+        handle_,
+        [](void* argument) {
+          auto& self = *static_cast<call*>(argument);
+          self.result.run(*self.section);
+        },
+        &mine));
+    return mine.result.take();
+  }
+
+  /// Has a copy of the section executed some time (muster_post). What it throws ends the program.
+  template <class F>
+  void post(F&& section) {
+    using copy = std::decay_t<F>;
+    auto owned = std::make_unique<copy>(std::forward<F>(section));
+    check(muster_post(
+        handle_,
+        [](void* argument) noexcept {
+          const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
+          (*mine)();
+        },
+        owned.get()));
+    static_cast<void>(owned.release());
+  }
+
+  /// The same with a result to come.
+  template <class F>
+  auto async(F&& section) -> future<std::invoke_result_t<std::decay_t<F>&>> {
+    using R = std::invoke_result_t<std::decay_t<F>&>;
+    using base = typename future<R>::state;
+    struct request : base {
+      explicit request(F&& its) : section(std::forward<F>(its)) {}
+      std::decay_t<F> section;
+    };
+    auto mine = std::make_unique<request>(std::forward<F>(section));
+    check(muster_post(
+        handle_,
+        [](void* argument) noexcept {
+          auto& self = *static_cast<request*>(argument);
+          self.result.run(self.section);
+          self.ready.store(1, std::memory_order_release);
+          self.ready.notify_all();  // needs the address only: the state may be gone
+        },
+        mine.get()));
+    return future<R>(std::move(mine));
+  }
+
+  std::string explain() const {
+    return detail::text_of(
+        [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
+          return muster_lock_explain(static_cast<const muster_lock*>(handle), text, bytes, needed);
+        },
+        handle_);
+  }
+  muster_lock* native_handle() noexcept { return handle_; }
+
+ private:
+  muster_lock* handle_ = nullptr;
+};
+
+/// A condition for sections of a lock: made before the lock is used, waited for inside of sections.
+class condition {
+ public:
+  explicit condition(lock& of) { check(muster_cond_create(&handle_, of.native_handle())); }
+  ~condition() { muster_cond_destroy(handle_); }
+  condition(const condition&) = delete;
+  condition& operator=(const condition&) = delete;
+
+  /// May return without a notification.
+  void wait() { check(muster_cond_wait(handle_)); }
+  template <class Predicate>
+  void wait(Predicate holds) {
+    while (!holds()) wait();
+  }
+  /// False if the time was over.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> timeout) {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
+    const int status = muster_cond_timedwait(handle_, ns < 0 ? 0 : ns);
+    if (status == MUSTER_ETIMEDOUT) return false;
+    check(status);
+    return true;
+  }
+  template <class Rep, class Period, class Predicate>
+  bool wait_for(std::chrono::duration<Rep, Period> timeout, Predicate holds) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    while (!holds()) {
+      if (!wait_for(end - std::chrono::steady_clock::now())) return holds();
+    }
+    return true;
+  }
+  void notify_one() { check(muster_cond_signal(handle_)); }
+  void notify_all() { check(muster_cond_broadcast(handle_)); }
+
+ private:
+  muster_cond* handle_ = nullptr;
+};
+
+/// A value reachable only inside its lock's sections.
+template <class T>
+class guarded {
+ public:
+  template <class... Arguments>
+  requires std::is_constructible_v<T, Arguments...>
+  explicit guarded(Arguments&&... arguments) : value_(std::forward<Arguments>(arguments)...) {}
+
+  /// Executes `section(value)`. What it returns must not refer into the value.
+  template <class F>
+  auto execute(F&& section) {
+    return lock_.execute([&] { return std::invoke(section, value_); });
+  }
+  template <class F>
+  void post(F&& section) {
+    lock_.post([this, mine = std::forward<F>(section)]() mutable { std::invoke(mine, value_); });
+  }
+  template <class F>
+  auto async(F&& section) {
+    return lock_.async(
+        [this, mine = std::forward<F>(section)]() mutable { return std::invoke(mine, value_); });
+  }
+  T copy() {
+    return execute([](const T& value) { return value; });
+  }
+  muster::lock& native_lock() noexcept { return lock_; }
+
+ private:
+  T value_;
+  muster::lock lock_;  // last: what was posted is executed before the value ends
+};
+
+}  // namespace muster

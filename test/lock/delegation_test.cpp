@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The server's runtime: what programs do inside critical sections.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+#include <thread>
+
+#include "delegation/condition.hpp"
+#include "delegation/station.hpp"
+#include "trial.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+using delegation::Station;
+
+std::int64_t now_ms() { return now_ns() / 1'000'000; }
+
+void sleep_ms(long ms) {
+  const timespec time{ms / 1000, ms % 1000 * 1'000'000};
+  nanosleep(&time, nullptr);
+}
+
+class Delegation : public testing::Test {
+ protected:
+  void SetUp() override { station_->start({}); }
+  std::unique_ptr<AnyLock> make(const char* kind = "rcl") const {
+    return make_lock({.kind = kind, .station = station_});
+  }
+
+  HangGuard guard_{60};
+  std::shared_ptr<Station> station_ = std::make_shared<Station>();
+};
+
+TEST_F(Delegation, ExecutesOnTheServer) {
+  const auto lock = make();
+  const std::thread::id mine = std::this_thread::get_id();
+  std::thread::id executor = mine;
+  auto section = [&] { executor = std::this_thread::get_id(); };
+  lock->execute(section_of(section));
+  EXPECT_NE(mine, executor);
+  EXPECT_EQ(1U, lock->counters().delegated);
+  EXPECT_NE(std::string::npos, lock->explain().find("server: on CPU")) << lock->explain();
+}
+
+TEST_F(Delegation, ASectionThatBlocksStopsNoOtherLock) {
+  const auto slow = make();
+  const auto quick = make();
+  std::atomic<bool> inside{false};
+  std::atomic<bool> go_on{false};
+  std::thread blocker([&] {
+    auto section = [&] {
+      inside = true;
+      while (!go_on) sleep_ms(1);
+    };
+    slow->execute(section_of(section));
+  });
+  while (!inside) sched_yield();
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  for (int i = 0; i < 1000; ++i) quick->execute(section_of(increment));
+  EXPECT_EQ(1000U, count);
+  go_on = true;
+  blocker.join();
+  EXPECT_GE(station_->counters().by_watchdog, 1U);
+}
+
+TEST_F(Delegation, ManySectionsBlockAtOnce) {
+  constexpr unsigned blockers = 6;
+  std::vector<std::unique_ptr<AnyLock>> locks;
+  for (unsigned i = 0; i < blockers; ++i) locks.push_back(make());
+  std::atomic<unsigned> inside{0};
+  run_threads(blockers, [&](unsigned client) {
+    auto section = [&] {
+      ++inside;
+      while (inside < blockers) sleep_ms(1);  // all are inside at the same time
+    };
+    locks[client]->execute(section_of(section));
+  });
+  EXPECT_EQ(blockers, inside);
+  EXPECT_GE(station_->counters().threads, blockers);
+}
+
+TEST_F(Delegation, NestedAcrossServersBothWays) {
+  const auto other = std::make_shared<Station>();
+  other->start({});
+  const auto a = make();
+  const auto d = make();
+  const auto b = make_lock({.kind = "rcl", .station = other});
+  const auto c = make_lock({.kind = "rcl", .station = other});
+  std::uint64_t in_b = 0;
+  std::uint64_t in_d = 0;
+  const unsigned sections = rounds(1000);
+  run_threads(4, [&](unsigned client) {
+    auto innermost_b = [&] { ++in_b; };
+    auto innermost_d = [&] { ++in_d; };
+    auto in_a = [&] { b->execute(section_of(innermost_b)); };
+    auto in_c = [&] { d->execute(section_of(innermost_d)); };
+    for (unsigned i = 0; i < sections; ++i) {
+      if (client % 2 == 0) {
+        a->execute(section_of(in_a));
+      } else {
+        c->execute(section_of(in_c));
+      }
+    }
+  });
+  EXPECT_EQ(2 * sections, in_b);
+  EXPECT_EQ(2 * sections, in_d);
+}
+
+TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
+  const auto outer = make();
+  const auto inner = make();
+  std::uint64_t count = 0;
+  const unsigned sections = rounds(200);
+  run_threads(3, [&](unsigned client) {
+    auto increment = [&] {
+      ++count;
+      if (count % 64 == 0) sleep_ms(6);  // long enough for the watchdog
+    };
+    auto around = [&] { inner->execute(section_of(increment)); };
+    for (unsigned i = 0; i < sections; ++i) {
+      if (client == 0) {
+        inner->execute(section_of(increment));
+      } else {
+        outer->execute(section_of(around));
+      }
+    }
+  });
+  EXPECT_EQ(3 * sections, count);
+}
+
+TEST_F(Delegation, PostsKeepTheirOrder) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make(kind);
+    const unsigned posts = rounds(20'000);
+    Protected data(3);
+    run_threads(3, [&](unsigned client) {
+      std::vector<Numbered> sections;
+      for (unsigned i = 1; i <= posts; ++i) sections.push_back({&data, client, i, 0, 0});
+      for (unsigned i = 0; i + 1 < posts; ++i) {
+        if (i % 100 == 99) {
+          lock->execute({Numbered::execute, &sections[i]});  // after those posted before
+        } else {
+          lock->post({Numbered::execute, &sections[i]});
+        }
+      }
+      lock->execute({Numbered::execute, &sections[posts - 1]});
+    });
+    EXPECT_EQ("", data.wrong) << kind;
+    EXPECT_EQ(3 * posts, data.count) << kind;
+  }
+}
+
+TEST_F(Delegation, ADestroyedLockHasExecutedWhatWasPosted) {
+  std::atomic<unsigned> count{0};
+  auto increment = [&] { ++count; };
+  for (unsigned i = 1; i <= rounds(200); ++i) {
+    auto lock = make();
+    for (int k = 0; k < 20; ++k) lock->post(section_of(increment));
+    lock.reset();
+    ASSERT_EQ(20 * i, count);
+  }
+}
+
+TEST_F(Delegation, StopsAndStartsUnderLoad) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make(kind);
+    const unsigned sections = rounds(20'000);
+    std::atomic<unsigned> running{3};
+    Protected data(3);
+    std::thread stopper([&] {
+      while (running != 0) {
+        sleep_ms(2);
+        station_->stop();
+        sleep_ms(1);
+        station_->start({});
+      }
+    });
+    run_threads(3, [&](unsigned client) {
+      Random random(case_seed() + client);
+      std::vector<Numbered> numbered;
+      for (unsigned i = 1; i <= sections; ++i) numbered.push_back({&data, client, i, 0, 0});
+      for (Numbered& section : numbered) {
+        if (random.one_in(2) && section.number != sections) {
+          lock->post({Numbered::execute, &section});
+        } else {
+          lock->execute({Numbered::execute, &section});
+        }
+      }
+      --running;
+    });
+    stopper.join();
+    EXPECT_EQ("", data.wrong) << kind;
+    EXPECT_EQ(3 * sections, data.count) << kind << "; " << replay_command();
+  }
+}
+
+TEST_F(Delegation, SleepsWhenIdleAndWakesAtOnce) {
+  const auto lock = make();
+  std::int64_t spent_ns = -1;
+  std::int64_t started_ns = 0;
+  auto begin = [&] { started_ns = thread_cpu_ns(); };
+  auto end = [&] { spent_ns = thread_cpu_ns() - started_ns; };
+  lock->execute(section_of(begin));
+  sleep_ms(300);
+  const std::int64_t before_ms = now_ms();
+  lock->execute(section_of(end));
+  EXPECT_LT(now_ms() - before_ms, 100);
+  EXPECT_LT(spent_ns, 100'000'000) << "the idle server polled";
+}
+
+TEST_F(Delegation, ServesManyLocks) {
+  std::vector<std::unique_ptr<AnyLock>> locks;
+  std::vector<std::uint64_t> counts(500);
+  for (std::size_t i = 0; i < counts.size(); ++i) locks.push_back(make());
+  run_threads(3, [&](unsigned) {
+    for (unsigned round = 0; round < rounds(16); ++round) {
+      for (std::size_t i = 0; i < locks.size(); ++i) {
+        auto increment = [&] { ++counts[i]; };
+        locks[i]->execute(section_of(increment));
+      }
+    }
+  });
+  for (const std::uint64_t count : counts) EXPECT_EQ(3 * rounds(16), count);
+}
+
+TEST_F(Delegation, IsPlacedWhereItIsTold) {
+  const std::vector<unsigned> cpus = allowed_cpus();
+  const auto lock = make();
+  int cpu = -1;
+  auto where = [&] { cpu = sched_getcpu(); };
+  for (const unsigned target : {cpus.front(), cpus.back()}) {
+    station_->place({target});
+    lock->execute(section_of(where));
+    EXPECT_EQ(static_cast<int>(target), cpu);
+  }
+  EXPECT_THROW(station_->place({cpus.back() + 100}), Error);
+  lock->execute(section_of(where));
+  EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
+}
+
+TEST_F(Delegation, CannotBeStoppedFromWithin) {
+  const auto lock = make();
+  bool refused = false;
+  auto section = [&] {
+    try {
+      station_->stop();
+    } catch (const Error&) {
+      refused = true;
+    }
+  };
+  lock->execute(section_of(section));
+  EXPECT_TRUE(refused);
+}
+
+TEST_F(Delegation, AutoExecutesInlineWhileItIsAlone) {
+  const auto lock = make("auto");
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  for (int i = 0; i < 10'000; ++i) lock->execute(section_of(increment));
+  EXPECT_EQ(10'000U, count);
+  EXPECT_EQ(10'000U, lock->counters().inlined);
+  EXPECT_NE(std::string::npos, lock->explain().find("no contention")) << lock->explain();
+}
+
+TEST_F(Delegation, AutoDelegatesWhenClientsMeet) {
+  const auto lock = make("auto");
+  std::atomic<bool> inside{false};
+  std::atomic<bool> leave{false};
+  std::thread holder([&] {
+    auto section = [&] {
+      inside = true;
+      while (!leave) sched_yield();
+    };
+    lock->execute(section_of(section));
+  });
+  while (!inside) sched_yield();
+  std::thread client([&] {
+    auto nothing = [] {};
+    for (int i = 0; i < 100; ++i) lock->execute(section_of(nothing));
+  });
+  sleep_ms(20);
+  leave = true;
+  holder.join();
+  client.join();
+  const delegation::Counters counters = lock->counters();
+  EXPECT_EQ(101U, counters.inlined + counters.delegated);
+  EXPECT_GE(counters.delegated, 1U);
+  EXPECT_GE(counters.switches, 1U);
+}
+
+TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
+  const auto lock = make();
+  delegation::Condition condition(*lock);
+  unsigned executed = 0;
+  bool may_go = false;
+  std::thread waiter([&] {
+    auto section = [&] {
+      ++executed;
+      while (!may_go) condition.wait();
+    };
+    lock->execute(section_of(section));
+  });
+  auto others = [] {};
+  for (int i = 0; i < 200; ++i) lock->execute(section_of(others));
+  sleep_ms(20);
+  auto release_it = [&] {
+    may_go = true;
+    condition.broadcast();
+  };
+  lock->execute(section_of(release_it));
+  waiter.join();
+  EXPECT_EQ(1U, executed);
+}
+
+TEST(DelegationWithoutServer, PostsAreExecutedAtOnce) {
+  const auto station = std::make_shared<Station>();
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  lock->post(section_of(increment));
+  EXPECT_EQ(1U, count);
+  EXPECT_NE(std::string::npos, lock->explain().find("server: none")) << lock->explain();
+}
+
+}  // namespace
+}  // namespace muster::test

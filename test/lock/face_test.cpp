@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C ABI's locks and the C++ face over them.
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "harness.hpp"
+#include "muster/lock.hpp"
+
+namespace muster::test {
+namespace {
+
+TEST(LockFace, ReturnsWhatTheSectionReturns) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    muster::lock lock(*kind);
+    int n = 0;
+    EXPECT_EQ(1, lock.execute([&] { return ++n; })) << *kind;
+    lock.execute([&] { n += 10; });
+    EXPECT_EQ(11, n) << *kind;
+    int& reference = lock.execute([&]() -> int& { return n; });
+    EXPECT_EQ(&n, &reference) << *kind;
+    const auto pointer = lock.execute([&] { return std::make_unique<int>(n); });
+    EXPECT_EQ(11, *pointer) << *kind;
+  }
+}
+
+TEST(LockFace, ExceptionsReachTheCaller) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    muster::lock lock(*kind);
+    FirstFailure failure{};
+    run_threads(3, [&](unsigned client) {
+      for (unsigned i = 0; i < 20; ++i) {
+        const std::string mine = std::to_string(client) + "/" + std::to_string(i);
+        try {
+          lock.execute([&]() -> int { throw std::runtime_error(mine); });
+          failure.report("nothing was thrown");
+        } catch (const std::runtime_error& error) {
+          if (error.what() != mine) failure.report(std::string("another's: ") + error.what());
+        }
+      }
+    });
+    EXPECT_EQ("", failure.text()) << *kind;
+    EXPECT_EQ(5, lock.execute([] { return 5; })) << *kind << ": is it still free?";
+  }
+}
+
+TEST(LockFace, FuturesInOrder) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("rcl", &server);
+  int n = 0;
+  std::vector<muster::future<int>> later;
+  for (int i = 0; i < 100; ++i) later.push_back(lock.async([&n] { return ++n; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(i + 1, later[static_cast<std::size_t>(i)].get());
+  auto fails = lock.async([]() -> int { throw std::logic_error("no"); });
+  EXPECT_THROW(fails.get(), std::logic_error);
+  {
+    const auto dropped = lock.async([&n] { return ++n; });  // waited for
+  }
+  EXPECT_EQ(101, n);
+  EXPECT_NE(std::string::npos, server.explain().find("on CPU"));
+}
+
+TEST(LockFace, PostsOwnTheirSections) {
+  const HangGuard guard(60);
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    std::uint64_t sum = 0;
+    {
+      muster::lock lock(*kind);
+      for (std::uint64_t i = 1; i <= 100; ++i) {
+        lock.post([&sum, copy = std::vector<std::uint64_t>{i}] { sum += copy[0]; });
+      }
+    }
+    EXPECT_EQ(5050U, sum) << *kind;
+  }
+}
+
+TEST(LockFace, GuardedIsReachedInsideOnly) {
+  const HangGuard guard(60);
+  muster::guarded<std::map<int, int>> table;
+  run_threads(4, [&](unsigned client) {
+    for (int i = 0; i < 500; ++i) {
+      table.execute([&](auto& map) { ++map[i % 10 + static_cast<int>(client)]; });
+    }
+  });
+  int sum = 0;
+  for (const auto& [key, value] : table.copy()) sum += value;
+  EXPECT_EQ(2000, sum);
+  EXPECT_EQ(13U, table.async([](auto& map) { return map.size(); }).get());
+}
+
+TEST(LockFace, ConditionsWaitForAPredicate) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("rcl", &server);
+  muster::condition changed(lock);
+  int level = 0;
+  std::thread producer([&] {
+    for (int i = 0; i < 100; ++i) {
+      lock.execute([&] {
+        ++level;
+        changed.notify_all();
+      });
+    }
+  });
+  lock.execute([&] { changed.wait([&] { return level == 100; }); });
+  producer.join();
+  const bool in_time = lock.execute(
+      [&] { return changed.wait_for(std::chrono::milliseconds(5), [&] { return level == 101; }); });
+  EXPECT_FALSE(in_time);
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(nullptr));
+  EXPECT_THROW(changed.wait(), muster::error) << "outside of a section";
+}
+
+TEST(LockAbi, RefusesNonsense) {
+  muster_lock* lock = nullptr;
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(nullptr, nullptr));
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "none-of-these";
+  EXPECT_EQ(MUSTER_EUNKNOWN, muster_lock_create(&lock, &options));
+  EXPECT_NE(std::string::npos, std::string(muster_last_error()).find("cc-synch"));
+  options.kind = "mcs";
+  options.memory = &options;
+  EXPECT_EQ(MUSTER_ENOTSUP, muster_lock_create(&lock, &options));
+  options = {};
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options));
+  EXPECT_EQ(nullptr, lock);
+  EXPECT_EQ(MUSTER_EINVAL, muster_execute(nullptr, nullptr, nullptr));
+  muster_server* server = nullptr;
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "nowhere", 0));
+  EXPECT_EQ(nullptr, server);
+  EXPECT_EQ(MUSTER_OK, muster_server_stop(nullptr));
+  muster_lock_destroy(nullptr);
+  muster_cond_destroy(nullptr);
+}
+
+void increment(void* argument) { ++*static_cast<int*>(argument); }
+
+TEST(LockAbi, AKilledHolderIsReported) {
+  const HangGuard guard(60);
+  const SharedMemory memory(muster_lock_memory() + 4096);
+  auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "pthread-mutex";
+  options.memory = memory.data();
+  muster_lock* lock = nullptr;
+  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+  ASSERT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+  Child killed([&] {
+    options.attach = 1;
+    muster_lock* mine = nullptr;
+    muster_lock_create(&mine, &options);
+    muster_execute(
+        mine, [](void*) { kill(getpid(), SIGKILL); }, nullptr);
+  });
+  EXPECT_NE("", killed.wait());
+  EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+  EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+  EXPECT_EQ(1, *count) << "nothing runs on what may be half changed";
+  EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, increment, count));
+  EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+  EXPECT_EQ(3, *count);
+  muster_lock_destroy(lock);
+}
+
+TEST(LockAbi, ExplainsItself) {
+  muster::lock lock;
+  lock.execute([] {});
+  EXPECT_NE(std::string::npos, lock.explain().find("lock: auto"));
+  muster_lock_counters counters;
+  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(lock.native_handle(), &counters));
+  EXPECT_EQ(1U, counters.by_client);
+  char text[8];
+  std::size_t needed = 0;
+  EXPECT_EQ(MUSTER_OK, muster_lock_explain(lock.native_handle(), text, sizeof text, &needed));
+  EXPECT_EQ(7U, std::string(text).size());
+  EXPECT_GT(needed, sizeof text);
+}
+
+}  // namespace
+}  // namespace muster::test
