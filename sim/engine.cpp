@@ -43,6 +43,7 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
               mechanisms.has(Mechanism::die_agent) ? from_ns(parameters.agent_occupancy_ns) : 0),
       reads_(lines, geometry.dies(),
              mechanisms.has(Mechanism::read_queues) ? from_ns(parameters.read_occupancy_ns) : 0),
+      data_(geometry_, parameters, mechanisms),
       random_(seed),
       lines_(lines),
       words_((geometry.participants() + 63) / 64),
@@ -469,10 +470,10 @@ void Engine::dispatch(const Event& event) {
 void Engine::run(std::uint64_t events_max) {
   while (!queue_.empty()) {
     const Event event = queue_.pop();
-    now_ = event.time();
+    now_ = event.time;
     ++events_;
     dispatch(event);
-    if (thrown_ || events_ > events_max || now_ > EventQueue::time_max / 2) break;
+    if (thrown_ || events_ > events_max || now_ > EventQueue::time_max) break;
   }
   if (running_ == 0 && !thrown_) return;
   const bool deadlock = queue_.empty();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "machine/machine.hpp"
+#include "sim/data_memory.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/fibre.hpp"
 #include "sim/geometry.hpp"
@@ -70,6 +71,7 @@ class Engine {
   Time clock(unsigned participant) const { return cores_[participant].clock; }
   std::uint64_t events() const { return events_; }
   Random& random() { return random_; }
+  DataMemory& data() { return data_; }
   const Geometry& geometry() const { return geometry_; }
   /// Told of everything that happens from now on; null for nobody.
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
@@ -88,6 +90,8 @@ class Engine {
                         std::size_t from);
   /// Pays for the layers around a message.
   void message(unsigned participant) { delay(participant, message_); }
+  /// Reads or changes plain data at an address of data().
+  void touch(unsigned participant, std::uint64_t address, bool writes);
   /// Does something else for so long.
   void delay(unsigned participant, Time duration);
 
@@ -223,6 +227,7 @@ class Engine {
   EventQueue queue_;
   DieAgents agents_;
   ReadQueues reads_;
+  DataMemory data_;
   Random random_;
   std::vector<Line> lines_;
   std::size_t words_;                   ///< of a set of participants

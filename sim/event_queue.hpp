@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The pending events, earliest first; events of one time leave in the order in which they entered.
-// A heap of four children a vertex over 16-byte entries, whose key holds time and order in one
-// word: a comparison is one instruction, and four children share a cache line.
+// A calendar (Brown, CACM 31(10), 1988) of fixed days: nearly all events are less than two
+// microseconds ahead, so each has a list for its nanosecond, found and left by a few instructions;
+// a bitmap tells which lists hold any. What is farther ahead waits in a heap.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,66 +24,145 @@ enum class EventKind : std::uint32_t {
 };
 
 struct Event {
-  std::uint64_t key;  ///< time << sequence_bits | sequence
+  Time time;
   EventKind kind;
   std::uint32_t of;
-
-  Time time() const { return static_cast<Time>(key >> sequence_bits); }
-  static constexpr unsigned sequence_bits = 20;
 };
 
 class EventQueue {
  public:
-  /// Longest simulated time: 17 s.
-  static constexpr Time time_max = (Time{1} << (64 - Event::sequence_bits)) - 1;
+  /// Longest simulated time: some months.
+  static constexpr Time time_max = INT64_MAX / 4;
 
-  EventQueue() { heap_.reserve(4096); }
-
-  bool empty() const { return heap_.empty(); }
-  Time next_time() const { return heap_.front().time(); }
-  void clear() {
-    heap_.clear();
-    sequence_ = 0;
+  EventQueue() {
+    nodes_.reserve(4096);
+    days_.fill({none, none});
   }
 
+  bool empty() const { return near_ == 0 && far_.empty(); }
+  void clear() { *this = EventQueue(); }
+
+  /// `time` not before that of the last event popped; if it is, that one's counts.
   void push(Time time, EventKind kind, std::uint32_t of) {
-    const std::uint64_t key = static_cast<std::uint64_t>(time) << Event::sequence_bits | sequence_;
-    sequence_ = (sequence_ + 1) & ((1U << Event::sequence_bits) - 1);
-    std::size_t at = heap_.size();
-    heap_.push_back({});
-    while (at > 0) {
-      const std::size_t parent = (at - 1) / arity;
-      if (heap_[parent].key <= key) break;
-      heap_[at] = heap_[parent];
-      at = parent;
+    const Event event{std::max(time, now_), kind, of};
+    if (event.time >> day_shift >= today_ + day_count) {
+      far_.push_back({event, sequence_++});
+      std::push_heap(far_.begin(), far_.end(), Later());
+    } else {
+      insert(event);
     }
-    heap_[at] = {key, kind, of};
   }
 
+  /// There has to be one.
   Event pop() {
-    const Event first = heap_.front();
-    const Event last = heap_.back();
-    heap_.pop_back();
-    const std::size_t size = heap_.size();
-    if (size == 0) return first;
-    std::size_t hole = 0;
-    for (std::size_t child = 1; child < size; child = arity * hole + 1) {
-      std::size_t least = child;
-      const std::size_t end = child + arity < size ? child + arity : size;
-      for (std::size_t c = child + 1; c < end; ++c) {
-        least = heap_[c].key < heap_[least].key ? c : least;
-      }
-      if (heap_[least].key >= last.key) break;
-      heap_[hole] = heap_[least];
-      hole = least;
+    if (near_ == 0) {
+      today_ = far_.front().event.time >> day_shift;
+      bring_near();
     }
-    heap_[hole] = last;
-    return first;
+    const unsigned index = first_day();
+    Day& day = days_[index];
+    const std::uint32_t node = day.first;
+    const Event event = nodes_[node].event;
+    day.first = nodes_[node].next;
+    if (day.first == none) {
+      words_[index / 64] &= ~(std::uint64_t{1} << (index % 64));
+      if (words_[index / 64] == 0) summary_ &= ~(std::uint64_t{1} << (index / 64));
+    }
+    nodes_[node].next = free_;
+    free_ = node;
+    --near_;
+    now_ = event.time;
+    today_ = event.time >> day_shift;
+    if (!far_.empty()) bring_near();
+    return event;
   }
 
  private:
-  static constexpr std::size_t arity = 4;
-  std::vector<Event> heap_;
+  static constexpr unsigned day_shift = 10;  // 1.024 ns
+  static constexpr unsigned day_count = 2048;
+  static constexpr unsigned word_count = day_count / 64;
+  static constexpr std::uint32_t none = ~0U;
+
+  struct Node {
+    Event event;
+    std::uint32_t next;
+  };
+  struct Day {
+    std::uint32_t first;
+    std::uint32_t last;  ///< if there is a first
+  };
+  struct Far {
+    Event event;
+    std::uint64_t sequence;
+  };
+  struct Later {
+    bool operator()(const Far& a, const Far& b) const {
+      return a.event.time != b.event.time ? a.event.time > b.event.time : a.sequence > b.sequence;
+    }
+  };
+
+  void insert(const Event& event) {
+    std::uint32_t node = free_;
+    if (node == none) {
+      node = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({event, none});
+    } else {
+      free_ = nodes_[node].next;
+      nodes_[node] = {event, none};
+    }
+    ++near_;
+    const auto index = static_cast<unsigned>(event.time >> day_shift) % day_count;
+    Day& day = days_[index];
+    if (day.first == none) {
+      day = {node, node};
+      words_[index / 64] |= std::uint64_t{1} << (index % 64);
+      summary_ |= std::uint64_t{1} << (index / 64);
+    } else if (nodes_[day.last].event.time <= event.time) {
+      nodes_[day.last].next = node;
+      day.last = node;
+    } else if (nodes_[day.first].event.time > event.time) {
+      nodes_[node].next = day.first;
+      day.first = node;
+    } else {
+      std::uint32_t before = day.first;
+      while (nodes_[nodes_[before].next].event.time <= event.time) before = nodes_[before].next;
+      nodes_[node].next = nodes_[before].next;
+      nodes_[before].next = node;
+    }
+  }
+
+  /// The first day from today on, around the year, that has events; there is one.
+  unsigned first_day() const {
+    const auto from = static_cast<unsigned>(today_) % day_count;
+    const unsigned word = from / 64;
+    const std::uint64_t rest = words_[word] & ~std::uint64_t{0} << (from % 64);
+    if (rest != 0) return word * 64 + static_cast<unsigned>(__builtin_ctzll(rest));
+    // The words after this one, or else those from the first on; this one's low days come last.
+    const std::uint64_t after =
+        word + 1 < 64 ? summary_ & ~std::uint64_t{0} << (word + 1) : std::uint64_t{0};
+    const auto next = static_cast<unsigned>(__builtin_ctzll(after != 0 ? after : summary_));
+    return next * 64 + static_cast<unsigned>(__builtin_ctzll(words_[next]));
+  }
+
+  /// What has come within a year. At once, so that it stays ahead of what is pushed later.
+  void bring_near() {
+    while (!far_.empty() && far_.front().event.time >> day_shift < today_ + day_count) {
+      const Event event = far_.front().event;
+      std::pop_heap(far_.begin(), far_.end(), Later());
+      far_.pop_back();
+      insert(event);
+    }
+  }
+
+  Time now_ = 0;
+  Time today_ = 0;
+  std::size_t near_ = 0;
+  std::array<Day, day_count> days_;
+  std::array<std::uint64_t, word_count> words_{};
+  std::uint64_t summary_ = 0;  ///< by word: whether it is not 0
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = none;
+  std::vector<Far> far_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -7,52 +7,45 @@
 #include <cmath>
 
 #include "sim/random.hpp"
+#include "sim/simplex.hpp"
 
 namespace muster::sim {
 namespace {
 
-using Point = std::vector<double>;  ///< logarithms of the free values
-
-struct Tried {
-  Point at;
-  double rms;
-};
-
-class Search {
+/// The measurements as a function of the logarithms of the free values.
+class Objective {
  public:
-  Search(const MachineModel& machine, const std::vector<Measurement>& measured,
-         const FitOptions& options)
-      : machine_(machine), measured_(measured), options_(options), random_(options.seed) {
-    for (const std::string& key : options.free) {
-      const double value = machine.value(key);
+  Objective(const MachineModel& machine, const std::vector<Measurement>& measured,
+            const FitOptions& options)
+      : machine_(machine), measured_(measured), options_(options) {}
+
+  Minimum search() {
+    SimplexOptions how;
+    for (const std::string& key : options_.free) {
       double min = 0.1;
       double max = 1e5;
       if (!key.starts_with("latency-")) {
         min = parameter_info(key).min;
         max = parameter_info(key).max;
       }
-      low_.push_back(std::log(std::max(min, 0.05)));
-      high_.push_back(std::log(max));
-      start_.push_back(std::log(std::max(value, 0.05)));
+      how.low.push_back(std::log(std::max(min, 0.05)));
+      how.high.push_back(std::log(max));
+      how.start.push_back(std::log(std::max(machine_.value(key), 0.05)));
     }
+    how.evaluations = options_.evaluations;
+    how.starts = options_.starts;
+    how.seed = options_.seed;
+    double best = INFINITY;
+    unsigned evaluations = 0;
+    return minimise(
+        [&](const Point& point) {
+          const double rms = rms_of(modelled_us(point), measured_);
+          best = std::min(best, rms);
+          if (++evaluations % 16 == 0 && options_.progress) options_.progress(evaluations, best);
+          return rms;
+        },
+        how);
   }
-
-  void run() {
-    const unsigned budget = options_.evaluations / std::max(1U, options_.starts);
-    for (unsigned n = 0; n < std::max(1U, options_.starts); ++n) {
-      Point from = start_;
-      if (n > 0) {
-        for (double& x : from) x += std::log(4.0) * (2 * random_.unit() - 1);
-      }
-      descend(clamp(from), static_cast<unsigned>(tried_.size()) + budget);
-    }
-  }
-
-  const Tried& best() const {
-    return *std::min_element(tried_.begin(), tried_.end(),
-                             [](const Tried& a, const Tried& b) { return a.rms < b.rms; });
-  }
-  const std::vector<Tried>& tried() const { return tried_; }
 
   MachineModel machine_at(const Point& point) const {
     MachineModel machine = machine_;
@@ -72,85 +65,9 @@ class Search {
   }
 
  private:
-  Point clamp(Point point) const {
-    for (std::size_t n = 0; n < point.size(); ++n) {
-      point[n] = std::clamp(point[n], low_[n], high_[n]);
-    }
-    return point;
-  }
-
-  double rms(const Point& point) {
-    double sum = 0;
-    for (const double ratio : log_ratios(modelled_us(point), measured_)) sum += ratio * ratio;
-    const double value = std::sqrt(sum / static_cast<double>(measured_.size()));
-    tried_.push_back({point, value});
-    if (options_.progress && tried_.size() % 16 == 0) {
-      options_.progress(static_cast<unsigned>(tried_.size()), best().rms);
-    }
-    return value;
-  }
-
-  /// Nelder and Mead, Computer Journal 7(4), 1965, with their coefficients.
-  void descend(const Point& from, unsigned until) {
-    const std::size_t n = from.size();
-    std::vector<Tried> simplex;
-    const auto at = [&](const Point& point) {
-      const Point inside = clamp(point);
-      return Tried{inside, rms(inside)};
-    };
-    simplex.push_back(at(from));
-    for (std::size_t i = 0; i < n; ++i) {
-      Point corner = from;
-      corner[i] += corner[i] + 0.5 < high_[i] ? 0.5 : -0.5;
-      simplex.push_back(at(corner));
-    }
-    while (tried_.size() < until) {
-      std::sort(simplex.begin(), simplex.end(),
-                [](const Tried& a, const Tried& b) { return a.rms < b.rms; });
-      Point centre(n, 0.0);
-      for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t k = 0; k < n; ++k) {
-          centre[k] += simplex[i].at[k] / static_cast<double>(n);
-        }
-      }
-      const auto along = [&](double factor) {
-        Point point(n);
-        for (std::size_t k = 0; k < n; ++k) {
-          point[k] = centre[k] + factor * (simplex[n].at[k] - centre[k]);
-        }
-        return at(point);
-      };
-      const Tried reflected = along(-1);
-      if (reflected.rms < simplex[0].rms) {
-        const Tried expanded = along(-2);
-        simplex[n] = expanded.rms < reflected.rms ? expanded : reflected;
-      } else if (reflected.rms < simplex[n - 1].rms) {
-        simplex[n] = reflected;
-      } else {
-        const Tried contracted = along(reflected.rms < simplex[n].rms ? -0.5 : 0.5);
-        if (contracted.rms < std::min(reflected.rms, simplex[n].rms)) {
-          simplex[n] = contracted;
-        } else {
-          for (std::size_t i = 1; i <= n; ++i) {
-            Point point(n);
-            for (std::size_t k = 0; k < n; ++k) {
-              point[k] = (simplex[i].at[k] + simplex[0].at[k]) / 2;
-            }
-            simplex[i] = at(point);
-          }
-        }
-      }
-    }
-  }
-
   const MachineModel& machine_;
   const std::vector<Measurement>& measured_;
   const FitOptions& options_;
-  Random random_;
-  Point low_;
-  Point high_;
-  Point start_;
-  std::vector<Tried> tried_;
 };
 
 /// Which values nobody measured, and which are not fitted either: drawn within their margins.
@@ -164,6 +81,16 @@ Sample draw_uncertain(const MachineModel& machine, const FitOptions& options, Ra
   }
   return sample;
 }
+
+/// Four cases of five, if the logarithms err normally; each fitted parameter has used up one
+/// measurement.
+double likely_error(double rms, std::size_t measurements, std::size_t parameters) {
+  const auto left = static_cast<double>(measurements - parameters);
+  return 1.28 * rms * std::sqrt(static_cast<double>(measurements) / left);
+}
+constexpr const char* error_source =
+    "fitted: 1.28 rms of the log ratios with what the fitted parameters used up, four cases of "
+    "five";
 
 void check_count(std::size_t measurements, std::size_t parameters) {
   if (parameters < measurements) return;
@@ -184,6 +111,8 @@ FitResult fit_in_turn(const MachineModel& machine, const std::vector<Measurement
   const FitResult second = fit(result.machine, messages, message);
   result.machine.set("message", second.machine.parameters.message_ns,
                      second.machine.provenance.at("message"));
+  result.machine.message_error = second.machine.error;
+  result.machine.provenance["message-error"] = error_source;
   result.evaluations += second.evaluations;
   std::vector<double> modelled;
   std::size_t flags = 0;
@@ -194,9 +123,7 @@ FitResult fit_in_turn(const MachineModel& machine, const std::vector<Measurement
   }
   result.modelled_us = std::move(modelled);
   result.median_error = median(relative_errors(result.modelled_us, measured));
-  double sum = 0;
-  for (const double ratio : log_ratios(result.modelled_us, measured)) sum += ratio * ratio;
-  result.rms = std::sqrt(sum / static_cast<double>(measured.size()));
+  result.rms = rms_of(result.modelled_us, measured);
   return result;
 }
 
@@ -216,21 +143,21 @@ FitResult fit(const MachineModel& machine, const std::vector<Measurement>& measu
     return fit_in_turn(machine, measured, shared, messages, options);
   }
   check_count(measured.size(), options.free.size());
-  Search search(machine, measured, options);
-  search.run();
+  Objective objective(machine, measured, options);
+  const Minimum best = objective.search();
   FitResult result;
-  result.machine = search.machine_at(search.best().at);
-  result.modelled_us = search.modelled_us(search.best().at);
-  result.rms = search.best().rms;
+  result.machine = objective.machine_at(best.at);
+  result.modelled_us = objective.modelled_us(best.at);
+  result.rms = best.value;
   result.median_error = median(relative_errors(result.modelled_us, measured));
-  result.evaluations = static_cast<unsigned>(search.tried().size());
+  result.evaluations = best.evaluations;
 
   const std::string why =
       fmt::format("fitted: to {} measured latencies, with {} others; rms of the log ratios {:.3f}",
                   measured.size(), options.free.size() - 1, result.rms);
   for (const std::string& key : options.free) result.machine.provenance[key] = why;
-  result.machine.error = 1.28 * result.rms;
-  result.machine.provenance["error"] = "fitted: 1.28 rms of the log ratios, four cases of five";
+  result.machine.error = likely_error(result.rms, measured.size(), options.free.size());
+  result.machine.provenance["error"] = error_source;
   result.machine.samples.clear();
   // Each sample is the machine fitted anew with other values for what is not known: settings that
   // explain the measurements nearly as well, and may differ in what they predict.
@@ -243,13 +170,12 @@ FitResult fit(const MachineModel& machine, const std::vector<Measurement>& measu
     again.seed = options.seed + 1 + n;
     again.starts = 1;
     again.evaluations = options.sample_evaluations;
-    Search near(drawn, measured, again);
-    near.run();
-    result.evaluations += static_cast<unsigned>(near.tried().size());
-    if (options.progress) options.progress(result.evaluations, near.best().rms);
-    if (near.best().rms > result.rms * 1.5 + 0.02) continue;
+    const Minimum near = Objective(drawn, measured, again).search();
+    result.evaluations += near.evaluations;
+    if (options.progress) options.progress(result.evaluations, near.value);
+    if (near.value > result.rms * 1.5 + 0.02) continue;
     for (std::size_t k = 0; k < options.free.size(); ++k) {
-      sample.emplace_back(options.free[k], std::exp(near.best().at[k]));
+      sample.emplace_back(options.free[k], std::exp(near.at[k]));
     }
     result.machine.samples.push_back(std::move(sample));
   }

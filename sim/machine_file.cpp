@@ -99,6 +99,8 @@ class Parser {
       without(rest);
     } else if (key == "error") {
       machine_.error = number(words, 1, "%", 0, 1000) / 100;
+    } else if (key == "message-error") {
+      machine_.message_error = number(words, 1, "%", 0, 1000) / 100;
     } else {
       parameter(words);
     }
@@ -189,8 +191,10 @@ class Parser {
     try {
       info = &parameter_info(words[0]);
     } catch (const Error& error) {
-      fail("{}; besides: name, about, topology, domain, rmw, latency, without, error, sample",
-           error.what());
+      fail(
+          "{}; besides: name, about, topology, domain, rmw, latency, without, error, "
+          "message-error, sample",
+          error.what());
     }
     machine_.parameters.*info->value = number(words, 1, info->unit, info->min, info->max);
     uncertainty(std::string(info->name), words, info->unit.empty() ? 2 : 3);
@@ -313,6 +317,9 @@ std::string format_machine(const MachineModel& machine) {
     line("without " + name, "without-" + name);
   }
   if (machine.error > 0) line(fmt::format("error {:.4g} %", machine.error * 100), "error");
+  if (machine.message_error > 0) {
+    line(fmt::format("message-error {:.4g} %", machine.message_error * 100), "message-error");
+  }
   for (const Sample& sample : machine.samples) {
     text += "sample";
     for (const auto& [key, value] : sample) text += fmt::format(" {}={:.6g}", key, value);

@@ -34,7 +34,8 @@ struct MachineModel {
   std::vector<LatencyClass> latencies;  ///< bottom up
   Parameters parameters;
   Mechanisms mechanisms = Mechanisms::all();
-  double error = 0;  ///< relative: how far off the model is known to be
+  double error = 0;          ///< relative: how far off the model is known to be
+  double message_error = 0;  ///< the same of barriers over messages; 0: as the others
   std::map<std::string, double, std::less<>> uncertainty;  ///< relative, by parameter or latency
   std::vector<Sample> samples;
   std::map<std::string, std::string, std::less<>> provenance;  ///< by key: "kind: text"

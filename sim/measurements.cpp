@@ -95,6 +95,12 @@ std::vector<double> log_ratios(const std::vector<double>& modelled,
   return ratios;
 }
 
+double rms_of(const std::vector<double>& modelled, const std::vector<Measurement>& measured) {
+  double sum = 0;
+  for (const double ratio : log_ratios(modelled, measured)) sum += ratio * ratio;
+  return std::sqrt(sum / static_cast<double>(measured.size()));
+}
+
 std::vector<double> relative_errors(const std::vector<double>& modelled,
                                     const std::vector<Measurement>& measured) {
   std::vector<double> errors;

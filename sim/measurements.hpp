@@ -24,6 +24,9 @@ std::vector<Measurement> load_measurements(const std::string& file);
 std::vector<double> log_ratios(const std::vector<double>& modelled,
                                const std::vector<Measurement>& measured);
 
+/// The root of their mean square.
+double rms_of(const std::vector<double>& modelled, const std::vector<Measurement>& measured);
+
 /// |modelled / measured - 1|, of each; in the order of the measurements.
 std::vector<double> relative_errors(const std::vector<double>& modelled,
                                     const std::vector<Measurement>& measured);

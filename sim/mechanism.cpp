@@ -10,8 +10,9 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",   "read-queues",   "die-agent", "die-sharing", "store-buffer",
-    "store-overlap",    "poll-overlap", "set-conflicts", "ll-sc",     "poll-turn",   "call-cost"};
+    "distance-classes", "line-order",    "read-queues",  "die-agent",     "die-sharing",
+    "store-buffer",     "store-overlap", "poll-overlap", "set-conflicts", "ll-sc",
+    "poll-turn",        "call-cost",     "data-caches",  "prefetch",      "memory-bandwidth"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -60,6 +61,15 @@ const std::vector<ParameterInfo>& parameter_table() {
       {"store-overlap", "", &Parameters::store_overlap, 1, 256,
        "ownership requests outstanding for buffered stores"},
       {"store-entries", "", &Parameters::store_entries, 1, 1024, "entries of the store buffer"},
+      {"cache-line", "B", &Parameters::cache_line, 16, 1024,
+       "a line of the caches, for plain data"},
+      {"private-cache", "KiB", &Parameters::private_cache_kib, 1, 1e5,
+       "a core's own cache, for plain data"},
+      {"private-ways", "", &Parameters::private_ways, 1, 64, "its ways"},
+      {"shared-cache", "KiB", &Parameters::shared_cache_kib, 1, 1e7,
+       "a die's cache, for plain data"},
+      {"shared-ways", "", &Parameters::shared_ways, 1, 64, "its ways"},
+      {"memory-bandwidth", "GB/s", &Parameters::memory_bandwidth, 0.1, 1e5, "of one die's memory"},
   };
   return table;
 }

@@ -23,8 +23,11 @@ enum class Mechanism : std::uint8_t {
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
   poll_turn,         ///< off: a core that polls looks again at once
   call_cost,         ///< off: calling the barrier, or sending a message, costs nothing
+  data_caches,       ///< off: every access to plain data hits
+  prefetch,          ///< off: a miss brings its own line only
+  memory_bandwidth,  ///< off: a memory serves any number of lines at once
 };
-inline constexpr int mechanism_count = 12;
+inline constexpr int mechanism_count = 15;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -61,6 +64,12 @@ struct Parameters {
   double poll_ways = 0;
   double store_overlap = 0;
   double store_entries = 0;
+  double cache_line = 64;
+  double private_cache_kib = 0;
+  double private_ways = 1;
+  double shared_cache_kib = 0;
+  double shared_ways = 1;
+  double memory_bandwidth = 1;
 };
 
 /// How a parameter is written, bounded and explained.

@@ -90,6 +90,14 @@ class Modelled {
   void write(Plain<T>& plain, T value, Site = Site::here()) {
     plain.value = value;
   }
+  /// Plain data that is modelled: an access to one element of an array of `element_bytes` each.
+  struct Array {
+    std::uint64_t address = 0;  ///< as DataMemory::allocate() returned it
+    std::uint32_t element_bytes = 4;
+  };
+  void touch(const Array& array, std::uint64_t index, bool writes) {
+    engine_->touch(participant_, array.address + index * array.element_bytes, writes);
+  }
   /// What src/message charges for the software around a message.
   void message() { engine_->message(participant_); }
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }

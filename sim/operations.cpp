@@ -146,6 +146,19 @@ std::size_t Engine::await_any(unsigned participant, std::span<Line* const> set, 
   return await_set(participant, set, test, true, from);
 }
 
+void Engine::touch(unsigned participant, std::uint64_t address, bool writes) {
+  Core& core = cores_[participant];
+  if (abandoned_) return;
+  if (data_.is_private(participant, address)) {
+    core.clock = data_.access(participant, address, writes, core.clock);
+    return;
+  }
+  // What others see has to happen in the order of time: the clock may be ahead of it.
+  if (core.clock > now_) delay(participant, 1);
+  if (abandoned_) return;
+  delay(participant, data_.access(participant, address, writes, core.clock) - core.clock);
+}
+
 void Engine::delay(unsigned participant, Time duration) {
   if (abandoned_ || duration <= 0) return;
   resume(participant, cores_[participant].clock + duration);

@@ -73,9 +73,11 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const auto begin = latency_us.begin() + static_cast<std::ptrdiff_t>(q * members.size());
     const auto end = begin + static_cast<std::ptrdiff_t>(members.size());
+    const bool sends = queries[q].algorithm.starts_with("base-") && machine.message_error > 0;
+    const double error = sends ? machine.message_error : machine.error;
     predictions[q].latency_us = *begin;
-    predictions[q].latency_us_low = *std::min_element(begin, end) / (1 + machine.error);
-    predictions[q].latency_us_high = *std::max_element(begin, end) * (1 + machine.error);
+    predictions[q].latency_us_low = *std::min_element(begin, end) / (1 + error);
+    predictions[q].latency_us_high = *std::max_element(begin, end) * (1 + error);
     predictions[q].events = events[q * members.size()];
   }
   return predictions;

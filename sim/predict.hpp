@@ -20,7 +20,7 @@ struct Query {
 struct Effort {
   unsigned warm_up = 8;
   unsigned measured = 20;
-  unsigned members = 6;  ///< of the machine's ensemble besides itself; 0: no interval
+  unsigned members = 8;  ///< of the machine's ensemble besides itself; 0: no interval
   unsigned seeds = 1;    ///< runs of each, averaged
 };
 

@@ -11,12 +11,6 @@ namespace {
 
 constexpr double matters = 0.15;  ///< two latencies that differ by less are as good as equal
 
-double rms_of(const std::vector<double>& modelled, const std::vector<Measurement>& measured) {
-  double sum = 0;
-  for (const double ratio : log_ratios(modelled, measured)) sum += ratio * ratio;
-  return std::sqrt(sum / static_cast<double>(measured.size()));
-}
-
 std::vector<double> latencies_of(const MachineModel& machine,
                                  const std::vector<Measurement>& measured, const Effort& effort,
                                  std::uint64_t seed) {
@@ -151,7 +145,7 @@ Validation validate(const MachineModel& machine, const std::vector<Measurement>&
   v.ablations.push_back({"", v.rms, v.median_error});
   for (int m = 0; m < mechanism_count; ++m) {
     const auto mechanism = static_cast<Mechanism>(m);
-    if (!machine.mechanisms.has(mechanism)) continue;
+    if (!machine.mechanisms.has(mechanism) || mechanism >= Mechanism::data_caches) continue;
     MachineModel without = machine;
     without.mechanisms = machine.mechanisms.without(mechanism);
     const std::vector<double> us = latencies_of(without, measured, effort, 1);

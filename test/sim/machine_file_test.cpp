@@ -33,6 +33,12 @@ poll-overlap 8 | assumed: for this test
 poll-ways 8 | assumed: for this test
 store-overlap 8 | assumed: for this test
 store-entries 16 | assumed: for this test
+cache-line 64 B | assumed: for this test
+private-cache 256 KiB | assumed: for this test
+private-ways 4 | assumed: for this test
+shared-cache 4096 KiB | assumed: for this test
+shared-ways 16 | assumed: for this test
+memory-bandwidth 20 GB/s | assumed: for this test
 without die-sharing | assumed: for this test
 error 12 % | fitted: to nothing
 sample call=90 latency-MACHINE=120
@@ -93,9 +99,9 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:12: no parameter \"hut\""));
   EXPECT_THAT(error_of(with("load-gap 2 ns", "hit 2 ns")), HasSubstr("f:13: \"hit\" stands"));
   EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:20: 0 is not"));
-  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:24: no mechanism"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:26: no parameter"));
-  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:26: \"call\" is no"));
+  EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:30: no mechanism"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:32: no parameter"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:32: \"call\" is no"));
   EXPECT_THAT(error_of(with("store-gap 1 ns | assumed: for this test\n", "")),
               HasSubstr("ends without: store-gap"));
   EXPECT_THAT(error_of(with("latency MACHINE 100 ns | measured: by hand\n", "")),

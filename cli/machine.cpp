@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster machine`: descriptions of machines, made from latencies that others measured, or by
+// measuring this one.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "machine/error.hpp"
+#include "sim/measure.hpp"
+#include "sim/pair_matrix.hpp"
+#include "sim_common.hpp"
+#include "subcommands.hpp"
+
+namespace muster {
+namespace {
+
+struct ImportOptions {
+  std::string latencies;
+  std::string topology;
+  std::vector<unsigned> cpus;
+  std::string name;
+  std::string source;
+  std::string rmw = "ownership";
+  std::string like = "kunpeng920-2s";
+  std::string output;
+};
+
+void print_classes(const sim::Distances& distances) {
+  fmt::print("{:<10} {:>8} {:>9} {:>9} {:>9}\n", "innermost", "pairs", "median ns", "10 %", "90 %");
+  for (const sim::DistanceClass& c : distances.classes) {
+    fmt::print("{:<10} {:>8} {:>9.1f} {:>9.1f} {:>9.1f}\n", c.name(), c.pairs, c.median_ns,
+               c.p10_ns, c.p90_ns);
+  }
+  if (distances.siblings_ns) {
+    fmt::print("PUs of one core are {:.1f} ns apart; the model gives each rank a core.\n",
+               *distances.siblings_ns);
+  }
+  fmt::print("Distance classes:");
+  for (const sim::DistanceClass& c : distances.merged) {
+    fmt::print(" {} {:.1f} ns", c.name(), c.median_ns);
+  }
+  fmt::print("; they explain {:.0f} % of the variance.\n", 100 * distances.explained);
+}
+
+void run_import(const ImportOptions& options) {
+  const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
+  const Topology topology = Topology::from_spec(options.topology);
+  const sim::Distances distances = sim::distances_of(matrix, topology, options.cpus);
+  print_classes(distances);
+  sim::MachineSketch sketch;
+  sketch.name = options.name;
+  sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(),
+                             options.source.empty() ? options.latencies : options.source);
+  const bool file = topology.source().find("synthetic") == std::string::npos;
+  sketch.topology =
+      file ? "file " + std::filesystem::absolute(options.topology).string() : options.topology;
+  if (options.rmw != "ownership" && options.rmw != "ll-sc") {
+    throw Error(Status::invalid, "--rmw is ownership or ll-sc, not \"" + options.rmw + "\"");
+  }
+  sketch.ll_sc = options.rmw == "ll-sc";
+  std::size_t pairs = 0;
+  for (const sim::DistanceClass& c : distances.merged) {
+    sketch.latencies.push_back({c.level, c.median_ns});
+    pairs += c.pairs;
+  }
+  sketch.latency_source = fmt::format("measured: class median of {} pairs, {}", pairs,
+                                      options.source.empty() ? options.latencies : options.source);
+  const sim::MachineModel machine = sim::machine_like(sim::load_machine(options.like), sketch);
+  if (options.output.empty()) return;
+  write_text(options.output, sim::format_machine(machine));
+  fmt::print(stderr, "Written: {}\n", options.output);
+}
+
+struct MeasureArguments {
+  sim::MeasureOptions measure;
+  std::string output;
+};
+
+void run_measure(MeasureArguments& arguments) {
+  if (isatty(STDERR_FILENO) == 1) {
+    arguments.measure.progress = [](const std::string& what) {
+      fmt::print(stderr, "\r{:<30}", what);
+      std::fflush(stderr);
+    };
+  }
+  const sim::Measured measured = sim::measure_machine(arguments.measure);
+  if (arguments.measure.progress) fmt::print(stderr, "\r{:<30}\r", "");
+  fmt::print(
+      "A flag takes {:.0f} ns one way. Rounds kept: {} of {} (the machine was faster or "
+      "slower in the others).\n\n",
+      measured.ping_pong_ns, measured.rounds_kept, measured.rounds);
+  const auto print = [&](bool fitted, const char* title) {
+    unsigned good = 0;
+    unsigned all = 0;
+    fmt::print("{:<50} {:>11} {:>11} {:>9}\n", title, "measured ns", "modelled ns", "error");
+    for (const sim::MicroResult& result : measured.results) {
+      if (result.fitted != fitted) continue;
+      const double error = result.modelled_ns / result.measured_ns - 1;
+      fmt::print("{:<50} {:>11.1f} {:>11.1f} {:>+7.1f} %\n", result.what.label, result.measured_ns,
+                 result.modelled_ns, 100 * error);
+      ++all;
+      if (std::abs(error) <= 0.25) ++good;
+    }
+    fmt::print("within 25 %: {} of {}\n\n", good, all);
+  };
+  print(true, "closure: what the fit was made of");
+  print(false, "prediction: a core alone, and barriers of two");
+  fmt::print("{}", sim::format_machine(measured.machine));
+  if (arguments.output.empty()) return;
+  write_text(arguments.output, sim::format_machine(measured.machine));
+  fmt::print(stderr, "Written: {}\n", arguments.output);
+}
+
+}  // namespace
+
+void add_machine(CLI::App& app) {
+  CLI::App* const group =
+      app.add_subcommand("machine", "Describe machines, for `muster sim` to model");
+  group->require_subcommand(1);
+
+  const auto import = std::make_shared<ImportOptions>();
+  CLI::App* command =
+      group->add_subcommand("import", "Make a description from a matrix of core-to-core latencies");
+  command
+      ->add_option("--latencies", import->latencies,
+                   "CSV without a header: the lower triangle, nanoseconds one way")
+      ->required();
+  command
+      ->add_option("--topology", import->topology,
+                   "hwloc's XML file or synthetic description of that machine")
+      ->required();
+  command
+      ->add_option("--cpus", import->cpus,
+                   "The CPU number of each row, a list (default: all, ascending)")
+      ->delimiter(',');
+  command->add_option("--name", import->name, "The machine's name")->required();
+  command->add_option("--source", import->source, "Who measured it, for the description");
+  command->add_option("--rmw", import->rmw, "How atomics work there: ownership or ll-sc")
+      ->capture_default_str();
+  command
+      ->add_option("--like", import->like,
+                   "The machine whose parameters stand for what latencies do not tell")
+      ->capture_default_str();
+  command->add_option("--output", import->output, "The description file");
+  command->callback([import] { run_import(*import); });
+
+  const auto measure = std::make_shared<MeasureArguments>();
+  command = group->add_subcommand(
+      "measure", "Make a description of this machine, by micro-benchmarks, and check it");
+  command->add_option("--topology", measure->measure.topology,
+                      "hwloc's synthetic description, or `file PATH` of its XML (default: this "
+                      "machine's, if it is regular)");
+  command->add_option("--name", measure->measure.name, "The machine's name")->capture_default_str();
+  command->add_option("--rounds", measure->measure.rounds, "Each runs every benchmark once")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  command
+      ->add_option("--cores-max", measure->measure.cores_max,
+                   "Participants of the benchmarks that take many")
+      ->check(CLI::Range(2U, 1024U))
+      ->capture_default_str();
+  command->add_flag("!--no-barriers", measure->measure.barriers,
+                    "Do not measure barriers of two participants beside their predictions");
+  command->add_option("--output", measure->output, "The description file");
+  command->callback([measure] { run_measure(*measure); });
+}
+
+}  // namespace muster

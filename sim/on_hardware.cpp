@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/on_hardware.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "machine/error.hpp"
+
+namespace muster::sim {
+namespace {
+
+constexpr std::size_t line = 128;  // or two of them: no two cells share one anywhere
+
+std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+HardwareCells::HardwareCells(unsigned participants, unsigned global_cells,
+                             unsigned cells_per_rank) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  rank_stride_ = round_up(std::max(1U, cells_per_rank) * line, page);
+  ranks_at_ = round_up((1 + global_cells) * line, page);
+  bytes_ = ranks_at_ + participants * rank_stride_;
+  void* const memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw Error(Status::no_memory, "no " + std::to_string(bytes_) + " bytes for the measurement");
+  }
+  base_ = static_cast<std::byte*>(memory);
+}
+
+HardwareCells::~HardwareCells() { munmap(base_, bytes_); }
+
+Hardware::Domain& HardwareCells::domain() const {
+  static_assert(sizeof(Hardware::Domain) <= line);
+  return *std::launder(reinterpret_cast<Hardware::Domain*>(base_));
+}
+
+Hardware::Cells HardwareCells::cells() const {
+  return {base_ + line, base_ + ranks_at_, line, rank_stride_};
+}
+
+void HardwareCells::touch(unsigned rank) const {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  for (std::size_t at = 0; at < rank_stride_; at += page) {
+    *reinterpret_cast<volatile char*>(base_ + ranks_at_ + rank * rank_stride_ + at) = 0;
+  }
+}
+
+void on_pus(const std::vector<unsigned>& pus, const std::function<void(unsigned rank)>& body) {
+  const auto bound = [&](unsigned rank) {
+    const std::size_t words = pus[rank] / CPU_SETSIZE + 1;
+    std::vector<cpu_set_t> set(words);
+    const std::size_t bytes = words * sizeof(cpu_set_t);
+    CPU_ZERO_S(bytes, set.data());
+    CPU_SET_S(pus[rank], bytes, set.data());
+    // Refused: then it runs unbound, which the ping-pong beside each round shows.
+    static_cast<void>(sched_setaffinity(0, bytes, set.data()));
+    body(rank);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned rank = 0; rank < pus.size(); ++rank) threads.emplace_back(bound, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/pair_matrix.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "machine/error.hpp"
+
+namespace muster::sim {
+namespace {
+
+constexpr double same_within = 0.10;
+
+double quantile(std::vector<double>& values, double q) {
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+DistanceClass describe(std::optional<LevelKind> level, std::vector<double> values) {
+  DistanceClass result{level, values.size(), 0, 0, 0};
+  if (values.empty()) return result;
+  result.median_ns = quantile(values, 0.5);
+  result.p10_ns = quantile(values, 0.1);
+  result.p90_ns = quantile(values, 0.9);
+  return result;
+}
+
+/// Sum of the squared deviations of the logarithms from their mean.
+double spread_of(const std::vector<double>& values) {
+  double mean = 0;
+  for (const double v : values) mean += std::log(v) / static_cast<double>(values.size());
+  double sum = 0;
+  for (const double v : values) sum += (std::log(v) - mean) * (std::log(v) - mean);
+  return sum;
+}
+
+/// As hwloc writes a level in a synthetic description.
+std::string_view synthetic_name(LevelKind kind) {
+  switch (kind) {
+    case LevelKind::l1:
+      return "l1";
+    case LevelKind::l2:
+      return "l2";
+    case LevelKind::l3:
+      return "l3";
+    case LevelKind::numa:
+      return "numa";
+    case LevelKind::die:
+      return "die";
+    case LevelKind::package:
+      return "package";
+    default:
+      return "core";
+  }
+}
+
+}  // namespace
+
+PairMatrix parse_pair_matrix(const std::string& text, const std::string& source) {
+  std::vector<std::vector<double>> rows;
+  std::istringstream stream(text);
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (line.empty() && stream.peek() == std::istringstream::traits_type::eof()) break;
+    auto& row = rows.emplace_back();
+    std::size_t begin = 0;
+    while (begin <= line.size()) {
+      const std::size_t end = std::min(line.find(',', begin), line.size());
+      const std::size_t first = line.find_first_not_of(" \t", begin);
+      double value = std::numeric_limits<double>::quiet_NaN();
+      if (first < end) {
+        const std::size_t past = line.find_last_not_of(" \t", end - 1) + 1;
+        const auto [stop, error] = std::from_chars(line.data() + first, line.data() + past, value);
+        if (error != std::errc{} || stop != line.data() + past || !(value >= 0)) {
+          throw Error(Status::invalid,
+                      fmt::format("{}:{}: \"{}\" is no time in nanoseconds", source, number,
+                                  line.substr(first, past - first)));
+        }
+      }
+      row.push_back(value);
+      begin = end + 1;
+    }
+  }
+  PairMatrix matrix;
+  matrix.size = static_cast<unsigned>(rows.size());
+  if (matrix.size < 2) {
+    throw Error(Status::invalid, fmt::format("{}: fewer than two CPUs: it takes the lower triangle "
+                                             "of a matrix, one line a CPU",
+                                             source));
+  }
+  matrix.ns.assign(std::size_t{matrix.size} * matrix.size,
+                   std::numeric_limits<double>::quiet_NaN());
+  for (unsigned a = 0; a < matrix.size; ++a) {
+    if (rows[a].size() > matrix.size) {
+      throw Error(Status::invalid, fmt::format("{}:{}: {} columns, but {} lines", source, a + 1,
+                                               rows[a].size(), matrix.size));
+    }
+    for (unsigned b = 0; b < a; ++b) {
+      const double below = b < rows[a].size() ? rows[a][b] : matrix.ns.front();
+      const double above = a < rows[b].size() ? rows[b][a] : matrix.ns.front();
+      const double ns = std::isnan(below) ? above : std::isnan(above) ? below : (below + above) / 2;
+      matrix.ns[std::size_t{a} * matrix.size + b] = matrix.ns[std::size_t{b} * matrix.size + a] =
+          ns;
+    }
+  }
+  if (std::all_of(matrix.ns.begin(), matrix.ns.end(), [](double ns) { return std::isnan(ns); })) {
+    throw Error(Status::invalid, source + ": no pair has a time");
+  }
+  return matrix;
+}
+
+PairMatrix load_pair_matrix(const std::string& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  if (!stream) throw Error(Status::invalid, "cannot read " + file);
+  return parse_pair_matrix(text.str(), file);
+}
+
+std::vector<const Level*> distance_levels(const Topology& topology) {
+  std::vector<const Level*> levels;
+  for (const LevelKind kind :
+       {LevelKind::l2, LevelKind::l3, LevelKind::numa, LevelKind::die, LevelKind::package}) {
+    const Level* const level = topology.level(kind);
+    if (level != nullptr && level->units.size() > 1) levels.push_back(level);
+  }
+  std::stable_sort(levels.begin(), levels.end(), [](const Level* a, const Level* b) {
+    return a->cores_per_unit_max() < b->cores_per_unit_max();
+  });
+  return levels;
+}
+
+Distances distances_of(const PairMatrix& matrix, const Topology& topology,
+                       std::vector<unsigned> cpus) {
+  if (cpus.empty()) {
+    for (unsigned pu = topology.pus().first(); pu != PuSet::kEnd && cpus.size() < matrix.size;
+         pu = topology.pus().next(pu + 1)) {
+      cpus.push_back(pu);
+    }
+  }
+  if (cpus.size() != matrix.size) {
+    throw Error(Status::invalid,
+                fmt::format("the matrix has {} CPUs, {} of which the topology knows: they have to "
+                            "be of the same machine",
+                            matrix.size, cpus.size()));
+  }
+  const std::vector<const Level*> levels = distance_levels(topology);
+  std::vector<std::vector<double>> values(levels.size() + 1);
+  std::vector<double> siblings;
+  for (unsigned a = 0; a < matrix.size; ++a) {
+    for (unsigned b = 0; b < a; ++b) {
+      const double ns = matrix.at(a, b);
+      if (std::isnan(ns) || ns <= 0) continue;
+      if (topology.core_of(cpus[a]) == kOutside || topology.core_of(cpus[b]) == kOutside) {
+        throw Error(Status::invalid,
+                    fmt::format("the topology has no CPU {}, or none to use",
+                                topology.core_of(cpus[a]) == kOutside ? cpus[a] : cpus[b]));
+      }
+      if (topology.core_of(cpus[a]) == topology.core_of(cpus[b])) {
+        siblings.push_back(ns);
+        continue;
+      }
+      std::size_t l = 0;
+      const auto shared = [&](const Level& level) {
+        return is_unit(level.unit_of(cpus[a])) && level.unit_of(cpus[a]) == level.unit_of(cpus[b]);
+      };
+      while (l < levels.size() && !shared(*levels[l])) ++l;
+      values[l].push_back(ns);
+    }
+  }
+
+  Distances result;
+  if (!siblings.empty()) result.siblings_ns = describe({}, siblings).median_ns;
+  std::vector<std::vector<double>> members;
+  std::vector<double> all;
+  for (std::size_t l = 0; l < values.size(); ++l) {
+    if (values[l].empty()) continue;
+    const auto kind =
+        l < levels.size() ? std::optional(levels[l]->kind) : std::optional<LevelKind>();
+    DistanceClass next = describe(kind, values[l]);
+    result.classes.push_back(next);
+    all.insert(all.end(), values[l].begin(), values[l].end());
+    std::vector<double> own = std::move(values[l]);
+    while (!result.merged.empty() &&
+           next.median_ns < result.merged.back().median_ns * (1 + same_within)) {
+      own.insert(own.end(), members.back().begin(), members.back().end());
+      next = describe(kind, own);
+      members.pop_back();
+      result.merged.pop_back();
+    }
+    result.merged.push_back(next);
+    members.push_back(std::move(own));
+  }
+  if (result.merged.empty()) {
+    throw Error(Status::invalid, "the matrix has no pair of two cores");
+  }
+  // The outermost class is the machine's, whichever level its pairs have in common.
+  result.merged.back().level.reset();
+  double within = 0;
+  for (const auto& own : members) within += spread_of(own);
+  const double total = spread_of(all);
+  result.explained = total > 0 ? 1 - within / total : 1;
+  return result;
+}
+
+MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch) {
+  MachineModel machine;
+  machine.name = sketch.name;
+  machine.about = sketch.about;
+  machine.topology = sketch.topology;
+  machine.provenance["topology"] = "published: given with the latencies";
+  const std::string file = "file ";
+  machine.shape = sketch.topology.starts_with(file)
+                      ? Topology::from_file(sketch.topology.substr(file.size()))
+                      : Topology::from_synthetic(sketch.topology);
+  for (const LevelKind kind : {LevelKind::package, LevelKind::numa, LevelKind::l3}) {
+    const Level* const level = machine.shape->level(kind);
+    if (level == nullptr || level->units.size() < 2 || level->cores_per_unit_max() < 2) continue;
+    std::size_t covered = 0;
+    for (const Unit& unit : level->units) covered += unit.cores.size();
+    if (covered == machine.shape->cores().size()) machine.domain = kind;
+  }
+  machine.provenance["domain"] =
+      "derived: the innermost of L3, NUMA and PACKAGE that there are several of";
+  if (!sketch.ll_sc) machine.mechanisms = machine.mechanisms.without(Mechanism::ll_sc);
+  machine.provenance["rmw"] = "assumed: of this architecture";
+  machine.latencies = sketch.latencies;
+  for (const LatencyClass& latency : machine.latencies) {
+    machine.provenance["latency-" + latency.name()] = sketch.latency_source;
+    machine.uncertainty["latency-" + latency.name()] = 0.1;
+  }
+  machine.parameters = like.parameters;
+  const double scale = machine.latencies.front().ns / like.latencies.front().ns;
+  for (const ParameterInfo& info : parameter_table()) {
+    const std::string key(info.name);
+    machine.provenance[key] = "assumed: as for " + like.name;
+    if (key != "read-occupancy" && key != "agent-occupancy") continue;
+    machine.set(key, like.value(key) * scale, "assumed: in proportion to " + like.name);
+    machine.uncertainty[key] = 0.5;
+  }
+  machine.uncertainty["poll-overlap"] = machine.uncertainty["call"] = 0.5;
+  machine.error = 0.25;
+  machine.provenance["error"] = "assumed: no measured barrier to compare with";
+  return machine;
+}
+
+std::string synthetic_description(const Topology& topology) {
+  const auto fail = [&] {
+    throw Error(Status::unsupported,
+                "this machine's levels do not nest regularly: save it with `lstopo machine.xml`, "
+                "and say --topology machine.xml");
+  };
+  std::string text;
+  std::size_t outer = 1;
+  const std::size_t cores = topology.cores().size();
+  for (const LevelKind kind :
+       {LevelKind::package, LevelKind::die, LevelKind::numa, LevelKind::l3, LevelKind::l2}) {
+    const Level* const level = topology.level(kind);
+    if (level == nullptr) continue;
+    const std::size_t units = level->units.size();
+    if (units < outer || units % outer != 0 || cores % units != 0 ||
+        level->cores_per_unit_min() != level->cores_per_unit_max() ||
+        level->cores_per_unit_max() * units != cores) {
+      fail();
+    }
+    if (kind == LevelKind::l2 && units == cores) continue;
+    text += fmt::format("{}:{} ", synthetic_name(kind), units / outer);
+    outer = units;
+  }
+  const std::size_t pus = topology.cores().front().pus.size();
+  for (const Core& core : topology.cores()) {
+    if (core.pus.size() != pus) fail();
+  }
+  return text + fmt::format("core:{} pu:{}", cores / outer, pus);
+}
+
+}  // namespace muster::sim

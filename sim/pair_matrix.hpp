@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What core-to-core latency tools write: a CSV without a header, the lower triangle of a matrix,
+// nanoseconds one way; row and column n stand for CPU n. And what classes of distance it has.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/machine_model.hpp"
+
+namespace muster::sim {
+
+struct PairMatrix {
+  unsigned size = 0;
+  std::vector<double> ns;  ///< size x size, symmetric; NaN where nothing was measured
+  double at(unsigned a, unsigned b) const { return ns[std::size_t{a} * size + b]; }
+};
+
+/// Where both triangles are filled the mean counts. Throws Error(invalid), "source:line: what".
+PairMatrix parse_pair_matrix(const std::string& text, const std::string& source);
+PairMatrix load_pair_matrix(const std::string& file);
+
+/// The levels that may tell distances apart, bottom up: those of several units.
+std::vector<const Level*> distance_levels(const Topology& topology);
+
+/// The pairs whose innermost common level is this one.
+struct DistanceClass {
+  std::optional<LevelKind> level;  ///< empty: MACHINE
+  std::size_t pairs = 0;
+  double median_ns = 0;
+  double p10_ns = 0;
+  double p90_ns = 0;
+  std::string name() const { return level ? std::string(level_name(*level)) : "MACHINE"; }
+};
+
+struct Distances {
+  std::vector<DistanceClass> classes;  ///< bottom up, as the topology has them; MACHINE last
+  /// What becomes of them: neighbours that differ by less than 10 %, or that are not farther than
+  /// the one below, are one.
+  std::vector<DistanceClass> merged;
+  std::optional<double> siblings_ns;  ///< PUs of one core: no two ranks of the model are so near
+  double explained = 0;  ///< share of the variance of the logarithms that the merged classes hold
+};
+
+/// Row n is PU cpus[n] of the topology, by the operating system's number; an empty list: the PUs
+/// in ascending order. Throws Error(invalid) if the matrix has other CPUs than the topology.
+Distances distances_of(const PairMatrix& matrix, const Topology& topology,
+                       std::vector<unsigned> cpus);
+
+/// What is known of a machine besides `like`, another one whose parameters it takes over: the
+/// occupancies in proportion to the latency inside a die.
+struct MachineSketch {
+  std::string name;
+  std::string about;
+  std::string topology;  ///< as in a machine file
+  bool ll_sc = false;
+  std::vector<LatencyClass> latencies;  ///< bottom up; the last is MACHINE
+  std::string latency_source;           ///< "measured: ..."
+};
+
+/// The dies are the units of the innermost of L3, NUMA and PACKAGE that the machine has several of.
+/// Throws as Topology does.
+MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch);
+
+/// hwloc's synthetic description of a topology whose levels nest regularly. Throws
+/// Error(unsupported) for others.
+std::string synthetic_description(const Topology& topology);
+
+}  // namespace muster::sim

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster sim` and `muster machine`, as people use them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/program.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+std::string read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
+
+/// What it prints; it has to succeed.
+std::string muster(const Words& words) {
+  const Outcome outcome = run_muster(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome.out;
+}
+
+class Command : public testing::Test {
+ protected:
+  Command() {
+    std::string name = (std::filesystem::temp_directory_path() / "muster-sim-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~Command() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, BarrierPrintsRows) {
+  const std::string text =
+      muster({"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "mcs,topo-NUMA",
+              "--ranks", "32,64", "--map-by", "core,numa", "--members", "2", "--json"});
+  const json result = json::parse(text);
+  ASSERT_EQ(result.at("results").size(), 8U);
+  for (const json& row : result.at("results")) {
+    EXPECT_EQ(row.at("machine"), "kunpeng920-2s");
+    EXPECT_GT(row.at("latency_us").get<double>(), 0);
+    EXPECT_LE(row.at("latency_us_low"), row.at("latency_us"));
+    EXPECT_GE(row.at("latency_us_high"), row.at("latency_us"));
+  }
+}
+
+TEST_F(Command, AllMeansEveryKindAndEveryMask) {
+  const std::string text = muster(
+      {"sim", "barrier", "--machine", "kunpeng920-2s", "--ranks", "8", "--members", "0", "--csv"});
+  for (const char* name :
+       {"sense-reversing", "sense-reversing-counter", "sense-reversing-gr", "combining-tree", "mcs",
+        "tournament", "dissemination", "base-linear", "base-double-ring", "base-recursive-doubling",
+        "base-bruck", "base-tree", "topo-NUMA-SOCKET", "topo-NUMA", "topo-SOCKET"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\n") + name + ",kunpeng920-2s,8,core,"));
+  }
+}
+
+TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
+  const std::string text = muster(
+      {"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms",
+       "sense-reversing,sense-reversing-counter,sense-reversing-gr,combining-tree,mcs,tournament,"
+       "dissemination,topo-NUMA-SOCKET,topo-NUMA,topo-SOCKET",
+       "--ranks", "128", "--map-by", "core,numa,socket", "--csv"});
+  EXPECT_EQ(text, read(std::filesystem::path(MUSTER_SOURCE_DIR) /
+                       "doc/results/kunpeng-128-predicted.csv"));
+}
+
+TEST_F(Command, TraceAndWhyShowOneEpisode) {
+  const std::string trace = (folder_ / "trace.json").string();
+  const std::string why = muster({"sim", "barrier", "--machine", "graviton3", "--algorithms",
+                                  "tournament", "--ranks", "8", "--trace", trace, "--why"});
+  EXPECT_THAT(why, HasSubstr("leaves, the last one"));
+  const json events = json::parse(read(trace)).at("traceEvents");
+  unsigned slices = 0;
+  unsigned arrows = 0;
+  for (const json& event : events) {
+    if (event.at("ph") == "X") ++slices;
+    if (event.at("ph") == "s") ++arrows;
+  }
+  EXPECT_GE(slices, 8U * 2);
+  EXPECT_GE(arrows, 14U);  // 7 up, 7 down
+}
+
+TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
+  // Measurements that the model itself made with other values.
+  const std::string machine = (folder_ / "other.machine").string();
+  std::string text =
+      read(std::filesystem::path(MUSTER_SOURCE_DIR) / "sim/machines/kunpeng920-2s.machine");
+  const auto at = text.find("agent-occupancy");
+  text.replace(at, text.find(" |", at) - at, "agent-occupancy 14 ns");
+  text.erase(text.find("\nsample") + 1);
+  write(machine, text);
+  const std::string rows = muster({"sim", "barrier", "--machine", machine, "--algorithms",
+                                   "mcs,tournament,dissemination,combining-tree", "--ranks", "64",
+                                   "--members", "0", "--csv"});
+  const std::string measured = (folder_ / "measured.csv").string();
+  write(measured, rows);
+  const std::string fitted = (folder_ / "fitted.machine").string();
+  const std::string said =
+      muster({"sim", "fit", "--machine", "kunpeng920-2s", "--measured", measured, "--free",
+              "agent-occupancy", "--evaluations", "40", "--samples", "0", "--output", fitted});
+  EXPECT_THAT(said, HasSubstr("median error 0."));
+  EXPECT_THAT(read(fitted), HasSubstr("agent-occupancy 1"));
+  const json validated = json::parse(muster({"sim", "validate", "--machine", fitted, "--measured",
+                                             measured, "--naive-from", measured, "--json"}));
+  EXPECT_LT(validated.at("summary").at("median_error").get<double>(), 0.02);
+  EXPECT_EQ(validated.at("summary").at("median_error_by_seed").size(), 3U);
+  EXPECT_TRUE(validated.at("ablation").at(0).at("without").is_null());
+  EXPECT_GT(validated.at("ablation").size(), 8U);
+}
+
+TEST_F(Command, ImportMakesAMachineThatRuns) {
+  std::string matrix;
+  for (int a = 0; a < 8; ++a) {
+    for (int b = 0; b < a; ++b) matrix += a / 4 == b / 4 ? "40," : "120,";
+    matrix += "\n";
+  }
+  const std::string latencies = (folder_ / "m.csv").string();
+  const std::string machine = (folder_ / "m.machine").string();
+  write(latencies, matrix);
+  const std::string said =
+      muster({"machine", "import", "--latencies", latencies, "--topology", "package:2 core:4 pu:1",
+              "--name", "eight", "--source", "a test", "--output", machine});
+  EXPECT_THAT(said, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
+  EXPECT_THAT(read(machine), HasSubstr("measured: class median of 28 pairs, a test"));
+  EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs", "--csv"}),
+              HasSubstr("mcs,eight,8,core,"));
+}
+
+TEST_F(Command, MistakesSayWhatToDo) {
+  const auto error = [](const Words& words) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "cray-1"}), HasSubstr("kunpeng920-2s"));
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--algorithms", "mcz"}),
+              HasSubstr("mcs"));
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--why"}),
+              HasSubstr("one barrier"));
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--without", "x"}),
+              HasSubstr("read-queues"));
+  write(folder_ / "bad.csv", "a,b\n1,2\n");
+  EXPECT_THAT(error({"machine", "import", "--latencies", (folder_ / "bad.csv").string(),
+                     "--topology", "core:2 pu:1", "--name", "x"}),
+              HasSubstr("bad.csv:1: \"a\" is no time"));
+}
+
+}  // namespace

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Machine descriptions from matrices of latencies, and from micro-benchmarks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "machine/error.hpp"
+#include "sim/measure.hpp"
+#include "sim/pair_matrix.hpp"
+#include "sim/simplex.hpp"
+
+namespace muster::sim {
+namespace {
+
+using testing::HasSubstr;
+
+/// The lower triangle over a synthetic machine, by the innermost unit of so many CPUs.
+std::string triangle(unsigned cpus, const std::vector<std::pair<unsigned, double>>& units) {
+  std::string text;
+  for (unsigned a = 0; a < cpus; ++a) {
+    for (unsigned b = 0; b < cpus; ++b) {
+      if (b > 0) text += ",";
+      if (b >= a) continue;
+      for (const auto& [size, ns] : units) {
+        if (a / size != b / size) continue;
+        text += std::to_string(ns + ((a + b) % 3 - 1.0));
+        break;
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+TEST(Import, FindsTheClassesOfDistance) {
+  const PairMatrix matrix =
+      parse_pair_matrix(triangle(16, {{4, 20}, {8, 60}, {16, 200}}), "matrix");
+  const Topology topology = Topology::from_synthetic("package:2 numa:2 core:4 pu:1");
+  const Distances distances = distances_of(matrix, topology, {});
+  ASSERT_EQ(distances.merged.size(), 3U);
+  EXPECT_EQ(distances.merged[0].name(), "NUMA");
+  EXPECT_EQ(distances.merged[1].name(), "PACKAGE");
+  EXPECT_EQ(distances.merged[2].name(), "MACHINE");
+  EXPECT_NEAR(distances.merged[0].median_ns, 20, 1);
+  EXPECT_NEAR(distances.merged[1].median_ns, 60, 1);
+  EXPECT_NEAR(distances.merged[2].median_ns, 200, 1);
+  EXPECT_EQ(distances.merged[2].pairs, 64U);
+  EXPECT_GT(distances.explained, 0.99);
+}
+
+TEST(Import, MergesWhatIsEquallyFar) {
+  // Clusters of two that nobody can tell, and an inner level that is farther than the one around.
+  const PairMatrix matrix =
+      parse_pair_matrix(triangle(16, {{2, 31}, {4, 30}, {8, 30.5}, {16, 90}}), "matrix");
+  const Topology topology = Topology::from_synthetic("package:2 l3:2 l2:2 core:2 pu:1");
+  const Distances distances = distances_of(matrix, topology, {});
+  ASSERT_EQ(distances.merged.size(), 2U);
+  EXPECT_EQ(distances.merged[0].name(), "PACKAGE");
+  EXPECT_EQ(distances.merged[0].pairs, 2 * 28U);
+  EXPECT_GT(distances.classes.size(), 2U);
+}
+
+TEST(Import, SiblingsAreNoClass) {
+  const PairMatrix matrix = parse_pair_matrix(triangle(8, {{2, 5}, {8, 40}}), "matrix");
+  const Topology topology = Topology::from_synthetic("package:1 core:4 pu:2");
+  const Distances distances = distances_of(matrix, topology, {});
+  ASSERT_TRUE(distances.siblings_ns.has_value());
+  EXPECT_NEAR(*distances.siblings_ns, 5, 1);
+  ASSERT_EQ(distances.merged.size(), 1U);
+  EXPECT_NEAR(distances.merged[0].median_ns, 40, 1);
+  EXPECT_FALSE(distances.merged[0].level.has_value());
+}
+
+TEST(Import, GivesAMachineThatReadsBack) {
+  MachineSketch sketch;
+  sketch.name = "small";
+  sketch.about = "for this test";
+  sketch.topology = "package:2 numa:2 core:4 pu:1";
+  sketch.latencies = {{LevelKind::numa, 20}, {std::nullopt, 200}};
+  sketch.latency_source = "measured: by hand";
+  const MachineModel machine = machine_like(load_machine("kunpeng920-2s"), sketch);
+  EXPECT_EQ(machine.domain, LevelKind::numa);
+  const std::string text = format_machine(machine);
+  const MachineModel again = parse_machine(text, "f", "");
+  EXPECT_EQ(format_machine(again), text);
+  EXPECT_FALSE(again.mechanisms.has(Mechanism::ll_sc));
+  EXPECT_NEAR(again.value("read-occupancy"),
+              load_machine("kunpeng920-2s").value("read-occupancy") * 20 / 35, 0.01);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_pair_matrix(text, "m");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Import, ErrorsNameTheLine) {
+  EXPECT_THAT(error_of(""), HasSubstr("fewer than two"));
+  EXPECT_THAT(error_of(",\nx,\n"), HasSubstr("m:2: \"x\" is no time"));
+  EXPECT_THAT(error_of(",\n-1,\n"), HasSubstr("m:2: \"-1\""));
+  EXPECT_THAT(error_of(",,\n1,,\n"), HasSubstr("m:1: 3 columns, but 2 lines"));
+  EXPECT_THAT(error_of(",\n,\n"), HasSubstr("no pair has a time"));
+  EXPECT_EQ(error_of(",\n1,\n"), "");
+  const PairMatrix matrix = parse_pair_matrix(",\n1,\n", "m");
+  EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:1 pu:1"), {}), Error);
+  EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:4 pu:1"), {0, 9}), Error);
+}
+
+TEST(Synthetic, DescribesWhatNestsRegularly) {
+  for (const char* text : {"package:2 numa:2 core:4 pu:1", "package:1 l3:2 core:4 pu:2"}) {
+    const Topology topology = Topology::from_synthetic(text);
+    const Topology again = Topology::from_synthetic(synthetic_description(topology));
+    EXPECT_EQ(again.cores().size(), topology.cores().size()) << text;
+    EXPECT_EQ(again.cores().front().pus.size(), topology.cores().front().pus.size()) << text;
+    for (const LevelKind kind : {LevelKind::package, LevelKind::l3}) {
+      if (topology.level(kind) == nullptr) continue;
+      ASSERT_NE(again.level(kind), nullptr) << text;
+      EXPECT_EQ(again.level(kind)->units.size(), topology.level(kind)->units.size()) << text;
+    }
+  }
+}
+
+TEST(Simplex, FindsTheBottomOfAValley) {
+  SimplexOptions options;
+  options.start = {-1.2, 1};
+  options.low = {-5, -5};
+  options.high = {5, 5};
+  options.evaluations = 600;
+  options.starts = 3;
+  const Minimum best = minimise(
+      [](const Point& p) {
+        const double a = 1 - p[0];
+        const double b = p[1] - p[0] * p[0];
+        return a * a + 100 * b * b;
+      },
+      options);
+  EXPECT_NEAR(best.at[0], 1, 0.05);
+  EXPECT_NEAR(best.at[1], 1, 0.1);
+  options.high = {0.5, 5};
+  options.start = {0, 0};
+  const Minimum bounded = minimise([](const Point& p) { return -p[0] + p[1] * p[1]; }, options);
+  EXPECT_NEAR(bounded.at[0], 0.5, 1e-6);
+}
+
+TEST(Patterns, RunInTheModel) {
+  const MachineModel machine = load_machine("kunpeng920-2s");
+  StackPool pool;
+  const auto ns = [&](const char* pattern, std::vector<unsigned> cores, unsigned count) {
+    return model_ns(machine, {pattern, pattern, std::move(cores), count}, pool);
+  };
+  const double near = ns("ping-pong", {0, 1}, 1);
+  EXPECT_GT(near, 4 * 35);  // two ownership requests and two reads
+  EXPECT_GT(ns("ping-pong", {0, 40}, 1), near);
+  EXPECT_GT(ns("ping-pong", {0, 100}, 1), ns("ping-pong", {0, 40}, 1));
+  EXPECT_GT(ns("one-writer", {0, 1, 2, 3, 4, 5, 6, 7}, 1), ns("one-writer", {0, 1}, 1));
+  EXPECT_GT(ns("one-reader", {0, 1}, 16), ns("one-reader", {0, 1}, 4));
+  EXPECT_GT(ns("many-stores", {0, 1}, 16), ns("many-stores", {0, 1}, 4));
+  EXPECT_GT(ns("one-counter", {0, 1, 2, 3}, 16), ns("one-counter", {0, 1}, 16));
+  EXPECT_NEAR(ns("own-stores", {0}, 64), 64 * machine.parameters.store_gap_ns,
+              16 * machine.parameters.store_gap_ns + 5);
+  EXPECT_NEAR(ns("own-looks", {0}, 64), 64 * machine.parameters.hit_ns, 1);
+}
+
+TEST(Measure, DescribesThisMachine) {
+  if (Topology::this_machine().cores().size() < 2) GTEST_SKIP() << "needs two cores";
+  MeasureOptions options;
+  options.rounds = 2;
+  options.cores_max = 2;
+  try {
+    const Measured measured = measure_machine(options);
+    EXPECT_GT(measured.ping_pong_ns, 1);
+    for (const MicroResult& result : measured.results) {
+      EXPECT_GT(result.measured_ns, 0) << result.what.label;
+      EXPECT_GT(result.modelled_ns, 0) << result.what.label;
+    }
+    const std::string text = format_machine(measured.machine);
+    EXPECT_EQ(format_machine(parse_machine(text, "f", "")), text);
+  } catch (const Error& error) {
+    // Not a matter of the code: other programs, or an irregular machine.
+    if (error.code() != Status::system && error.code() != Status::unsupported) throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace muster::sim
