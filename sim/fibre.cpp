@@ -48,9 +48,14 @@ boost::context::stack_context StackPool::allocate() {
       if (mprotect(at + page, usable, PROT_READ | PROT_WRITE) != 0) {
         throw Error(Status::no_memory, "no memory for the stacks of the modelled participants");
       }
+      // Stacks grow down. Each begins some lines below the last one's offset in its page: if all
+      // began at the same, the few lines in use of each would compete for the same sets of the
+      // host's cache.
+      const std::size_t colour = mappings_.size() * stacks + n;
+      const std::size_t unused = colour * 5 * 64 % 4096;
       boost::context::stack_context stack;
-      stack.size = usable;
-      stack.sp = at + page + usable;  // stacks grow down
+      stack.size = usable - unused;
+      stack.sp = at + page + stack.size;
       free_.push_back(stack);
     }
   }

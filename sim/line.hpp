@@ -24,7 +24,7 @@ struct Waiter {
 
 inline constexpr std::uint32_t nobody = ~0U;
 
-struct Line {
+struct alignas(64) Line {
   Word value = 0;
   std::uint32_t index = 0;        ///< in the engine's per-line tables
   std::uint32_t owner = nobody;   ///< who alone holds it once everything served is done
