@@ -62,7 +62,7 @@ MUSTER_API size_t muster_lock_memory(void);
 MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
- * this lock's server and before its later ones; up to 32 can be outstanding, then it waits. Without
+ * this lock's server and before its later ones; up to 16 can be outstanding, then it waits. Without
  * a server it is executed at once; from inside a section of this lock, right after that. `argument`
  * has to live until then. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);

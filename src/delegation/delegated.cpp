@@ -50,9 +50,10 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
     : AnyLock(traits),
       station_(station != nullptr ? std::move(station) : default_station()),
       always_delegates_(traits.style == locks::Style::server),
-      number_(station_->add(this)),
-      desk_(station_->desk(&held_, number_)),
+      number_(station_->add()),
+      desk_(station_->desk(number_)),
       auto_(desk_, &station_->server_cell()) {
+  station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
     station_->start({});
@@ -64,8 +65,7 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
 }
 
 Delegated::~Delegated() {
-  if (in_own_process()) station_->drain(number_);
-  station_->remove(number_);
+  if (in_own_process()) station_->remove(number_);
 }
 
 void Delegated::execute(Section section) {
@@ -111,10 +111,10 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Auto::Habit
 
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
 void Delegated::take_blocking(Port& port) {
-  if (Port::poll(held_, polls_before_handover) && desk_.take(port)) return;
+  if (Port::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
   while (!desk_.take(port)) {
-    static_cast<void>(port.await(held_, equals(0), relaxed));
+    static_cast<void>(port.await(*desk_.held, equals(0), relaxed));
   }
 }
 
@@ -154,7 +154,7 @@ void Delegated::give_up() {
 void Delegated::take_again() {
   Port port(station_->seat(take_seat(0)).port);
   while (!desk_.take(port)) {
-    static_cast<void>(port.await(held_, equals(0), relaxed));
+    static_cast<void>(port.await(*desk_.held, equals(0), relaxed));
   }
 }
 

@@ -27,9 +27,6 @@ class Delegated final : public AnyLock {
   Counters counters() const override;
   std::string explain() const override;
 
-  /// For the station's server.
-  const locks::Desk<Port>& desk() const { return desk_; }
-
  private:
   void execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit);
   void take_blocking(Port& port);
@@ -38,8 +35,7 @@ class Delegated final : public AnyLock {
   std::shared_ptr<Station> station_;
   const bool always_delegates_;
   std::atomic<bool> combines_{true};
-  alignas(line_bytes) Hardware::Cell held_{};
-  alignas(line_bytes) Word number_;
+  Word number_;
   locks::Desk<Port> desk_;
   Auto auto_;
   PerSeat<Auto::Habit> habits_;

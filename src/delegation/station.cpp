@@ -10,7 +10,6 @@
 #include <map>
 #include <system_error>
 
-#include "delegation/delegated.hpp"
 #include "delegation/work.hpp"
 #include "machine/error.hpp"
 
@@ -73,7 +72,7 @@ Station::Station()
              .stride = ring_bytes,
              .spacing = entry_bytes,
              .group = depth},
-      lock_table_(Rings::locks_max * sizeof(std::atomic<Delegated*>)),
+      lock_table_(Rings::locks_max * sizeof(Entry)),
       rings_(depth, cells_) {}
 
 Station::~Station() {
@@ -93,37 +92,37 @@ Station::Seat& Station::seat(unsigned number) {
   });
 }
 
-Word Station::add(Delegated* lock) {
+Word Station::add() {
   const std::scoped_lock guard(locks_mutex_);
-  Word number = next_number_;
   if (!free_numbers_.empty()) {
-    number = free_numbers_.back();
+    const Word number = free_numbers_.back();
     free_numbers_.pop_back();
-  } else if (++next_number_ >= Rings::locks_max) {
-    --next_number_;
+    return number;
+  }
+  if (next_number_ + 1 >= Rings::locks_max) {
     throw Error(Status::no_memory, "a server has at most 1,048,574 locks: start another one");
   }
-  lock_at(number).store(lock, std::memory_order_release);
-  return number;
+  return next_number_++;
 }
 
-void Station::remove(Word lock) {
-  const std::scoped_lock guard(locks_mutex_);
-  lock_at(lock).store(nullptr, std::memory_order_release);
-  free_numbers_.push_back(lock);
+void Station::open(Word number, AnyLock* lock) {
+  entry(number).lock.store(lock, std::memory_order_release);
 }
 
-void Station::drain(Word lock) {
+void Station::remove(Word number) {
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
   for (unsigned client = 0; client < count; ++client) {
     for (unsigned at = 0; at < depth; ++at) {
       for (;;) {
         const Word seen = cells_.of(client, at).value.load(std::memory_order_acquire);
-        if (seen == 0 || Rings::lock_of(seen) != lock) break;
+        if (seen == 0 || Rings::lock_of(seen) != number) break;
         sched_yield();
       }
     }
   }
+  while (entry(number).held.value.load(std::memory_order_acquire) != 0) sched_yield();
+  const std::scoped_lock guard(locks_mutex_);
+  free_numbers_.push_back(number);
 }
 
 void Station::start(const ServerOptions& options) {
@@ -296,11 +295,25 @@ bool Station::pass(Servant& self, Port& port) {
   return found;
 }
 
+/// Requests of whatever lock has this number: known when one is executed, which is while it lives.
+class Station::ServerWork : public Work {
+ public:
+  ServerWork(const Board& board, const Entry& entry) noexcept
+      : Work({}, board, nullptr), entry_(entry) {}
+  void run(Port& port, unsigned slot) noexcept {
+    lock_ = entry_.lock.load(std::memory_order_acquire);
+    Work::run(port, slot);
+  }
+
+ private:
+  const Entry& entry_;
+};
+
 bool Station::execute_for(Servant& self, Port& port, unsigned client, Word request) {
   const Word number = Rings::lock_of(request);
-  const Delegated* const lock = lock_at(number).load(std::memory_order_acquire);
-  if (lock == nullptr || !lock->desk().take(port)) return false;
-  Work work({}, board_, const_cast<Delegated*>(lock));
+  const locks::Desk<Port> lock = desk(number);
+  if (!lock.take(port)) return false;
+  ServerWork work(board_, entry(number));
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
   for (; executed < batch_max; ++executed) {
@@ -308,7 +321,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
     if (!rings_.serve(port, client, number, work)) break;
   }
   self.progress.store(progress + 2 * executed, std::memory_order_relaxed);
-  lock->desk().give(port);
+  lock.give(port);
   return executed != 0;
 }
 

@@ -22,8 +22,6 @@
 
 namespace muster::delegation {
 
-class Delegated;
-
 /// What a server has done; for people and tests.
 struct ServerCounters {
   std::uint64_t executed = 0;     ///< sections
@@ -41,7 +39,7 @@ struct ServerOptions {
 class Station {
  public:
   using Rings = locks::Rings<Port>;
-  static constexpr unsigned depth = 32;  ///< requests that a client may have outstanding
+  static constexpr unsigned depth = 16;  ///< requests that a client may have outstanding
 
   /// A client's side.
   struct Seat {
@@ -67,18 +65,19 @@ class Station {
   }
 
   Seat& seat(unsigned number);
-  locks::Desk<Port> desk(Hardware::Cell* held, Word lock) const {
-    return {held, &cells_.global(0), rings_, lock};
+  locks::Desk<Port> desk(Word lock) const {
+    return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }
   const Rings& rings() const noexcept { return rings_; }
   const Board& board() const noexcept { return board_; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
 
-  /// A number for a lock of this station; Throws Error(no_memory).
-  Word add(Delegated* lock);
-  void remove(Word lock);
-  /// Until nothing is pending for this lock.
-  void drain(Word lock);
+  /// A number for a lock of this station. Throws Error(no_memory).
+  Word add();
+  /// The lock may be used from here on.
+  void open(Word number, AnyLock* lock);
+  /// When nothing is pending for this lock, and nobody has it.
+  void remove(Word number);
 
   /// Wakes the server if it sleeps; after each request.
   void ring_bell() noexcept {
@@ -103,8 +102,17 @@ class Station {
     std::uint64_t seen = 0;           ///< progress, by the watchdog
   };
 
-  std::atomic<Delegated*>& lock_at(Word number) const noexcept {
-    return reinterpret_cast<std::atomic<Delegated*>*>(lock_table_.data())[number];
+  /// What the server needs of a lock. It outlives the lock: who executed its last request still
+  /// gives it up, and who read an old request still tries to take it.
+  struct Entry {
+    Hardware::Cell held;
+    std::atomic<AnyLock*> lock;
+    char rest[line_bytes - sizeof(Hardware::Cell) - sizeof(std::atomic<AnyLock*>)];
+  };
+  class ServerWork;
+
+  Entry& entry(Word number) const noexcept {
+    return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
   bool pass(Servant& self, Port& port);

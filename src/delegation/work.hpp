@@ -11,7 +11,7 @@ namespace muster::delegation {
 class Work {
  public:
   Work(Section section, const Board& board, AnyLock* lock) noexcept
-      : section_(section), board_(board), lock_(lock), error_(errno) {}
+      : lock_(lock), section_(section), board_(board), error_(errno) {}
 
   template <class M>
   void run_own(M&) noexcept {
@@ -45,10 +45,12 @@ class Work {
     errno = put_ != nullptr && put_->error != 0 ? put_->error : error_;
   }
 
+ protected:
+  AnyLock* lock_;
+
  private:
   Section section_;
   const Board& board_;
-  AnyLock* lock_;
   Request* put_ = nullptr;
   int error_;
 };
