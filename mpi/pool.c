@@ -370,7 +370,7 @@ static taken take_fresh(const offer* told, unsigned rank, unsigned count, slot**
     status =
         muster_barrier_attach_memory(&made->barrier, in->data + told->offset, told->bytes - line);
     if (status == MUSTER_OK) {
-      status = muster_barrier_set_progress(made->barrier, progress_of_slot, made);
+      status = muster_barrier_set_hooks(made->barrier, progress_of_slot, NULL, made);
     }
   }
   if (status != MUSTER_OK) {

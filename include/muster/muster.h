@@ -3,9 +3,21 @@
  * Muster's C interface: barriers that know where their participants sit.
  *
  * A barrier has a fixed number of participants, ranks 0 to participants - 1: threads of one
- * process, or processes (or both) that share a segment. Each rank belongs to one thread at a time.
+ * process, or processes (or both) that share a segment. Each rank belongs to one thread at a time,
+ * and from its first wait on to one process.
+ *
  * Functions return a muster_status; muster_last_error() has the text for the calling thread.
- * Nothing here aborts, prints, or installs a handler.
+ * Unless it says otherwise, a function may be called by any thread at any time; calls on one handle
+ * by several threads are safe for different ranks, and creating, attaching and destroying a handle
+ * are not safe beside other calls on the same handle. Times are in nanoseconds, memory in bytes.
+ *
+ * Nothing here aborts or installs a signal handler. What is not seen in a call: publishing starts a
+ * thread that hands out the descriptor; fork handlers (pthread_atfork) keep a child off its
+ * parent's ranks; and with MUSTER_WATCHDOG=seconds in the environment, a wait that takes longer
+ * names the missing ranks on stderr. MUSTER_TOPOLOGY imposes a topology, as options.topology does.
+ *
+ * [K22]: M. Kurnosov, "Hierarchical barrier synchronization algorithm for multicore shared-memory
+ * systems", Vestnik SibSUTIS 16(2), 2022.
  *
  *   muster_options options;
  *   muster_options_init(&options);
@@ -37,18 +49,29 @@ extern "C" {
 /** What a function returns. Values are never renumbered. */
 typedef enum muster_status {
   MUSTER_OK = 0,
-  MUSTER_EINVAL = 1,    /**< an argument is out of range, malformed or contradicts another */
-  MUSTER_EUNKNOWN = 2,  /**< no algorithm, level, mapping or wait policy has this name */
-  MUSTER_ENOTSUP = 3,   /**< valid, but this algorithm, machine or kernel cannot do it */
-  MUSTER_EDECLINED = 4, /**< with MUSTER_EXACT: the algorithm declines this placement */
-  MUSTER_ENOMEM = 5,    /**< memory, or the segment, is exhausted */
-  MUSTER_ESYSTEM = 6,   /**< a system call failed; the text names it */
-  MUSTER_EFOREIGN = 7,  /**< what was attached to is not ours, or not of this version or user */
-  MUSTER_ETIMEDOUT = 8, /**< the deadline passed; the barrier is broken for all its participants */
-  MUSTER_EBROKEN = 9,   /**< another participant timed out, or a completion failed */
-  MUSTER_EPEER = 10,    /**< a participant died; muster_barrier_blame() tells which */
-  MUSTER_EBUSY =
-      11 /**< the rank is waiting already, the name is taken, or a fork made the handle unusable */
+  /** An argument is out of range, malformed or contradicts another. */
+  MUSTER_EINVAL = 1,
+  /** No algorithm, level, mapping or wait policy has this name. */
+  MUSTER_EUNKNOWN = 2,
+  /** Valid, but this algorithm, machine, kernel or process cannot do it. */
+  MUSTER_ENOTSUP = 3,
+  /** With MUSTER_EXACT: the algorithm declines this placement. */
+  MUSTER_EDECLINED = 4,
+  /** Memory, or the segment, is exhausted. */
+  MUSTER_ENOMEM = 5,
+  /** A system call failed; the text names it. */
+  MUSTER_ESYSTEM = 6,
+  /** What was attached to is not ours, or not of this version or user. */
+  MUSTER_EFOREIGN = 7,
+  /** The deadline passed; the barrier is broken for all its participants. */
+  MUSTER_ETIMEDOUT = 8,
+  /** Another participant timed out, or a completion failed. */
+  MUSTER_EBROKEN = 9,
+  /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). */
+  MUSTER_EPEER = 10,
+  /** The rank is waiting already or belongs to another process, the name is taken, or a fork made
+   * the handle unusable. */
+  MUSTER_EBUSY = 11
 } muster_status;
 
 /** A short text for a status. Static; thread-safe. */
@@ -79,99 +102,134 @@ enum {
 /** How a barrier is made. Initialise with muster_options_init(), then set what differs. Strings are
  * copied. */
 typedef struct muster_options {
-  size_t size;           /**< set by muster_options_init(); do not touch */
-  unsigned participants; /**< 1 to 65536; default 1 */
-  const char* algorithm; /**< default NULL: "auto" */
-  const char* wait;      /**< "auto" (default NULL), "spin", "yield", "sleep", "spin-yield",
-                            "spin-yield-sleep", "yield-sleep" */
-  unsigned flags;        /**< MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT */
+  /** Set by muster_options_init(); do not touch. */
+  size_t size;
+  /** 1 to 65536; default 1. */
+  unsigned participants;
+  /** Default NULL: "auto". */
+  const char* algorithm;
+  /** "auto" (default NULL), "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep",
+   * "yield-sleep". */
+  const char* wait;
+  /** MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT; default 0. */
+  unsigned flags;
 
   /* Where the participants sit; all NULL: unknown, and `topo` declines. */
-  const char* topology; /**< an hwloc XML file or synthetic description whose tree is imposed;
-                           default NULL: $MUSTER_TOPOLOGY, else this machine */
-  const char* map_by; /**< "core", "numa" or "socket": rank i is bound as [K22, section 3] says. The
-                         caller does the binding. */
-  const char* const*
-      bindings; /**< one string a rank: PUs by the operating system's numbers ("0-3,8"), or a PMIx
-                   locality string
-                     ("SK0:L31:L232:L132:CR32:HT32:NM1"); "" or NULL: unbound. Excludes map_by. */
+
+  /** An hwloc XML file or synthetic description whose tree is imposed; default NULL:
+   * $MUSTER_TOPOLOGY, else this machine. */
+  const char* topology;
+  /** "core", "numa" or "socket": rank i is bound as [K22, section 3] says. The caller does the
+   * binding. */
+  const char* map_by;
+  /** One string a rank: PUs by the operating system's numbers ("0-3,8"), or a PMIx locality string
+   * ("SK0:L31:L232:L132:CR32:HT32:NM1"); "" or NULL: unbound. Excludes map_by. */
+  const char* const* bindings;
 
   /* Who else wants these CPUs, such as the ranks of an MPI job outside of this communicator: where
    * participants and others have no CPU each, waits give it up at once. */
-  unsigned others;                   /**< how many */
-  const char* const* other_bindings; /**< one string each, as `bindings`; NULL: unbound */
+
+  /** How many; 0 to 65536. */
+  unsigned others;
+  /** One string each, as `bindings`; NULL: unbound. */
+  const char* const* other_bindings;
 
   /* Where the memory is; at most one. Default: the barrier's own, of one process or, with
    * MUSTER_SHARED, a segment's. */
-  muster_segment* segment; /**< shared with the other barriers in it; only the process that created
-                              the segment creates in it */
-  void* memory; /**< the caller's, zeroed, of muster_barrier_memory() bytes; shared between
-                   processes by the caller */
+
+  /** Shared with the other barriers in it; only the process that created the segment creates in
+   * it. */
+  muster_segment* segment;
+  /** The caller's, zeroed, aligned and as large as muster_barrier_memory() says; shared between
+   * processes by the caller. */
+  void* memory;
   size_t memory_bytes;
 
-  /* Called by waiting participants of this process; NULL: none. Processes that attach have none. */
-  void (*progress)(void* context);  /**< about once a microsecond while a wait is not over */
-  int (*completion)(void* context); /**< once an episode, by one participant, after all have arrived
-                                       and before any leaves; nonzero breaks the barrier. In a
-                                       shared barrier set it in the process of each participant. */
+  /* Called by waiting participants of this process; NULL: none. Processes that attach begin with
+   * none: muster_barrier_set_hooks(). */
+
+  /** While a wait is not over: about once a microsecond while it polls, at every turn while it
+   * yields, twice a millisecond while it sleeps. Must not wait at this barrier. */
+  void (*progress)(void* context);
+  /** Once an episode, by one participant, after all have arrived and before any leaves; nonzero
+   * breaks the barrier. */
+  int (*completion)(void* context);
   void* context;
 
-  uint32_t first_episode; /**< where the counters start; for tests of their wrapping */
+  /** Where the counters start; for tests of their wrapping. */
+  uint32_t first_episode;
 } muster_options;
 
+/** Sets the defaults. The caller has been compiled against this very header: before version 1.0 the
+ * library's SONAME changes with it. NULL is ignored. */
 MUSTER_API void muster_options_init(muster_options* options);
 
 /** Makes a barrier. `*barrier` is untouched on failure. Reads the topology (milliseconds, once a
- * process) only if placements are given or `topo` is asked for. Thread-safe. */
+ * process) only if placements are given. MUSTER_EINVAL, MUSTER_EUNKNOWN: the options;
+ * MUSTER_EDECLINED: with MUSTER_EXACT; MUSTER_ENOTSUP: MUSTER_SPLIT or a completion with an
+ * algorithm that has no place for it, or a segment of another process; MUSTER_ENOMEM;
+ * MUSTER_ESYSTEM. */
 MUSTER_API int muster_barrier_create(muster_barrier** barrier, const muster_options* options);
 
-/** Bytes that a barrier with these options needs of the caller's memory, and the alignment; for
- * options.memory. */
+/** What a barrier with these options needs of the caller's memory, for options.memory: bytes, and
+ * the alignment (a power of two; may be NULL). Fails as muster_barrier_create() does. */
 MUSTER_API int muster_barrier_memory(const muster_options* options, size_t* bytes,
                                      size_t* alignment);
 
 /** A barrier's segment, to be handed to other processes (SCM_RIGHTS, or inherited; it is
- * close-on-exec); -1 if it has none. */
+ * close-on-exec), and closed with the handle; -1 if it has none. */
 MUSTER_API int muster_barrier_fd(const muster_barrier* barrier);
 
-/** Where the barrier is in its segment; 0 for one that has a segment of its own. */
+/** Where the barrier is in its segment, for muster_barrier_attach_at(); 0 for one that has a
+ * segment of its own. */
 MUSTER_API uint64_t muster_barrier_handle(const muster_barrier* barrier);
 
-/** Offers the barrier under a name, for as long as it lives, to processes of the same user. Nothing
- * appears in the file system. `name`: 1 to 64 of [A-Za-z0-9._-]. MUSTER_EBUSY if it is taken. */
+/** Offers the barrier under a name, for as long as it lives, to processes of the same user in the
+ * same network namespace. Nothing appears in the file system. `name`: 1 to 64 of [A-Za-z0-9._-].
+ * MUSTER_EINVAL: another name, or a barrier without a segment of its own; MUSTER_EBUSY: it is
+ * taken; MUSTER_ESYSTEM. */
 MUSTER_API int muster_barrier_publish(muster_barrier* barrier, const char* name);
 
-/** Attaches to the barrier behind a descriptor (of which a duplicate is made), or under a name, for
- * which it waits up to `timeout_ns`. MUSTER_EFOREIGN tells what differs. */
+/** Attaches to the barrier behind a descriptor, of which a duplicate is made. `*barrier` is
+ * untouched on failure: MUSTER_EFOREIGN tells what differs from a barrier of ours; MUSTER_EINVAL;
+ * MUSTER_ENOMEM; MUSTER_ESYSTEM. */
 MUSTER_API int muster_barrier_attach(muster_barrier** barrier, int fd);
+/** The same for one that is published, waiting up to `timeout_ns` (0 or more) for its name:
+ * MUSTER_ETIMEDOUT. */
 MUSTER_API int muster_barrier_attach_name(muster_barrier** barrier, const char* name,
                                           int64_t timeout_ns);
-/** Attaches to a barrier that another process created in a segment, or in memory that the caller
- * shares. */
+/** The same for a barrier that another process created in a segment; `handle`: that process's
+ * muster_barrier_handle(). */
 MUSTER_API int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment,
                                         uint64_t handle);
+/** The same for one in memory that the caller shares; `bytes` of it may be touched. */
 MUSTER_API int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes);
 
-/** Has `progress(context)` called by this process's waiting participants, as options.progress is;
- * for a process that attached. Before the first wait of each rank in this process that is to call
- * it; MUSTER_EINVAL if the barrier has a completion. */
-MUSTER_API int muster_barrier_set_progress(muster_barrier* barrier, void (*progress)(void* context),
-                                           void* context);
+/** What this process's waiting participants call: for a process that attached, as the options do
+ * for the creator. Before the first wait of each rank that is to call them. MUSTER_EINVAL: a
+ * completion for a barrier that was created without one, or none for one that was created with one;
+ * such a barrier's waits fail with MUSTER_ENOTSUP in a process that has not set it. */
+MUSTER_API int muster_barrier_set_hooks(muster_barrier* barrier, void (*progress)(void* context),
+                                        int (*completion)(void* context), void* context);
 
 /** Waits until all participants have called it for this episode. Everything they wrote before is
  * visible after. A rank's first wait in a process allocates its private state; later ones allocate
- * nothing and make no system call while nobody sleeps. Not a cancellation point. On failure the
- * barrier is broken for all participants and stays so. */
+ * nothing and make no system call while nobody sleeps. Not a cancellation point.
+ * MUSTER_EPEER, MUSTER_EBROKEN: the barrier is broken for all participants and stays so.
+ * MUSTER_EINVAL: no such rank; MUSTER_EBUSY: the rank is another thread's or process's;
+ * MUSTER_ENOTSUP: see muster_barrier_set_hooks(); MUSTER_ENOMEM: the first wait. After these four
+ * the rank has not arrived, and the barrier is as it was. */
 MUSTER_API int muster_barrier_wait(muster_barrier* barrier, unsigned rank);
 
-/** The same, but gives up after `timeout_ns` with MUSTER_ETIMEDOUT. An arrival cannot be withdrawn,
- * so that breaks the barrier for all its participants. */
+/** The same, but gives up after `timeout_ns` with MUSTER_ETIMEDOUT (0 or less: at once, unless all
+ * others have arrived). An arrival cannot be withdrawn, so that breaks the barrier for all its
+ * participants. */
 MUSTER_API int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns);
 
 /** The two halves of a wait: arrive never waits, depart returns when all have arrived. With
- * MUSTER_SPLIT and an algorithm that can
- *  ("auto" chooses one); else MUSTER_ENOTSUP. Each arrive is followed by one depart of the same
- * rank. */
+ * MUSTER_SPLIT and an algorithm that can ("auto" chooses one); else MUSTER_ENOTSUP. Each arrive is
+ * followed by one depart of the same rank (MUSTER_EBUSY, MUSTER_EINVAL), also before the barrier is
+ * destroyed. Otherwise they fail as muster_barrier_wait() does. */
 MUSTER_API int muster_barrier_arrive(muster_barrier* barrier, unsigned rank);
 MUSTER_API int muster_barrier_depart(muster_barrier* barrier, unsigned rank);
 
@@ -179,31 +237,37 @@ MUSTER_API int muster_barrier_depart(muster_barrier* barrier, unsigned rank);
  * timed out, failed or died. */
 MUSTER_API int muster_barrier_blame(const muster_barrier* barrier, unsigned* rank);
 
-/** Participants of the barrier. */
+/** Participants of the barrier; 0 for NULL. */
 MUSTER_API unsigned muster_barrier_participants(const muster_barrier* barrier);
 
-/** What was chosen and why: algorithm, levels, groups, wait policy, bytes. `format`: "text" or
- * "json". Writes at most `bytes` characters with the final NUL; `*needed`, if not NULL, gets what
- * the whole text takes. */
+/** What was chosen and why: algorithm, levels, groups, wait policy, bytes. `format`: "text" (or
+ * NULL) or "json". Writes at most `bytes` characters with the final NUL; `*needed`, if not NULL,
+ * gets what the whole text takes. MUSTER_EINVAL: another format. */
 MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,
                                       size_t bytes, size_t* needed);
 
 /** Frees this process's side, and in the process that created it the memory, once every participant
- * that is still inside its last wait has left it. May be called as soon as the caller's own last
- * wait has returned. NULL is ignored. */
+ * that is still inside its last wait, or between arrive and depart, has left it. May be called as
+ * soon as the caller's own last wait has returned; whoever waits for a rank of this process after
+ * that gets MUSTER_EPEER. NULL is ignored. */
 MUSTER_API void muster_barrier_destroy(muster_barrier* barrier);
 
 /** Memory that several processes share, for many barriers: `bytes` are allocated at once, and
- * nothing is left behind by any exit. */
+ * nothing is left behind by any exit. MUSTER_EINVAL: 0 bytes; MUSTER_ENOMEM: the machine has not so
+ * many; MUSTER_ESYSTEM. */
 MUSTER_API int muster_segment_create(muster_segment** segment, size_t bytes);
+/** Attaches to a segment as muster_barrier_attach() does to a barrier. */
 MUSTER_API int muster_segment_attach(muster_segment** segment, int fd);
+/** Attaches to a segment as muster_barrier_attach_name() does to a barrier. */
 MUSTER_API int muster_segment_attach_name(muster_segment** segment, const char* name,
                                           int64_t timeout_ns);
+/** Offers a segment under a name as muster_barrier_publish() does a barrier. */
 MUSTER_API int muster_segment_publish(muster_segment* segment, const char* name);
+/** The segment's descriptor, closed with it; -1 for NULL. */
 MUSTER_API int muster_segment_fd(const muster_segment* segment);
-/** The segment's bytes in this process, for a caller that hands them out itself
- * (options.memory, muster_barrier_attach_memory()); zeroed at first. Exclusive with
- * options.segment. `*bytes`, if not NULL: how many. NULL for NULL. */
+/** The segment's bytes in this process, for a caller that hands them out itself (options.memory,
+ * muster_barrier_attach_memory()); zeroed at first. Exclusive with options.segment. `*bytes`, if
+ * not NULL: how many. NULL for NULL. */
 MUSTER_API void* muster_segment_data(const muster_segment* segment, size_t* bytes);
 /** After all barriers in it were destroyed in this process. NULL is ignored. */
 MUSTER_API void muster_segment_destroy(muster_segment* segment);
@@ -217,15 +281,16 @@ typedef struct muster_messages {
   void* context;
 } muster_messages;
 
-/** One episode of rank `rank` of `participants`. 0, or the first error of a send or receive. */
+/** One episode of rank `rank` of `participants`. 0, or the first error of a send or receive. Each
+ * rank's calls are one thread's at a time; nothing is shared between ranks. */
 typedef int (*muster_message_barrier)(const muster_messages* messages, unsigned rank,
                                       unsigned participants);
 
 /** Their names: "base-linear", "base-double-ring", "base-recursive-doubling", "base-bruck",
- * "base-tree" [K22, section 3]; NULL-terminated. Static; thread-safe. */
+ * "base-tree" [K22, section 3]; NULL-terminated. Static. */
 MUSTER_API const char* const* muster_message_barrier_names(void);
 
-/** The barrier of that name; NULL if there is none. Thread-safe. */
+/** The barrier of that name; NULL if there is none. */
 MUSTER_API muster_message_barrier muster_message_barrier_named(const char* name);
 
 #ifdef __cplusplus

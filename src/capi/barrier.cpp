@@ -293,12 +293,16 @@ int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t 
   });
 }
 
-int muster_barrier_set_progress(muster_barrier* barrier, void (*progress)(void*), void* context) {
+int muster_barrier_set_hooks(muster_barrier* barrier, void (*progress)(void*),
+                             int (*completion)(void*), void* context) {
   return guarded([&] {
     if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
-    if (!barrier->engine->set_progress(progress, context)) {
-      throw Error(Status::invalid, "the barrier has a completion: set both in the options");
+    if ((completion != nullptr) != barrier->engine->plan().completes) {
+      throw Error(Status::invalid, completion != nullptr
+                                       ? "the barrier was created without a completion"
+                                       : "the barrier has a completion: set both");
     }
+    barrier->engine->set_hooks({progress, completion, context});
     return Status::ok;
   });
 }

@@ -99,7 +99,9 @@ std::vector<std::byte> describe(const Plan& plan) {
   out.number(plan.participants);
   out.number(plan.shared);
   out.number(plan.split);
+  out.number(plan.completes);
   out.number(plan.first_episode);
+  out.number(plan.pid_namespace);
   out.text(plan.asked);
   out.text(plan.algorithm.text());
   out.text(plan.why);
@@ -124,7 +126,9 @@ Plan read_description(const std::vector<std::byte>& bytes) {
   if (plan.participants == 0) throw_foreign("it has no participants");
   plan.shared = in.number(1) != 0;
   plan.split = in.number(1) != 0;
+  plan.completes = in.number(1) != 0;
   plan.first_episode = static_cast<Word>(in.number(0xffffffff));
+  plan.pid_namespace = in.number(~std::uint64_t{0});
   plan.asked = in.text();
   plan.algorithm = parse_algorithm(in.text());
   static_cast<void>(traits_of(plan.algorithm.name));

@@ -113,13 +113,27 @@ std::unique_ptr<Engine> Engine::make(const Plan& plan, const Block& block, const
 
 void Engine::drop_seats() {
   for (unsigned rank = 0; rank < participants(); ++rank) seats_[rank].reset();
+  is_seen_ = plan_.pid_namespace == own_pid_namespace();
 }
 
-/// Null if the rank is another process's: its ticket is there.
+Engine::Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
+    : seats_(std::make_unique<std::unique_ptr<Seat>[]>(plan.participants)),
+      plan_(plan),
+      block_(block),
+      hooks_(hooks),
+      is_seen_(plan.pid_namespace == own_pid_namespace()) {}
+
+Word Engine::own_pid() const noexcept {
+  return is_seen_ ? static_cast<Word>(getpid()) : unseen_pid;
+}
+
+/// Null if the rank is another process's, whose ticket it is, or if this process lacks the
+/// completion: see refuse_seat().
 Seat* Engine::take_seat(unsigned rank) {
   if (Seat* const taken = seat(rank)) return taken;
+  if (lacks_completion()) return nullptr;
   Word nobody = 0;
-  if (!block_.mark(rank).pid.compare_exchange_strong(nobody, static_cast<Word>(getpid()),
+  if (!block_.mark(rank).pid.compare_exchange_strong(nobody, own_pid(),
                                                      std::memory_order_relaxed)) {
     return nullptr;
   }
@@ -138,6 +152,13 @@ void Engine::touch(unsigned rank) {
   }
 }
 
+int Engine::refuse_seat() const noexcept {
+  if (!lacks_completion()) return fail_busy();
+  return fail(Status::unsupported,
+              "the barrier has a completion, and this process has attached without one: "
+              "muster_barrier_set_hooks() before the first wait");
+}
+
 int Engine::refuse(const Seat& seat) noexcept {
   if (Seat::is_inside(seat.phase())) return fail_busy();
   return fail_broken(seat.engine.breakage());
@@ -154,7 +175,7 @@ int Engine::give_up(Seat& seat, Word phase) noexcept {
 
 int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
   Seat* const taken = take_seat(rank);
-  if (taken == nullptr) return fail_busy();
+  if (taken == nullptr) return refuse_seat();
   const std::int64_t now = now_ns();
   const bool ends = timeout_ns < WaitPolicy::forever - now;
   return taken->calls.wait(*taken, ends ? now + timeout_ns : WaitPolicy::forever);
@@ -162,7 +183,7 @@ int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
 
 int Engine::arrive(unsigned rank) {
   Seat* const taken = take_seat(rank);
-  if (taken == nullptr) return fail_busy();
+  if (taken == nullptr) return refuse_seat();
   if (taken->calls.arrive == nullptr) return fail_unsplit();
   const Word phase = taken->phase();
   if (Seat::is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
@@ -171,7 +192,7 @@ int Engine::arrive(unsigned rank) {
 
 int Engine::depart(unsigned rank) {
   Seat* const taken = take_seat(rank);
-  if (taken == nullptr) return fail_busy();
+  if (taken == nullptr) return refuse_seat();
   if (taken->calls.depart == nullptr) return fail_unsplit();
   const Word inside = taken->phase();
   if (!Seat::is_inside(inside)) return fail(Status::invalid, "depart without arrive");
@@ -181,10 +202,12 @@ int Engine::depart(unsigned rank) {
 }
 
 void Engine::wait_until_left(bool only_own) const {
-  const Word own = static_cast<Word>(getpid());
+  const Word own = own_pid();
   for (unsigned rank = 0; rank < plan_.participants; ++rank) {
     const Mark& mark = block_.mark(rank);
-    if (only_own && mark.pid.load(std::memory_order_relaxed) != own) continue;
+    if (only_own && (seat(rank) == nullptr || mark.pid.load(std::memory_order_relaxed) != own)) {
+      continue;
+    }
     // Acquire: pairs with leave(); what the rank did in its wait is over before the memory goes.
     for (unsigned polls = 1; mark.phase.load(std::memory_order_acquire) % 2 != 0; ++polls) {
       if (plan_.shared && polls % 1024 == 0 && has_died(mark.pid.load(std::memory_order_relaxed)))

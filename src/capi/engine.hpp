@@ -96,26 +96,23 @@ class Engine {
   const Plan& plan() const { return plan_; }
   const Block& block() const { return block_; }
   const UserHooks& hooks() const { return hooks_; }
-  /// For seats made after. False if there is a completion, whose context would be lost.
-  bool set_progress(void (*progress)(void*), void* context) {
-    if (hooks_.completion != nullptr) return false;
-    hooks_ = {progress, nullptr, context};
-    return true;
-  }
+  /// For seats made after.
+  void set_hooks(const UserHooks& hooks) { hooks_ = hooks; }
+  /// By which others watch this process: its pid, or unseen_pid.
+  Word own_pid() const noexcept;
+  bool is_seen() const noexcept { return is_seen_; }
   Breakage breakage() const {
     return Breakage::decode(block_.domain().broken.load(std::memory_order_acquire));
   }
 
  protected:
-  Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
-      : seats_(std::make_unique<std::unique_ptr<Seat>[]>(plan.participants)),
-        plan_(plan),
-        block_(block),
-        hooks_(hooks) {}
+  Engine(const Plan& plan, const Block& block, const UserHooks& hooks);
 
  private:
   virtual std::unique_ptr<Seat> make_seat(unsigned rank) = 0;
 
+  bool lacks_completion() const noexcept { return plan_.completes && hooks_.completion == nullptr; }
+  [[gnu::cold]] int refuse_seat() const noexcept;
   Seat* take_seat(unsigned rank);
   void touch(unsigned rank);
 
@@ -123,6 +120,7 @@ class Engine {
   Plan plan_;
   Block block_;
   UserHooks hooks_;
+  bool is_seen_;  // in the creator's PID namespace: others can tell whether this process lives
 };
 
 }  // namespace muster

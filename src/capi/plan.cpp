@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "capi/watch.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 
@@ -216,7 +217,9 @@ Plan make_plan(const muster_options& options) {
   plan.participants = options.participants;
   plan.shared = (options.flags & MUSTER_SHARED) != 0 || options.segment != nullptr;
   plan.split = (options.flags & MUSTER_SPLIT) != 0;
+  plan.completes = options.completion != nullptr;
   plan.first_episode = options.first_episode;
+  plan.pid_namespace = own_pid_namespace();
   plan.asked = or_default(options.algorithm, "auto");
   plan.algorithm = parse_algorithm(plan.asked);
   const LevelMask mask = parse_level_mask(plan.algorithm.levels);
@@ -252,7 +255,7 @@ Plan make_plan(const muster_options& options) {
                       .share_cores = bound && share_cores(bindings),
                       .numa_nodes = plan.numa_nodes,
                       .needs_split = plan.split,
-                      .needs_champion = options.completion != nullptr};
+                      .needs_champion = plan.completes};
   const auto choose = [&](const std::string& prefix) {
     Choice choice = choose_barrier(situation);
     plan.algorithm = choice.algorithm;
@@ -294,7 +297,7 @@ Plan make_plan(const muster_options& options) {
         fmt::format("{} does not split into arrive and depart; \"auto\" chooses one that does",
                     traits.name));
   }
-  if (options.completion != nullptr && traits.champion == Champion::nobody) {
+  if (plan.completes && traits.champion == Champion::nobody) {
     throw Error(Status::unsupported,
                 fmt::format("{} has no moment for a completion; \"auto\" chooses one that has",
                             traits.name));

@@ -2,6 +2,7 @@
 #include "capi/watch.hpp"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ namespace muster {
 namespace {
 
 /// One look at another process costs about a microsecond, so all are looked at in turn only this
-/// often.
+/// often, and for the first time when a wait has taken that long.
 constexpr std::int64_t sweep_interval_ns = 20'000'000;
 
 std::int64_t watchdog_ns() noexcept {
@@ -34,8 +35,13 @@ bool is_behind(Word theirs, Word mine) { return static_cast<std::int32_t>(theirs
 
 }  // namespace
 
+std::uint64_t own_pid_namespace() noexcept {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
 bool has_died(Word pid) noexcept {
-  if (pid == 0) return false;
+  if (pid == 0 || pid == unseen_pid) return false;
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
   if (fd < 0) return errno == ESRCH;
   pollfd ended{fd, POLLIN, 0};
@@ -71,9 +77,9 @@ Word Watch::inspect(std::int64_t waited_ns) noexcept {
     report_missing(waited_ns);
     reported_ns_ = waited_ns;
   }
-  if (!engine_.plan().shared) return 0;
+  if (!engine_.plan().shared || !engine_.is_seen()) return 0;
   const std::int64_t now = now_ns();
-  if (swept_ns_ != 0 && now - swept_ns_ < sweep_interval_ns) return 0;
+  if (waited_ns < sweep_interval_ns || now - swept_ns_ < sweep_interval_ns) return 0;
   swept_ns_ = now;
   return find_dead();
 }

@@ -13,6 +13,13 @@ namespace muster {
 class Engine;
 struct UserHooks;
 
+/// Instead of a pid: of a process in another PID namespace than the barrier's creator. Nobody can
+/// tell whether it lives.
+inline constexpr Word unseen_pid = ~Word{1};
+
+/// Tells PID namespaces apart; 0 if /proc does not say.
+std::uint64_t own_pid_namespace() noexcept;
+
 /// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
 bool has_died(Word pid) noexcept;
 
@@ -33,7 +40,7 @@ class Watch {
   const Engine& engine_;
   const UserHooks& hooks_;
   unsigned rank_;
-  std::int64_t swept_ns_ = 0;     // when all others were last looked at; 0: not in this wait
+  std::int64_t swept_ns_ = 0;     // when all others were last looked at
   std::int64_t reported_ns_ = 0;  // how long the wait had taken at the last report
 };
 

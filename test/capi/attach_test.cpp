@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -60,6 +63,78 @@ TEST(AttachByFd, GivesTheSameBarrier) {
         "")
         << *name;
   }
+}
+
+// A completion that only some of the processes had would be left out whenever another one's rank is
+// the champion.
+TEST(AttachByFd, NeedsTheCompletionThatTheCreatorHas) {
+  const HangGuard guard(60);
+  muster_options options = shared_options(2, "sense-reversing");
+  auto* const calls = static_cast<std::atomic<unsigned>*>(
+      mmap(nullptr, sizeof(unsigned), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(calls, MAP_FAILED);
+  const auto count = [](void* context) {
+    static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+    return 0;
+  };
+  options.completion = count;
+  options.context = calls;
+  const CapiSubject barrier(options);
+  Child child([&] {
+    muster_barrier* mine = nullptr;
+    must(muster_barrier_attach(&mine, muster_barrier_fd(barrier.handle())));
+    if (muster_barrier_wait(mine, 1) != MUSTER_ENOTSUP) throw std::runtime_error("waits without");
+    if (muster_barrier_set_hooks(mine, nullptr, nullptr, nullptr) != MUSTER_EINVAL) {
+      throw std::runtime_error("takes none");
+    }
+    must(muster_barrier_set_hooks(mine, nullptr, count, calls));
+    meet(mine, 1, 100);
+    muster_barrier_destroy(mine);
+  });
+  meet(barrier.handle(), 0, 100);
+  EXPECT_EQ(child.wait(), "");
+  EXPECT_EQ(calls->load(), 100U);
+  munmap(calls, sizeof(unsigned));
+
+  const CapiSubject plain(shared_options(2));
+  EXPECT_EQ(muster_barrier_set_hooks(plain.handle(), nullptr, count, calls), MUSTER_EINVAL);
+  EXPECT_EQ(muster_barrier_set_hooks(nullptr, nullptr, nullptr, nullptr), MUSTER_EINVAL);
+}
+
+// Its pid means another process, or none, to the others: nobody may take it for dead.
+TEST(AttachByFd, FromAnotherPidNamespace) {
+  const HangGuard guard(60);
+  const CapiSubject barrier(shared_options(2));
+  const int fd = muster_barrier_fd(barrier.handle());
+  Child child([&] {
+    const bool alone =
+        unshare(CLONE_NEWPID) == 0 || (unshare(CLONE_NEWUSER) == 0 && unshare(CLONE_NEWPID) == 0);
+    if (!alone) _exit(77);
+    const pid_t inside = fork();  // pid 1 in there
+    if (inside == 0) {
+      muster_barrier* mine = nullptr;
+      must(muster_barrier_attach(&mine, fd));
+      for (int i = 0; i < 3; ++i) {
+        must(muster_barrier_timedwait(mine, 1, patience_ns));
+        usleep(200'000);  // others look after the dead meanwhile
+      }
+      muster_barrier_destroy(mine);
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(inside, &status, 0);
+    _exit(status == 0 ? 0 : 1);
+  });
+  std::string here;
+  for (int i = 0; i < 3 && here.empty(); ++i) {
+    usleep(100'000);
+    const int status = muster_barrier_timedwait(barrier.handle(), 0, 5'000'000'000);
+    if (status != MUSTER_OK) here = muster_last_error();
+  }
+  const std::string failure = child.wait();
+  if (failure.find("77") != std::string::npos) GTEST_SKIP() << "no right to make a PID namespace";
+  EXPECT_EQ(failure, "");
+  EXPECT_EQ(here, "");
 }
 
 TEST(AttachByName, WaitsForTheNameToAppear) {

@@ -17,13 +17,15 @@ _Static_assert(offsetof(muster_options, flags) == 32, "");
 _Static_assert(offsetof(muster_options, topology) == 40, "");
 _Static_assert(offsetof(muster_options, map_by) == 48, "");
 _Static_assert(offsetof(muster_options, bindings) == 56, "");
-_Static_assert(offsetof(muster_options, segment) == 64, "");
-_Static_assert(offsetof(muster_options, memory) == 72, "");
-_Static_assert(offsetof(muster_options, memory_bytes) == 80, "");
-_Static_assert(offsetof(muster_options, progress) == 88, "");
-_Static_assert(offsetof(muster_options, completion) == 96, "");
-_Static_assert(offsetof(muster_options, context) == 104, "");
-_Static_assert(offsetof(muster_options, first_episode) == 112, "");
+_Static_assert(offsetof(muster_options, others) == 64, "");
+_Static_assert(offsetof(muster_options, other_bindings) == 72, "");
+_Static_assert(offsetof(muster_options, segment) == 80, "");
+_Static_assert(offsetof(muster_options, memory) == 88, "");
+_Static_assert(offsetof(muster_options, memory_bytes) == 96, "");
+_Static_assert(offsetof(muster_options, progress) == 104, "");
+_Static_assert(offsetof(muster_options, completion) == 112, "");
+_Static_assert(offsetof(muster_options, context) == 120, "");
+_Static_assert(offsetof(muster_options, first_episode) == 128, "");
 #endif
 
 int main(void) {
