@@ -46,8 +46,7 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       data_(geometry_, parameters, mechanisms),
       random_(seed),
       lines_(lines),
-      words_((geometry.participants() + 63) / 64),
-      present_(lines * words_, 0),
+      copies_(lines, geometry.participants()),
       pool_(pool) {
   for (std::size_t i = 0; i < lines; ++i) lines_[i].index = static_cast<std::uint32_t>(i);
   const auto entries = static_cast<unsigned>(parameters.store_entries);
@@ -118,18 +117,18 @@ Time Engine::serve_read(Transaction& t, Time at) {
   if (line.sources == 0) {  // memory
     if (line.home != die) begin = std::max(begin, agents_.serve(line.home, at));
     done_at = begin + rest(geometry_.between(die, line.home), t) + memory_;
-    if (die_sharing_) reads_.fill(line.index, die, done_at - inside);
+    if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   } else if ((line.sources & die_bit(die)) != 0) {  // its own die
-    begin = reads_.serve(line.index, die, begin);
+    begin = reads_.serve(line.index, die, begin, now_);
     done_at = begin + (line.owner != nobody && geometry_.die_of(line.owner) == die
                            ? geometry_.inside(t.participant, line.owner)
                            : inside);
   } else {  // another die
     const unsigned source = geometry_.nearest(line.sources, die);
     begin = std::max(begin, agents_.serve(source, at));
-    begin = reads_.serve(line.index, source, begin);
+    begin = reads_.serve(line.index, source, begin, now_);
     done_at = begin + rest(geometry_.between(die, source), t);
-    if (die_sharing_) reads_.fill(line.index, die, done_at - inside);
+    if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   }
   line.holders |= die_bit(die);
   if (die_sharing_) line.sources |= die_bit(die);
@@ -208,8 +207,7 @@ void Engine::commit(Line& line, unsigned participant, Word value) {
   line.value = value;
   line.committed_at = now_;
   line.writer = participant;
-  std::fill_n(present_.begin() + static_cast<std::ptrdiff_t>(line.index * words_), words_, 0);
-  set_present(line, participant);
+  copies_.only(line.index, participant);
   if (recorder_ != nullptr) recorder_->committed(line, participant, now_);
   if (line.waiters == nullptr) return;
   woken_.clear();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "machine/machine.hpp"
+#include "sim/copies.hpp"
 #include "sim/data_memory.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/fibre.hpp"
@@ -151,11 +152,9 @@ class Engine {
 
   // engine.cpp: transactions
   bool present(const Line& line, unsigned participant) const {
-    return (present_[line.index * words_ + participant / 64] >> (participant % 64) & 1) != 0;
+    return copies_.has(line.index, participant);
   }
-  void set_present(const Line& line, unsigned participant) {
-    present_[line.index * words_ + participant / 64] |= std::uint64_t{1} << (participant % 64);
-  }
+  void set_present(const Line& line, unsigned participant) { copies_.add(line.index, participant); }
   bool owns(const Line& line, unsigned participant) const {
     return line.owner == participant && line.free_at <= now_ && present(line, participant);
   }
@@ -230,8 +229,7 @@ class Engine {
   DataMemory data_;
   Random random_;
   std::vector<Line> lines_;
-  std::size_t words_;                   ///< of a set of participants
-  std::vector<std::uint64_t> present_;  ///< by line: participants whose copy is valid now
+  Copies copies_;
   std::vector<Core> cores_;
   std::vector<Transaction> transactions_;
   std::uint32_t free_transaction_ = nobody;

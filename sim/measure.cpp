@@ -186,19 +186,44 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Fits what the benchmarks of several cores depend on.
+/// Each latency such that the round trips of its class come out: nothing else delays them.
+void set_latencies(MachineModel& machine, const std::vector<PairClass>& classes,
+                   const std::vector<MicroResult>& results) {
+  StackPool pool;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    std::vector<MicroResult> own;
+    for (const MicroResult& result : results) {
+      if (result.what.pattern != "ping-pong") continue;
+      for (const auto& [a, b] : classes[c].pairs) {
+        if (result.what.cores == std::vector<unsigned>{a, b}) own.push_back(result);
+      }
+    }
+    LatencyClass& latency = machine.latencies[c];
+    for (int turn = 0; turn < 12; ++turn) {
+      std::vector<double> ratios;
+      for (const MicroResult& result : own) {
+        ratios.push_back(result.measured_ns / model_ns(machine, result.what, pool));
+      }
+      latency.ns = std::clamp(latency.ns * median_of(ratios), 0.5, 1e5);
+    }
+    const std::string key = "latency-" + latency.name();
+    machine.provenance[key] = fmt::format(
+        "derived: such that the model's round trips are the {} measured ones", own.size());
+    machine.uncertainty.erase(key);
+  }
+}
+
+/// Fits what else the benchmarks of several cores depend on.
 void fit_to(MachineModel& machine, std::vector<MicroResult>& results, unsigned cores) {
   std::vector<std::string> free;
-  for (const LatencyClass& latency : machine.latencies) free.push_back("latency-" + latency.name());
   for (const char* key : {"agent-occupancy", "poll-overlap", "store-overlap"})
     free.emplace_back(key);
   if (cores > 2) free.emplace_back("read-occupancy");
   SimplexOptions how;
   for (const std::string& key : free) {
-    const bool latency = key.starts_with("latency-");
     how.start.push_back(std::log(machine.value(key)));
-    how.low.push_back(std::log(latency ? 0.5 : std::max(parameter_info(key).min, 0.1)));
-    how.high.push_back(std::log(latency ? 1e4 : std::min(parameter_info(key).max, 64.0)));
+    how.low.push_back(std::log(std::max(parameter_info(key).min, 0.1)));
+    how.high.push_back(std::log(std::min(parameter_info(key).max, 64.0)));
   }
   how.evaluations = 150 * static_cast<unsigned>(free.size());
   how.starts = 2;
@@ -218,9 +243,8 @@ void fit_to(MachineModel& machine, std::vector<MicroResult>& results, unsigned c
       minimise([&](const Point& point) { return model_all(machine_at(point)); }, how);
   machine = machine_at(best.at);
   for (const std::string& key : free) {
-    machine.provenance[key] = fmt::format(
-        "fitted: to the micro-benchmarks of `muster machine measure`, rms of the log ratios {:.3f}",
-        best.value);
+    machine.provenance[key] =
+        fmt::format("fitted: to the micro-benchmarks, rms of the log ratios {:.3f}", best.value);
     machine.uncertainty.erase(key);
   }
   machine.error = std::max(0.05, 1.28 * best.value);
@@ -332,10 +356,7 @@ Measured measure_machine(const MeasureOptions& options) {
   machine.provenance["topology"] = "measured: by hwloc";
   machine.provenance["rmw"] = "published: the instructions this program was compiled to";
   if (options.progress) options.progress("fitting");
-  for (LatencyClass& latency : machine.latencies) {
-    // A flag's way is an ownership request and a read.
-    latency.ns = std::max(1.0, measured.ping_pong_ns / 2);
-  }
+  set_latencies(machine, classes, measured.results);
   fit_to(machine, measured.results, team);
   StackPool pool;
   for (MicroResult& result : measured.results) {
