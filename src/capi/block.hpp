@@ -18,13 +18,16 @@ namespace muster {
 
 /// Names what is in a segment made for one barrier, or for many: attachers must be of the same
 /// layout.
-inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0004;  // "MUST", format 1, revision 4
+inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0005;  // "MUST", format 1, revision 5
 
 /// A rank's own line: who uses the rank, and how far it is. Written by the rank alone.
 struct Mark {
   std::atomic<Word> pid;    ///< of the process that waits as this rank; 0 before its first wait
   std::atomic<Word> phase;  ///< 2 e after its e-th wait, 2 e + 1 inside the next; modular
 };
+
+/// Instead of a pid: its process has destroyed its side of the barrier.
+inline constexpr Word departed = ~Word{0};
 
 /// Where things are in a block; made from a plan, or read from a block's header.
 struct BlockLayout {

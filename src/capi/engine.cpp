@@ -41,7 +41,7 @@ class EngineOf final : public Engine {
   static int wait(Seat& base, std::int64_t deadline_ns) noexcept {
     auto& seat = static_cast<SeatOf&>(base);
     const Word phase = seat.phase();
-    if (Seat::is_inside(phase) || !seat.enter(phase)) [[unlikely]]
+    if (is_inside(phase) || !seat.enter(phase)) [[unlikely]]
       return refuse(seat);
     seat.port.set_deadline(deadline_ns);
     if (!seat.barrier.wait(seat.port, seat.ticket)) [[unlikely]]
@@ -87,14 +87,34 @@ int fail_unsplit() noexcept {
 int fail_broken(Breakage why) noexcept {
   return guarded([why]() -> Status {
     if (why.cause == Status::peer) {
-      throw Error(Status::peer,
-                  fmt::format("rank {} died: the barrier is broken for all", why.rank));
+      throw Error(
+          Status::peer,
+          fmt::format("rank {} died or has destroyed its side: the barrier is broken for all",
+                      why.rank));
     }
     throw Error(Status::broken,
                 fmt::format("rank {} {}: the barrier is broken for all", why.rank,
                             why.cause == Status::timeout ? "gave up waiting" : "ended it"));
   });
 }
+
+/// Atoms that are waited for as long as one process lives (0: forever).
+class Leaving : public PlainAtoms {
+ public:
+  explicit Leaving(Word pid) : pid_(pid) {}
+
+  template <class Pred, Order O>
+  bool await(const Atom& phase, Pred pred, OrderTag<O>) const noexcept {
+    for (unsigned polls = 1; !pred(phase.load(std_order(O))); ++polls) {
+      if (polls % 1024 == 0 && has_died(pid_)) return false;
+      sched_yield();
+    }
+    return true;
+  }
+
+ private:
+  Word pid_;
+};
 
 }  // namespace
 
@@ -137,6 +157,8 @@ Seat* Engine::take_seat(unsigned rank) {
                                                      std::memory_order_relaxed)) {
     return nullptr;
   }
+  // It is 0, or the memory is not what it seems: then nobody waits for a wait that never began.
+  block_.mark(rank).phase.store(0, std::memory_order_relaxed);
   seats_[rank] = make_seat(rank);
   if (block_.layout().paged) touch(rank);
   return seat(rank);
@@ -160,7 +182,7 @@ int Engine::refuse_seat() const noexcept {
 }
 
 int Engine::refuse(const Seat& seat) noexcept {
-  if (Seat::is_inside(seat.phase())) return fail_busy();
+  if (is_inside(seat.phase())) return fail_busy();
   return fail_broken(seat.engine.breakage());
 }
 
@@ -186,7 +208,7 @@ int Engine::arrive(unsigned rank) {
   if (taken == nullptr) return refuse_seat();
   if (taken->calls.arrive == nullptr) return fail_unsplit();
   const Word phase = taken->phase();
-  if (Seat::is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
+  if (is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
   return taken->calls.arrive(*taken) ? MUSTER_OK : give_up(*taken, phase);
 }
 
@@ -195,7 +217,7 @@ int Engine::depart(unsigned rank) {
   if (taken == nullptr) return refuse_seat();
   if (taken->calls.depart == nullptr) return fail_unsplit();
   const Word inside = taken->phase();
-  if (!Seat::is_inside(inside)) return fail(Status::invalid, "depart without arrive");
+  if (!is_inside(inside)) return fail(Status::invalid, "depart without arrive");
   if (!taken->calls.depart(*taken)) return give_up(*taken, inside - 1);
   taken->leave(inside - 1);
   return MUSTER_OK;
@@ -204,16 +226,21 @@ int Engine::depart(unsigned rank) {
 void Engine::wait_until_left(bool only_own) const {
   const Word own = own_pid();
   for (unsigned rank = 0; rank < plan_.participants; ++rank) {
-    const Mark& mark = block_.mark(rank);
-    if (only_own && (seat(rank) == nullptr || mark.pid.load(std::memory_order_relaxed) != own)) {
-      continue;
-    }
-    // Acquire: pairs with leave(); what the rank did in its wait is over before the memory goes.
-    for (unsigned polls = 1; mark.phase.load(std::memory_order_acquire) % 2 != 0; ++polls) {
-      if (plan_.shared && polls % 1024 == 0 && has_died(mark.pid.load(std::memory_order_relaxed)))
-        break;
-      sched_yield();
-    }
+    Mark& mark = block_.mark(rank);
+    const Word pid = mark.pid.load(std::memory_order_relaxed);
+    if (only_own && (seat(rank) == nullptr || pid != own)) continue;
+    Leaving port(plan_.shared ? pid : 0);
+    await_left(port, mark.phase);
+  }
+}
+
+void Engine::depart_for_good() const {
+  const Word own = own_pid();
+  for (unsigned rank = 0; rank < plan_.participants; ++rank) {
+    Word pid = own;  // in a fork's child the seats are its parent's
+    if (!plan_.shared || seat(rank) == nullptr) continue;
+    block_.mark(rank).pid.compare_exchange_strong(pid, departed, std::memory_order_release,
+                                                  std::memory_order_relaxed);
   }
 }
 

@@ -39,19 +39,15 @@ struct alignas(256) Seat {
   Seat& operator=(const Seat&) = delete;
 
   Word phase() const noexcept { return mark.phase.load(std::memory_order_relaxed); }
-  static bool is_inside(Word phase) noexcept { return phase % 2 != 0; }
 
   /// From `phase`, in which the rank is outside, to the next. False if the barrier is broken.
-  bool enter(Word phase) noexcept {
-    if (port.is_broken()) [[unlikely]]
-      return false;
-    mark.phase.store(phase + 1, std::memory_order_relaxed);
-    return true;
-  }
+  bool enter(Word phase) noexcept { return port.enter(mark.phase, phase); }
 
-  /// From the phase after `phase`. Release: whoever reads the new one, to destroy the barrier,
-  /// comes after everything this rank did in it. Nothing of the barrier is touched afterwards.
-  void leave(Word phase) noexcept { mark.phase.store(phase + 2, std::memory_order_release); }
+  /// From the phase after `phase`. Nothing of the barrier is touched afterwards.
+  void leave(Word phase) noexcept {
+    PlainAtoms atoms;
+    muster::leave(atoms, mark.phase, phase);
+  }
 
   Calls calls;
   Mark& mark;
@@ -91,6 +87,9 @@ class Engine {
 
   /// Returns once no living participant, or none of this process, is inside a wait.
   void wait_until_left(bool only_own) const;
+  /// The ranks that waited through this engine will not come again: whoever waits for one of them,
+  /// in another process, is told.
+  void depart_for_good() const;
 
   unsigned participants() const { return plan_.participants; }
   const Plan& plan() const { return plan_; }
@@ -101,9 +100,7 @@ class Engine {
   /// By which others watch this process: its pid, or unseen_pid.
   Word own_pid() const noexcept;
   bool is_seen() const noexcept { return is_seen_; }
-  Breakage breakage() const {
-    return Breakage::decode(block_.domain().broken.load(std::memory_order_acquire));
-  }
+  Breakage breakage() const { return Hardware::breakage_of(block_.domain()); }
 
  protected:
   Engine(const Plan& plan, const Block& block, const UserHooks& hooks);

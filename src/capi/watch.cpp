@@ -40,13 +40,15 @@ std::uint64_t own_pid_namespace() noexcept {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+// By syscall(2), since poll and close are cancellation points, and a wait is none.
 bool has_died(Word pid) noexcept {
-  if (pid == 0 || pid == unseen_pid) return false;
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+  if (pid == 0 || pid == departed || pid == unseen_pid) return false;
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
   if (fd < 0) return errno == ESRCH;
   pollfd ended{fd, POLLIN, 0};
-  const bool died = poll(&ended, 1, 0) == 1;
-  close(fd);
+  const timespec at_once{};
+  const bool died = syscall(SYS_ppoll, &ended, 1, &at_once, nullptr, 0) == 1;
+  syscall(SYS_close, fd);
   return died;
 }
 
@@ -90,9 +92,9 @@ Word Watch::find_dead() noexcept {
   const Word self = block.mark(rank_).pid.load(std::memory_order_relaxed);
   for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
     const Mark& mark = block.mark(rank);
-    const Word pid = mark.pid.load(std::memory_order_relaxed);
-    if (pid == 0 || pid == self || !has_died(pid)) continue;
-    // Read after its death: who has left this episode has done all its part, and may end.
+    const Word pid = mark.pid.load(std::memory_order_acquire);
+    if (pid == 0 || pid == self || !(pid == departed || has_died(pid))) continue;
+    // Read after its end: who has left this episode has done all its part, and may go.
     if (static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine) <= 0) {
       return Breakage{Status::peer, rank}.encode();
     }
@@ -116,7 +118,10 @@ void Watch::report_missing(std::int64_t waited_ns) const noexcept {
         std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), " %u (pid %u)",
                       rank, block.mark(rank).pid.load(std::memory_order_relaxed));
   }
-  std::fprintf(stderr, "%s%s\n", text, missing == 0 ? " nobody" : "");
+  length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s\n",
+                          missing == 0 ? " nobody" : "");
+  // Not fprintf: it is a cancellation point, and takes a lock that a stopped thread may hold.
+  syscall(SYS_write, STDERR_FILENO, text, static_cast<std::size_t>(length));
 }
 
 }  // namespace muster

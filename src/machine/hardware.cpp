@@ -84,9 +84,8 @@ void Hardware::set_policy(const WaitPolicy& policy) noexcept {
 }
 
 void Hardware::break_domain(Breakage why) noexcept {
-  Word whole = 0;
-  domain_->broken.compare_exchange_strong(whole, why.encode(), std::memory_order_acq_rel,
-                                          std::memory_order_relaxed);
+  PlainAtoms atoms;
+  break_for_all(atoms, domain_->broken, why.encode());
 }
 
 bool Hardware::complete() noexcept {
@@ -105,7 +104,7 @@ Hardware::Patience::Patience(Hardware& port, Awaited awaited) noexcept
 }
 
 Hardware::Next Hardware::Patience::step() noexcept {
-  if (port_.domain_->broken.load(std::memory_order_acquire) != 0) return Next::give_up;
+  if (port_.domain_->broken.load(std::memory_order_relaxed) != 0) return Next::give_up;
   if (port_.hooks_.progress != nullptr) port_.hooks_.progress(port_.hooks_.context);
   if (yields_before_clock_ > 0 && port_.deadline_ns_ == WaitPolicy::forever) {
     --yields_before_clock_;

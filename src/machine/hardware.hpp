@@ -10,6 +10,7 @@
 #include <new>
 
 #include "machine/error.hpp"
+#include "machine/lifetime.hpp"
 #include "machine/machine.hpp"
 #include "machine/sleep.hpp"
 #include "machine/wait_policy.hpp"
@@ -39,6 +40,35 @@ HeavyFence register_heavy_fence(bool shared) noexcept;
 
 /// Monotonic clock, nanoseconds.
 std::int64_t now_ns() noexcept;
+
+constexpr std::memory_order std_order(Order order) noexcept {
+  constexpr std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_acquire,
+                                          std::memory_order_release, std::memory_order_acq_rel};
+  return orders[static_cast<int>(order)];
+}
+/// A compare-exchange that fails only reads.
+constexpr std::memory_order failure_order(Order order) noexcept {
+  return order == Order::acquire || order == Order::acq_rel ? std::memory_order_acquire
+                                                            : std::memory_order_relaxed;
+}
+
+/// Atoms that nobody sleeps on: the primitives of machine/lifetime.hpp but the wait.
+struct PlainAtoms {
+  using Atom = std::atomic<Word>;
+
+  template <Order O>
+  Word load(const Atom& atom, OrderTag<O>) const noexcept {
+    return atom.load(std_order(O));
+  }
+  template <Order O>
+  void store(Atom& atom, Word word, OrderTag<O>) const noexcept {
+    atom.store(word, std_order(O));
+  }
+  template <Order O>
+  bool compare_exchange(Atom& atom, Word& expected, Word desired, OrderTag<O>) const noexcept {
+    return atom.compare_exchange_strong(expected, desired, std_order(O), failure_order(O));
+  }
+};
 
 /// Sleeping on hardware: the primitives of machine/sleep.hpp on futexes.
 class FutexLot {
@@ -114,6 +144,11 @@ class Hardware {
     Atom broken;
   };
 
+  static Breakage breakage_of(const Domain& domain) noexcept {
+    PlainAtoms atoms;
+    return Breakage::decode(why_broken(atoms, domain.broken));
+  }
+
   /// Where the cells are in this process: a rank's `line` bytes apart, `rank_stride` bytes between
   /// its first and the next rank's; global ones `global_stride` bytes apart (0: a line).
   class Cells {
@@ -153,10 +188,12 @@ class Hardware {
   /// and breaks the domain.
   void set_deadline(std::int64_t at_ns) noexcept { deadline_ns_ = at_ns; }
   /// Why waits give up, if they do.
-  Breakage breakage() const noexcept {
-    return Breakage::decode(domain_->broken.load(std::memory_order_acquire));
+  Breakage breakage() const noexcept { return breakage_of(*domain_); }
+  /// From phase `at`, in which the rank is outside, to the next. False if the domain is broken.
+  bool enter(Atom& phase, Word at) const noexcept {
+    PlainAtoms atoms;
+    return muster::enter(atoms, domain_->broken, phase, at);
   }
-  bool is_broken() const noexcept { return domain_->broken.load(std::memory_order_relaxed) != 0; }
   /// Breaks the domain for all its participants, unless it is broken already. Whoever waits gives
   /// up within one sleep slice.
   void break_domain(Breakage why) noexcept;
@@ -272,16 +309,6 @@ class Hardware {
     unsigned yields_before_clock_ = 0;
     bool spinning_;
   };
-
-  static constexpr std::memory_order std_order(Order order) noexcept {
-    constexpr std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_acquire,
-                                            std::memory_order_release, std::memory_order_acq_rel};
-    return orders[static_cast<int>(order)];
-  }
-  static constexpr std::memory_order failure_order(Order order) noexcept {
-    return order == Order::acquire || order == Order::acq_rel ? std::memory_order_acquire
-                                                              : std::memory_order_relaxed;
-  }
 
   /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for
   /// another's test.
