@@ -87,12 +87,58 @@ class Checked {
     std::shared_ptr<Shared> shared_;
   };
 
+  /// Atoms that nobody sleeps on, for machine/lifetime.hpp: what is below, without giving up.
+  class Atoms {
+   public:
+    Atoms(Thread& thread, Tuning& tuning) : thread_(thread), tuning_(tuning) {}
+
+    template <Order O>
+    Word load(const Cell& cell, OrderTag<O>, Site site = Site::here()) {
+      return thread_.load(cell.location, at(site, "load", O), site);
+    }
+    template <Order O>
+    void store(Cell& cell, Word word, OrderTag<O>, Site site = Site::here()) {
+      thread_.store(cell.location, word, at(site, "store", O), site);
+    }
+    template <Order O>
+    bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>,
+                          Site site = Site::here()) {
+      const Ordering order = at(site, "compare_exchange", O);
+      const Word seen = thread_.compare_exchange(cell.location, expected, desired, order, site);
+      const bool done = seen == expected;
+      expected = seen;
+      return done;
+    }
+    template <class Pred, Order O>
+    bool await(Cell& cell, Pred pred, OrderTag<O>, Site site = Site::here()) {
+      thread_.await(cell.location, Predicate(pred), at(site, "await", O), site);
+      return true;
+    }
+
+   private:
+    Ordering at(const Site& site, const char* what, Order order) {
+      return tuning_.order_at(site, what, ordering(order));
+    }
+    Thread& thread_;
+    Tuning& tuning_;
+  };
+
+  /// A barrier that may break, and a participant whose patience ends in one of its waits.
+  struct Patience {
+    const Cell* broken;
+    Word waits;  ///< before the one in which it ends
+    std::function<void()> end;
+  };
+
   /// A participant's port.
   Checked(Thread& thread, Tuning& tuning) : thread_(&thread), tuning_(tuning) {}
   /// For set-up: stores become initial values.
   Checked(Memory& memory, Tuning& tuning) : memory_(&memory), tuning_(tuning) {}
 
   Thread& thread() { return *thread_; }
+
+  /// From now on waits end also when the barrier is broken, or patience with them.
+  void set_patience(Patience patience) { patience_ = std::move(patience); }
 
   /// What all_arrived() does; nothing by default.
   void set_completion(std::function<bool()> completion) { completion_ = std::move(completion); }
@@ -133,6 +179,7 @@ class Checked {
              Site site = Site::here()) {
     const Ordering order = at(site, "await", O);
     if (gives_up(site)) return false;
+    if (patience_.broken != nullptr) return await_patiently({&cell}, pred, order, site) != no_cell;
     thread_->await(cell.location, Predicate(pred), order, site);
     return true;
   }
@@ -143,7 +190,11 @@ class Checked {
     const Ordering order = at(site, "await_all", O);
     if (gives_up(site)) return false;
     for (const Cell* cell : cells) {
-      thread_->await(cell->location, Predicate(pred), order, site);
+      if (patience_.broken == nullptr) {
+        thread_->await(cell->location, Predicate(pred), order, site);
+      } else if (await_patiently({cell}, pred, order, site) == no_cell) {
+        return false;
+      }
     }
     return true;
   }
@@ -153,6 +204,9 @@ class Checked {
                         Site site = Site::here()) {
     const Ordering order = at(site, "await_any", O);
     if (gives_up(site)) return no_cell;
+    if (patience_.broken != nullptr) {
+      return await_patiently({cells.begin(), cells.end()}, pred, order, site, from);
+    }
     std::vector<Location> locations;
     for (const Cell* cell : cells) locations.push_back(cell->location);
     return thread_->await_any(locations, Predicate(pred), order, from, site);
@@ -175,10 +229,35 @@ class Checked {
   }
   bool gives_up(const Site& site) { return tuning_.may_give_up && thread_->choose(2, site) != 0; }
 
+  /// As hardware waits: looks at the cells, then at `broken`, then at the clock.
+  template <class Pred>
+  std::size_t await_patiently(const std::vector<const Cell*>& cells, Pred pred, Ordering order,
+                              Site site, std::size_t from = 0) {
+    struct Broken {
+      bool operator()(Word seen) const { return seen != 0; }
+    };
+    if (patience_.waits-- == 0) {
+      for (std::size_t n = 0; n < cells.size(); ++n) {
+        const std::size_t i = (from + n) % cells.size();
+        if (pred(thread_->load(cells[i]->location, order, site))) return i;
+      }
+      patience_.end();
+      return no_cell;
+    }
+    std::vector<Awaitable> any;
+    for (std::size_t n = 0; n < cells.size(); ++n) {
+      any.push_back({cells[(from + n) % cells.size()]->location, Predicate(pred), order, site});
+    }
+    any.push_back({patience_.broken->location, Predicate(Broken{}), Ordering::relaxed, site});
+    const std::size_t found = thread_->await_first(any);
+    return found < cells.size() ? (from + found) % cells.size() : no_cell;
+  }
+
   Thread* thread_ = nullptr;
   Memory* memory_ = nullptr;
   Tuning& tuning_;
   std::function<bool()> completion_;
+  Patience patience_{nullptr, 0, {}};
 };
 
 static_assert(Machine<Checked>);

@@ -77,7 +77,7 @@ class Predicate {
         }) {
     static_assert(std::is_trivially_copyable_v<P> && sizeof(P) <= sizeof(state_),
                   "a wait's predicate is plain data of at most 16 bytes");
-    std::memcpy(state_, &predicate, sizeof(P));
+    if constexpr (!std::is_empty_v<P>) std::memcpy(state_, &predicate, sizeof(P));
   }
   bool operator()(Word seen) const { return holds_(state_, seen); }
   friend bool operator==(const Predicate& a, const Predicate& b) {

@@ -23,8 +23,13 @@ Word Thread::await(Location where, const Predicate& ready, Ordering order, Site 
 
 std::size_t Thread::await_any(const std::vector<Location>& where, const Predicate& ready,
                               Ordering order, std::size_t first, Site site) {
-  return explorer_.await_any(*this, {.kind = Kind::load, .order = order, .site = site}, where,
-                             first, ready);
+  std::vector<Awaitable> any;
+  for (const Location l : where) any.push_back({l, ready, order, site});
+  return explorer_.await_first(*this, any, first);
+}
+
+std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t first) {
+  return explorer_.await_first(*this, any, first);
 }
 
 Explorer::Explorer(const Program& program, Options options)
@@ -118,15 +123,9 @@ void Explorer::run(unsigned thread) {
   }
 }
 
-bool Explorer::newest_satisfies(std::uint16_t wait) const {
-  const Wait& what = waits_[wait];
-  return std::any_of(what.locations.begin(), what.locations.end(),
-                     [&](Location l) { return what.ready(graph_->newest_value(l)); });
-}
-
 // Whether the loads of a stuck participant's last pass all read the newest stores there are now.
 bool Explorer::pass_read_newest(unsigned thread) const {
-  const std::size_t loads = waits_[graph_->wait(thread)].locations.size();
+  const std::size_t loads = waits_[graph_->wait(thread)].size();
   for (int i = graph_->size(thread) - static_cast<int>(loads); i < graph_->size(thread); ++i) {
     const Event& event = graph_->at(thread, i);
     if (event.from != graph_->newest(event.op.location)) return false;
@@ -169,8 +168,9 @@ void Explorer::end_of_execution() {
                       *graph_};
   for (unsigned t = 0; t < program_.threads; ++t) {
     if (graph_->status(t) == Graph::Status::done) continue;
-    const Wait& wait = waits_[graph_->wait(t)];
-    violation.waiting.push_back({t, wait.locations, wait.site});
+    const std::vector<Awaitable>& wait = waits_[graph_->wait(t)];
+    violation.waiting.push_back({t, {}, wait.front().site});
+    for (const Awaitable& one : wait) violation.waiting.back().locations.push_back(one.where);
   }
   end_with(Verdict::hang, std::move(violation));
 }
@@ -239,18 +239,20 @@ Word Explorer::step(Thread& thread, const Operation& op) {
 Word Explorer::await(Thread& thread, const Operation& op, const Predicate& ready) {
   Operation with_wait = op;
   const bool again = thread.next_ < graph_->size(thread.id_);
-  if (!again) with_wait.wait = intern({&op.location, 1}, ready, op.site);
+  if (!again) {
+    const Awaitable one{op.location, ready, op.order, op.site};
+    with_wait.wait = intern({&one, 1});
+  }
   const Word read = step(thread, with_wait);
   if (!graph_->at(thread.id_, thread.next_ - 1).satisfied) throw Suspend{};
   return read;
 }
 
 // A pass of loads, which is started only once one of them may be satisfied.
-std::size_t Explorer::await_any(Thread& thread, const Operation& op,
-                                std::span<const Location> locations, std::size_t first,
-                                const Predicate& ready) {
+std::size_t Explorer::await_first(Thread& thread, std::span<const Awaitable> any,
+                                  std::size_t first) {
   const unsigned id = thread.id_;
-  const std::uint16_t wait = intern(locations, ready, op.site);
+  const std::uint16_t wait = intern(any);
   if (thread.next_ == graph_->size(id)) {
     if (!may_satisfy(id, wait)) {
       graph_->set_status(id, Graph::Status::waiting, wait);
@@ -258,25 +260,26 @@ std::size_t Explorer::await_any(Thread& thread, const Operation& op,
     }
     graph_->set_status(id, Graph::Status::runnable);
   }
-  for (std::size_t n = 0; n < locations.size(); ++n) {
-    const std::size_t index = (first + n) % locations.size();
-    Operation load = op;
-    load.location = locations[index];
-    if (ready(step(thread, load))) return index;
+  for (std::size_t n = 0; n < any.size(); ++n) {
+    const std::size_t index = (first + n) % any.size();
+    const Awaitable& one = any[index];
+    const Word read = step(
+        thread, {.kind = Kind::load, .order = one.order, .location = one.where, .site = one.site});
+    if (one.ready(read)) return index;
   }
   graph_->set_status(id, Graph::Status::stuck, wait);
   throw Suspend{};
 }
 
-std::uint16_t Explorer::intern(std::span<const Location> locations, const Predicate& ready,
-                               Site site) {
-  const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const Wait& wait) {
-    return wait.site.line == site.line && wait.ready == ready &&
-           std::equal(locations.begin(), locations.end(), wait.locations.begin(),
-                      wait.locations.end());
+std::uint16_t Explorer::intern(std::span<const Awaitable> any) {
+  const auto same = [](const Awaitable& a, const Awaitable& b) {
+    return a.where == b.where && a.site.line == b.site.line && a.ready == b.ready;
+  };
+  const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const auto& wait) {
+    return std::equal(any.begin(), any.end(), wait.begin(), wait.end(), same);
   });
   const auto index = static_cast<std::uint16_t>(known - waits_.begin());
-  if (known == waits_.end()) waits_.push_back({{locations.begin(), locations.end()}, ready, site});
+  if (known == waits_.end()) waits_.emplace_back(any.begin(), any.end());
   return index;
 }
 

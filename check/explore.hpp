@@ -83,9 +83,8 @@ class Explorer {
 
   Word step(Thread& thread, const Operation& op);
   Word await(Thread& thread, const Operation& op, const Predicate& ready);
-  std::size_t await_any(Thread& thread, const Operation& op, std::span<const Location> locations,
-                        std::size_t first, const Predicate& ready);
-  std::uint16_t intern(std::span<const Location> locations, const Predicate& ready, Site site);
+  std::size_t await_first(Thread& thread, std::span<const Awaitable> any, std::size_t first);
+  std::uint16_t intern(std::span<const Awaitable> any);
   [[noreturn]] void fail(Verdict verdict, Violation violation);
 
   void visit();
@@ -113,7 +112,6 @@ class Explorer {
   int oldest_readable(unsigned thread, Location location) const;
   bool may_read(unsigned thread, const Operation& op, EventId from);
   bool may_satisfy(unsigned thread, std::uint16_t wait);
-  bool newest_satisfies(std::uint16_t wait) const;
   bool pass_read_newest(unsigned thread) const;
 
   // Backward revisits (revisit.cpp).
@@ -122,12 +120,6 @@ class Explorer {
   void place_revisited(Graph& graph, EventId read, EventId write, int position);
   bool maximally_added(EventId id, EventId write) const;
 
-  struct Wait {
-    std::vector<Location> locations;
-    Predicate ready;
-    Site site;
-  };
-
   const Program& program_;
   Options options_;
   Result result_;
@@ -135,7 +127,7 @@ class Explorer {
   bool abandoned_ = false;  // the current path ended in a violation
   bool stopped_ = false;
   std::uint64_t visits_ = 0;
-  std::vector<Wait> waits_;
+  std::vector<std::vector<Awaitable>> waits_;  // each kind of wait once
   std::vector<std::unique_ptr<Graph>> spare_;
 };
 

@@ -70,12 +70,12 @@ bool Explorer::may_read(unsigned thread, const Operation& op, EventId from) {
 }
 
 bool Explorer::may_satisfy(unsigned thread, std::uint16_t wait) {
-  for (const Location l : waits_[wait].locations) {
-    const auto writes = graph_->co(l);
-    const auto oldest = static_cast<std::size_t>(oldest_readable(thread, l));
+  for (const Awaitable& one : waits_[wait]) {
+    const auto writes = graph_->co(one.where);
+    const auto oldest = static_cast<std::size_t>(oldest_readable(thread, one.where));
     for (std::size_t p = writes.size(); p-- > oldest;) {
-      if (!waits_[wait].ready(graph_->value(writes[p]))) continue;
-      if (may_read(thread, {.kind = Kind::load, .location = l}, writes[p])) return true;
+      if (!one.ready(graph_->value(writes[p]))) continue;
+      if (may_read(thread, {.kind = Kind::load, .location = one.where}, writes[p])) return true;
     }
   }
   return false;
@@ -102,7 +102,7 @@ void Explorer::add_await(unsigned thread, const Operation& op) {
   const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
   for (int p = oldest_readable(thread, op.location); p <= newest; ++p) {
     const EventId from = graph_->co(op.location)[static_cast<std::size_t>(p)];
-    const bool satisfied = waits_[op.wait].ready(graph_->value(from));
+    const bool satisfied = waits_[op.wait].front().ready(graph_->value(from));
     if (!satisfied && p < newest) continue;
     const auto mark = graph_->mark();
     append_read(thread, op, from);

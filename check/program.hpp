@@ -38,6 +38,14 @@ class Memory {
 class Explorer;
 class Graph;
 
+/// One of several things that a wait may end with.
+struct Awaitable {
+  Location where;
+  Predicate ready;
+  Ordering order;
+  Site site;
+};
+
 /// A participant's face to the explorer. The body is run again and again from its start: the calls
 /// it made before return what they returned, the next one is explored. A call may throw (an
 /// object that is no std::exception) to end this run of the body: let it through.
@@ -88,6 +96,8 @@ class Thread {
   /// Any one of several: returns its index in `where`, which is read pass by pass from `first` on.
   std::size_t await_any(const std::vector<Location>& where, const Predicate& ready, Ordering order,
                         std::size_t first = 0, Site site = Site::here());
+  /// The same, each with its own condition.
+  std::size_t await_first(const std::vector<Awaitable>& any, std::size_t first = 0);
   Word read(Location where, Site site = Site::here()) {
     return step({.kind = Kind::plain_read, .location = where, .site = site});
   }

@@ -80,7 +80,7 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
     case Kind::plain_write:
       return "write" + name + " = " + word(event.written);
     case Kind::choice:
-      return event.read == 0 ? "goes on" : "gives up";
+      return "chooses " + word(event.read) + " of 0 to " + word(event.op.operand - 1);
   }
   return "";
 }

@@ -141,7 +141,7 @@ void Explorer::place_revisited(Graph& graph, EventId read, EventId write, int po
       options_.flaw == Flaw::coherence || newest_seen(graph, location, before) <= position;
   graph.link(read);
   if (event.op.kind == Kind::await) {
-    event.satisfied = waits_[event.op.wait].ready(event.read);
+    event.satisfied = waits_[event.op.wait].front().ready(event.read);
     if (!event.satisfied) {
       graph.set_status(thread, Graph::Status::stuck, event.op.wait);
       allowed = allowed && graph.newest(location) == write;

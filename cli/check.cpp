@@ -16,6 +16,7 @@
 
 #include "check/report.hpp"
 #include "check/suite/barriers.hpp"
+#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 #include "check/suite/sleeping.hpp"
 #include "cli/subcommands.hpp"
@@ -29,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* sleep_name = "sleep";
+constexpr const char* lifetime_name = "lifetime";
+constexpr const char* by_hand_name = "by hand";
 
 struct Options {
   std::vector<std::string> algorithms{"all"};
@@ -103,23 +106,32 @@ struct Job {
 
 /// Updates of one counter come in any order; flags leave no choice.
 double expected_executions(const check::Scenario& scenario) {
-  if (traits_of(scenario.algorithm.name).champion != Champion::last_to_arrive) return 1;
+  const Traits& traits = check::checked_traits(scenario.algorithm.name);
+  if (traits.champion != Champion::last_to_arrive) return 1;
+  if (scenario.variant == check::Variant::timed) return 2000;
   const double orders = std::tgamma(scenario.participants + 1);
   return std::pow(orders, scenario.variant == check::Variant::reuse ? 4 : scenario.episodes);
 }
 
-std::vector<Algorithm> chosen_algorithms(const Options& options, bool& sleep) {
-  std::vector<Algorithm> chosen;
-  sleep = false;
+struct Chosen {
+  std::vector<Algorithm> barriers;
+  bool sleep = false;     ///< machine/sleep.hpp
+  bool lifetime = false;  ///< machine/lifetime.hpp
+  bool by_hand = false;   ///< the mutants that no order expresses
+};
+
+Chosen choose(const Options& options) {
+  Chosen chosen;
   for (const std::string& name : options.algorithms) {
     if (name == "all") {
-      chosen = check::checked_algorithms();
-      sleep = true;
+      chosen = {check::checked_algorithms(), true, true, true};
     } else if (name == sleep_name) {
-      sleep = true;
+      chosen.sleep = true;
+    } else if (name == lifetime_name && options.mutate) {
+      chosen.lifetime = true;
     } else {
-      chosen.push_back(parse_algorithm(name));
-      if (chosen.back().name == "auto") {
+      chosen.barriers.push_back(check::parse_checked_algorithm(name));
+      if (chosen.barriers.back().name == "auto") {
         throw Error(Status::invalid, "auto picks one of the others: name it, or say all");
       }
     }
@@ -128,9 +140,9 @@ std::vector<Algorithm> chosen_algorithms(const Options& options, bool& sleep) {
 }
 
 std::vector<Job> make_jobs(const Options& options) {
-  bool sleep = false;
+  const Chosen chosen = choose(options);
   std::vector<Job> jobs;
-  for (const Algorithm& algorithm : chosen_algorithms(options, sleep)) {
+  for (const Algorithm& algorithm : chosen.barriers) {
     GroupTree groups;
     if (!options.groups.empty()) {
       groups = check::parse_groups(options.groups);
@@ -152,15 +164,15 @@ std::vector<Job> make_jobs(const Options& options) {
   }
   for (const check::SleepProgram& program : check::sleep_programs()) {
     const std::string name = program.name;
-    if (!sleep || (!options.variant.empty() && options.variant != name)) continue;
+    if (!chosen.sleep || (!options.variant.empty() && options.variant != name)) continue;
     jobs.push_back({sleep_name, 0, 1, "", name, false, 1000,
                     [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
   }
   if (jobs.empty()) {
     throw Error(Status::invalid,
-                "nothing to check: variants are plain, wraps, split, gives-up and reuse (the last "
-                "four for up to 3 participants; split only where arrive and depart are apart), "
-                "and for sleep one, update, two-sleepers, ...");
+                "nothing to check: variants are plain, wraps, split, gives-up, timed, destroy and "
+                "reuse (all but plain for up to 3 participants; split only where arrive and depart "
+                "are apart), and for sleep one, update, two-sleepers, ...");
   }
   return jobs;
 }
@@ -269,13 +281,15 @@ void run_check(const Options& options) {
 struct Gate {
   std::string algorithm;
   std::vector<check::Rehearsed> programs;
+  std::string only{};    ///< accesses of this file
+  bool by_hand = false;  ///< the programs are a mutant
 };
 
 std::vector<Gate> make_gates(const Options& options) {
-  bool sleep = false;
+  const Chosen chosen = choose(options);
   std::map<std::string, std::vector<Algorithm>> by_name;  // both radices are one algorithm
   std::vector<std::string> names;
-  for (const Algorithm& algorithm : chosen_algorithms(options, sleep)) {
+  for (const Algorithm& algorithm : chosen.barriers) {
     if (by_name[algorithm.name].empty()) names.push_back(algorithm.name);
     by_name[algorithm.name].push_back(algorithm);
   }
@@ -284,17 +298,35 @@ std::vector<Gate> make_gates(const Options& options) {
     gates.push_back(
         {name, check::mutation_programs(by_name[name], options.participants, options.episodes)});
   }
-  if (sleep) gates.push_back({sleep_name, check::mutation_programs_of_sleep()});
+  if (chosen.sleep) {
+    gates.push_back({sleep_name, check::mutation_programs_of_sleep(), check::sleep_source});
+  }
+  if (chosen.lifetime) {
+    gates.push_back(
+        {lifetime_name, check::mutation_programs_of_lifetime(), check::lifetime_source});
+  }
+  if (chosen.by_hand) {
+    for (const check::HandWritten& mutant : check::hand_written_mutants()) {
+      gates.push_back({mutant.name, mutant.programs, "", true});
+    }
+  }
   return gates;
 }
 
+bool is_by_hand(const check::Mutation& mutation) { return mutation.access.site.file == nullptr; }
+
 Json to_json(const check::Mutation& mutation) {
-  Json json = {{"algorithm", mutation.algorithm},
-               {"site", check::format_site(mutation.access.site)},
-               {"access", mutation.access.what},
-               {"order", check::ordering_name(mutation.access.order)},
-               {"weakened", check::ordering_name(mutation.weaker)},
-               {"fate", check::fate_name(mutation.fate)}};
+  Json json;
+  if (is_by_hand(mutation)) {
+    json = {{"algorithm", by_hand_name}, {"mutant", mutation.algorithm}};
+  } else {
+    json = {{"algorithm", mutation.algorithm},
+            {"site", check::format_site(mutation.access.site)},
+            {"access", mutation.access.what},
+            {"order", check::ordering_name(mutation.access.order)},
+            {"weakened", check::ordering_name(mutation.weaker)}};
+  }
+  json["fate"] = check::fate_name(mutation.fate);
   if (!mutation.caught_by.empty()) {
     json["verdict"] = check::verdict_name(mutation.verdict);
     json["caught_by"] = mutation.caught_by;
@@ -305,49 +337,67 @@ Json to_json(const check::Mutation& mutation) {
   return json;
 }
 
+std::string to_text(const check::Mutation& mutation) {
+  std::string why;
+  if (mutation.fate == check::Fate::caught) {
+    why = fmt::format("{} ({})", mutation.caught_by, check::verdict_name(mutation.verdict));
+  } else if (const check::Marker* const marker = check::marker_of(mutation.access.site)) {
+    why = marker->reason;
+  }
+  const std::string fate = check::fate_name(mutation.fate);
+  if (is_by_hand(mutation)) {
+    return fmt::format("{:<24} {:<73}  {:<14} {}", by_hand_name, mutation.algorithm, fate, why);
+  }
+  return fmt::format("{:<24} {:<34} {:<16} {:<7} -> {:<7}      {:<14} {}", mutation.algorithm,
+                     check::format_site(mutation.access.site), mutation.access.what,
+                     check::ordering_name(mutation.access.order),
+                     check::ordering_name(mutation.weaker), fate, why);
+}
+
 void run_mutate(const Options& options) {
   const std::vector<Gate> gates = make_gates(options);
   Progress progress(static_cast<double>(gates.size()));
   Json json = Json::object();
   json["results"] = Json::array();
-  std::size_t mutants = 0;
-  std::size_t escaped = 0;
+  std::map<check::Fate, std::size_t> fates;
   if (!options.json) {
-    fmt::print("{:<24} {:<34} {:<11} {:<7}    {:<7}  {:<14} {}\n", "algorithm", "site", "access",
-               "order", "weaker", "fate", "noticed by, or reason");
+    fmt::print("{:<24} {:<34} {:<16} {:<22}  {:<14} {}\n", "algorithm", "site", "access",
+               "order      weaker", "fate", "noticed by, or reason");
   }
   for (const Gate& gate : gates) {
-    check::mutate(gate.algorithm, gate.programs, [&](const check::Mutation& mutation) {
-      ++mutants;
-      const bool fine =
-          mutation.fate == check::Fate::caught || mutation.fate == check::Fate::stronger;
-      escaped += fine ? 0 : 1;
+    const auto note = [&](const check::Mutation& mutation) {
+      ++fates[mutation.fate];
       progress.show(gate.algorithm);
       if (options.json) {
         json["results"].push_back(to_json(mutation));
-        return true;
+      } else {
+        progress.clear();
+        fmt::print("{}\n", to_text(mutation));
       }
-      const check::Marker* const marker = check::marker_of(mutation.access.site);
-      std::string why = marker != nullptr ? marker->reason : "";
-      if (mutation.fate == check::Fate::caught) {
-        why = fmt::format("{} ({})", mutation.caught_by, check::verdict_name(mutation.verdict));
-      }
-      progress.clear();
-      fmt::print("{:<24} {:<34} {:<11} {:<7} -> {:<7}  {:<14} {}\n", mutation.algorithm,
-                 check::format_site(mutation.access.site), mutation.access.what,
-                 check::ordering_name(mutation.access.order), check::ordering_name(mutation.weaker),
-                 check::fate_name(mutation.fate), why);
       return true;
-    });
+    };
+    if (gate.by_hand) {
+      note(check::run_mutant(gate.algorithm, gate.programs));
+    } else {
+      check::mutate(gate.algorithm, gate.programs, note, gate.only);
+    }
     progress.done(1);
   }
   progress.clear();
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  const std::size_t caught = fates[check::Fate::caught];
+  const std::size_t stronger = fates[check::Fate::stronger];
+  const std::size_t escaped = fates[check::Fate::not_caught] + fates[check::Fate::marked_in_vain];
+  if (options.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{} mutants: {} caught, {} stronger on purpose, {} unaccounted for\n",
+               caught + stronger + escaped, caught, stronger, escaped);
+  }
   if (escaped > 0) {
     throw Error(Status::broken,
-                fmt::format("{} of {} weakened orders went unnoticed or are marked in vain: weaken "
-                            "them in the source, or mark them with // stronger: <reason>",
-                            escaped, mutants));
+                fmt::format("{} of {} mutants went unnoticed or are marked in vain: weaken the "
+                            "orders in the source, or mark them with // stronger: <reason>",
+                            escaped, caught + stronger + escaped));
   }
 }
 
@@ -359,7 +409,8 @@ void add_check(CLI::App& app) {
       "check", "Explore every execution that C++'s memory model allows, for a few participants");
   command
       ->add_option("--algorithms", options->algorithms,
-                   "Barriers by name, sleep for the sleep protocol, or all")
+                   "Barriers by name, sleep for the sleep protocol, or all; with --mutate also "
+                   "lifetime, for how waits begin and end")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--participants", options->participants, "How many participants")
@@ -372,8 +423,10 @@ void add_check(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--groups", options->groups,
                       "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
-  command->add_option("--variant", options->variant,
-                      "Only plain, wraps, split, gives-up or reuse; one of the sleep programs");
+  command->add_option(
+      "--variant", options->variant,
+      "Only plain, wraps, split, gives-up, timed, destroy or reuse; one of the sleep "
+      "programs");
   CLI::Option* const weaken = command->add_option(
       "--weaken", options->weaken, "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
   command

@@ -5,10 +5,23 @@
 #include <charconv>
 #include <map>
 
+#include "barrier/base_barriers.hpp"
 #include "check/suite/rehearsal.hpp"
 
 namespace muster::check {
 namespace {
+
+/// Calls `fn.template operator()<B>()` with the barrier over messages of that name.
+template <class Fn>
+bool with_base_barrier(std::string_view name, Fn&& fn) {
+  bool found = false;
+  for_each_base_barrier<Checked>([&]<class B>() {
+    if (name != B::traits.name) return;
+    fn.template operator()<B>();
+    found = true;
+  });
+  return found;
+}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -25,7 +38,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }  // namespace
 
 const char* variant_name(Variant variant) {
-  constexpr const char* names[] = {"plain", "wraps", "split", "gives-up", "reuse"};
+  constexpr const char* names[] = {"plain", "wraps",   "split", "gives-up",
+                                   "timed", "destroy", "reuse"};
   return names[static_cast<int>(variant)];
 }
 
@@ -35,13 +49,15 @@ std::string Scenario::name() const {
 
 Program make_barrier_program(const Scenario& scenario, Tuning& tuning) {
   Program program;
-  with_barrier<Checked>(scenario.algorithm.name,
-                        [&]<class B>() { program = rehearse<B>(scenario, tuning); });
+  const auto make = [&]<class B>() { program = rehearse<B>(scenario, tuning); };
+  if (!with_base_barrier(scenario.algorithm.name, make)) {
+    with_barrier<Checked>(scenario.algorithm.name, make);
+  }
   return program;
 }
 
 bool has_variant(const Algorithm& algorithm, Variant variant) {
-  return variant != Variant::split || traits_of(algorithm.name).splits;
+  return variant != Variant::split || checked_traits(algorithm.name).splits;
 }
 
 GroupTree parse_groups(const std::string& text) {
@@ -117,7 +133,8 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
     for (const unsigned e : episodes) all.push_back({algorithm, n, e, Variant::plain, tree});
     // The other variants are about single waits, and no more about many participants.
     if (n > 3) return;
-    for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::reuse}) {
+    for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::timed,
+                            Variant::destroy, Variant::reuse}) {
       if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, tree});
     }
   };
@@ -141,7 +158,28 @@ std::vector<Algorithm> checked_algorithms() {
     all.push_back(parse_algorithm(name));
     if (name == "combining-tree") all.push_back(parse_algorithm("combining-tree:3"));
   }
+  for_each_base_barrier<Checked>(
+      [&]<class B>() { all.push_back({.name = std::string(B::traits.name), .levels = {}}); });
   return all;
+}
+
+std::vector<std::string> checked_names() {
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : checked_algorithms()) {
+    if (names.empty() || names.back() != algorithm.name) names.push_back(algorithm.name);
+  }
+  return names;
+}
+
+Algorithm parse_checked_algorithm(const std::string& text) {
+  const bool base = with_base_barrier(text, []<class B>() {});
+  return base ? Algorithm{.name = text, .levels = {}} : parse_algorithm(text);
+}
+
+const Traits& checked_traits(const std::string& name) {
+  const Traits* traits = nullptr;
+  with_base_barrier(name, [&]<class B>() { traits = &B::traits; });
+  return traits != nullptr ? *traits : traits_of(name);
 }
 
 }  // namespace muster::check

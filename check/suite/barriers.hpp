@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs around the registered barriers: every participant writes plain data, waits, and reads
-// everybody's. What a barrier promises is then that this has no race, no hang, and the right
-// values.
+// Programs around the barriers, registered ones and those over messages: every participant writes
+// plain data, waits, and reads everybody's. What a barrier promises is then that this has no race,
+// no hang, and the right values.
 #pragma once
 
 #include <string>
@@ -18,6 +18,8 @@ enum class Variant : std::uint8_t {
   wraps,     ///< counters start just below 2^32
   split,     ///< arrive and depart called apart, with work between them
   gives_up,  ///< every wait may give up; whoever does not still sees everybody's data
+  timed,     ///< patience may end in any wait; the barrier breaks for all, and nobody hangs
+  destroy,   ///< anyone frees the memory as soon as its own last wait has returned
   reuse,     ///< when all have left, the cells are cleared and the barrier is set up in them again
 };
 const char* variant_name(Variant variant);
@@ -55,7 +57,14 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& episodes,
                                    const GroupTree* groups = nullptr);
 
-/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3.
+/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3, and those
+/// over messages.
 std::vector<Algorithm> checked_algorithms();
+/// Their names, each once.
+std::vector<std::string> checked_names();
+
+/// As parse_algorithm() and traits_of(), but knows those over messages, too.
+Algorithm parse_checked_algorithm(const std::string& text);
+const Traits& checked_traits(const std::string& name);
 
 }  // namespace muster::check

@@ -33,20 +33,26 @@ std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs) {
   return all;
 }
 
-Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                    const OrderedAccess& access, Ordering weaker) {
-  Mutation mutation{algorithm, access, weaker, Fate::not_caught};
+/// Until one notices; `access` of no site: nothing is weakened.
+void run(Mutation& mutation, const std::vector<Rehearsed>& programs) {
   for (const Rehearsed& rehearsed : programs) {
     Tuning tuning;
     const Program program = rehearsed.make(tuning);
-    tuning.weaken(access.site, weaker);
+    if (mutation.access.site.file != nullptr) tuning.weaken(mutation.access.site, mutation.weaker);
     const Result result = Explorer(program, {}).explore();
     if (result.verdict == Verdict::holds) continue;
     mutation.fate = Fate::caught;
     mutation.verdict = result.verdict;
     mutation.caught_by = rehearsed.name;
-    return mutation;
+    return;
   }
+}
+
+Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& programs,
+                    const OrderedAccess& access, Ordering weaker) {
+  Mutation mutation{algorithm, access, weaker, Fate::not_caught};
+  run(mutation, programs);
+  if (mutation.fate == Fate::caught) return mutation;
   if (marker_of(access.site) != nullptr) mutation.fate = Fate::stronger;
   return mutation;
 }
@@ -71,10 +77,19 @@ const char* fate_name(Fate fate) {
   return names[static_cast<int>(fate)];
 }
 
+Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs) {
+  Mutation mutation{
+      name, {{nullptr, 0}, "", Ordering::relaxed}, Ordering::relaxed, Fate::not_caught};
+  run(mutation, programs);
+  return mutation;
+}
+
 std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                             const std::function<bool(const Mutation&)>& on_mutation) {
+                             const std::function<bool(const Mutation&)>& on_mutation,
+                             const std::string& only) {
   std::vector<Mutation> all;
   for (const OrderedAccess& access : accesses_of(programs)) {
+    if (!format_site(access.site).starts_with(only)) continue;
     std::vector<Mutation> of_access;
     for (const Ordering weaker : weakenings(access.order)) {
       of_access.push_back(try_weaker(algorithm, programs, access, weaker));
@@ -116,6 +131,19 @@ std::vector<Rehearsed> mutation_programs_of_sleep() {
     const std::string name = program.name;
     all.push_back(
         {"sleep " + name, [name](Tuning& tuning) { return make_sleep_program(name, tuning); }});
+  }
+  return all;
+}
+
+std::vector<Rehearsed> mutation_programs_of_lifetime() {
+  std::vector<Rehearsed> all;
+  for (const Variant variant : {Variant::destroy, Variant::timed}) {
+    for (const char* name : {"sense-reversing", "dissemination", "mcs"}) {
+      const Scenario scenario{parse_algorithm(name), 2, 2, variant};
+      all.push_back(
+          {scenario.name() + " P=2 E=2 " + variant_name(variant),
+           [scenario](Tuning& tuning) { return make_barrier_program(scenario, tuning); }});
+    }
   }
   return all;
 }

@@ -47,17 +47,24 @@ struct Rehearsed {
   std::function<Program(Tuning&)> make;
 };
 
-/// Weakens each access that the programs have, one at a time, and runs the programs until one
-/// notices. `on_mutation` hears of each, and may end it all by returning false. Throws
-/// Error(invalid) if a program fails before anything is weakened.
+/// Runs a mutant's programs until one notices. Its access and its weaker order mean nothing.
+Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs);
+
+/// Weakens each access that the programs have (of a file, if `only` names one), one at a time, and
+/// runs the programs until one notices. `on_mutation` hears of each, and may end it all by
+/// returning false. Throws Error(invalid) if a program fails before anything is weakened.
 std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                             const std::function<bool(const Mutation&)>& on_mutation);
+                             const std::function<bool(const Mutation&)>& on_mutation,
+                             const std::string& only = "");
 
 /// The programs of one algorithm, cheapest first.
 std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
                                          const std::vector<unsigned>& participants,
                                          const std::vector<unsigned>& episodes);
-/// Those of the sleep protocol.
+/// Those of the sleep protocol, and of how waits begin and end.
 std::vector<Rehearsed> mutation_programs_of_sleep();
+std::vector<Rehearsed> mutation_programs_of_lifetime();
+inline constexpr const char* sleep_source = "src/machine/sleep.hpp";
+inline constexpr const char* lifetime_source = "src/machine/lifetime.hpp";
 
 }  // namespace muster::check

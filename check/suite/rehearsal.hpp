@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/suite/barriers.hpp"
+#include "machine/lifetime.hpp"
 
 namespace muster::check {
 
@@ -37,12 +38,25 @@ class Rehearsal {
       }
       completed_[set] = {memory.add(0, "completion, set " + std::to_string(set))};
     }
+    if (!has_marks()) return;
+    broken_ = {memory.add(0, "broken")};
+    memory_ = {memory.add(0, "the barrier's memory")};
+    destroyer_ = {memory.add(0, "who destroys it")};
+    for (unsigned r = 0; r < n; ++r) {
+      phases_.push_back({memory.add(0, "phase of rank " + std::to_string(r))});
+      notes_.push_back({memory.add(0, "note of rank " + std::to_string(r))});
+    }
   }
 
   void run(Thread& self) {
     Checked port(self, tuning_);
     const B barrier(shape_, cells_);
+    if (scenario_.variant == Variant::timed) set_patience(port);
+    if (scenario_.variant == Variant::destroy && self.id() == 0) {
+      port.write(destroyer_, self.choose(shape_.participants));
+    }
     if (!episodes(port, barrier, 0)) return;
+    if (scenario_.variant == Variant::destroy) destroy(port);
     if (scenario_.variant != Variant::reuse) return;
     // The second barrier tells when everybody has left the first, and when it is there again.
     const Dissemination<Checked> second(shape_, others_);
@@ -73,18 +87,72 @@ class Rehearsal {
   bool episodes(Checked& port, const B& barrier, Word first) {
     const unsigned me = port.thread().id();
     auto ticket = barrier.ticket(me);
+    Word phase = 0;
     for (Word episode = first; episode < first + scenario_.episodes; ++episode) {
       const unsigned set = episode % 2;
       const Word value = episode + 1;
       port.set_completion([&, set, value] { return complete(port, set, value); });
       port.write(data_[set][me], value);
-      if (!pass(port, barrier, ticket, set, value)) return false;
+      if (!wait(port, barrier, ticket, set, value, phase)) return false;
       if (B::traits.champion != Champion::nobody) {
         port.thread().check(port.read(completed_[set]) == value, "the completion has not run");
       }
       everybody_wrote(port, data_[set], value);
     }
     return true;
+  }
+
+  bool has_marks() const {
+    return scenario_.variant == Variant::timed || scenario_.variant == Variant::destroy;
+  }
+
+  /// As the C interface does it: in, through, and out again.
+  bool wait(Checked& port, const B& barrier, typename B::Ticket& ticket, unsigned set, Word value,
+            Word& phase) {
+    if (!has_marks()) return pass(port, barrier, ticket, set, value);
+    Checked::Atoms atoms(port.thread(), tuning_);
+    Checked::Cell& mine = phases_[port.thread().id()];
+    if (!enter(atoms, broken_, mine, phase)) {
+      is_told(port);
+      return false;
+    }
+    const bool passed = pass(port, barrier, ticket, set, value);
+    if (!passed) is_told(port);
+    port.read(memory_);  // what destroy frees is still there
+    leave(atoms, mine, phase);
+    phase += 2;
+    if (!passed) {
+      const bool again = enter(atoms, broken_, mine, phase);
+      port.thread().check(!again, "a broken barrier let somebody in");
+    }
+    return passed;
+  }
+
+  /// Whoever fails knows who broke the barrier, and sees what that one did before.
+  void is_told(Checked& port) {
+    Checked::Atoms atoms(port.thread(), tuning_);
+    const Word why = why_broken(atoms, broken_);
+    port.thread().check(why != 0, "somebody gave up, and the barrier is whole");
+    port.thread().check(port.read(notes_[why - 1]) == 1, "the note of who broke it is not there");
+  }
+
+  /// In one of its first waits, or in none, this participant's patience ends.
+  void set_patience(Checked& port) {
+    const Word chosen = port.thread().choose(1 + waits_with_an_end);
+    const unsigned me = port.thread().id();
+    port.set_patience({&broken_, chosen - 1, [this, &port, me] {
+                         Checked::Atoms atoms(port.thread(), tuning_);
+                         port.write(notes_[me], Word{1});
+                         break_for_all(atoms, broken_, me + 1);
+                       }});
+  }
+
+  /// One of them, anyone, frees the memory as soon as its own last wait has returned.
+  void destroy(Checked& port) {
+    if (port.read(destroyer_) != port.thread().id()) return;
+    Checked::Atoms atoms(port.thread(), tuning_);
+    for (Checked::Cell& phase : phases_) await_left(atoms, phase);
+    port.write(memory_, Word{1});
   }
 
   bool pass(Checked& port, const B& barrier, typename B::Ticket& ticket, unsigned set, Word value) {
@@ -111,6 +179,8 @@ class Rehearsal {
     }
   }
 
+  static constexpr Word waits_with_an_end = 4;
+
   const Scenario scenario_;
   Tuning& tuning_;
   Shape shape_;
@@ -119,6 +189,11 @@ class Rehearsal {
   std::array<std::vector<Checked::Plain<Word>>, 2> data_;
   std::array<std::vector<Checked::Plain<Word>>, 2> halfway_;
   std::array<Checked::Plain<Word>, 2> completed_;
+  Checked::Cell broken_{};
+  std::vector<Checked::Cell> phases_;
+  std::vector<Checked::Plain<Word>> notes_;
+  Checked::Plain<Word> memory_{};
+  Checked::Plain<Word> destroyer_{};
 };
 
 /// The program for one barrier; the tuning must outlive it.

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "check/graph.hpp"
-
+#include "machine/lifetime.hpp"
 #include "machine/sleep.hpp"
 
 namespace muster::check {
@@ -13,6 +13,15 @@ namespace {
 struct Differs {
   Word from;
   bool operator()(Word seen) const { return seen != from; }
+};
+
+/// Thrown by a participant's lot: it has died.
+struct Dead {};
+
+/// What happens to a participant besides sleeping.
+struct Accident {
+  bool interrupted = false;  ///< its first sleep may end by itself: a signal, or a slice is over
+  bool mortal = false;       ///< it may die before any step of its first sleep
 };
 
 /// The primitives of machine/sleep.hpp. Both fences are seq_cst here. A queue word counts the
@@ -24,18 +33,28 @@ class CheckedLot {
   using Atom = Checked::Cell;
   using Queues = std::map<Location, Location>;
 
-  CheckedLot(Thread& thread, Tuning& tuning, const Queues& queues)
-      : thread_(thread), tuning_(tuning), queues_(queues) {}
+  CheckedLot(Thread& thread, Tuning& tuning, const Queues& queues, Accident accident)
+      : thread_(thread), tuning_(tuning), queues_(queues) {
+    if (accident.interrupted) interrupted_ = thread.choose(2) != 0;
+    if (accident.mortal) steps_left_ = thread.choose(steps_of_a_sleep + 1);
+  }
 
   void add(const Atom& atom, Word delta, Site site = Site::here()) {
+    live();
     thread_.fetch_add(atom.location, delta, Ordering::relaxed, site);
   }
   Word peek(const Atom& atom, Site site = Site::here()) {
+    live();
     return thread_.load(atom.location, Ordering::relaxed, site);
   }
   void light_fence(Site site = Site::here()) { fence("light fence", site); }
   void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
   void park(const Atom& atom, Word seen, Site site = Site::here()) {
+    live();
+    if (interrupted_) {
+      interrupted_ = false;
+      return;
+    }
     const Location queue = queues_.at(atom.location);
     const Word turn = thread_.load(queue, Ordering::acquire, site);
     if (thread_.load(atom.location, Ordering::relaxed, site) != seen) return;
@@ -46,13 +65,21 @@ class CheckedLot {
   }
 
  private:
+  static constexpr Word steps_of_a_sleep = 7;
+
+  void live() {
+    if (steps_left_-- == 0) throw Dead{};
+  }
   void fence(const char* what, Site site) {
+    live();
     thread_.fence(tuning_.order_at(site, what, Ordering::seq_cst), site);
   }
 
   Thread& thread_;
   Tuning& tuning_;
   const Queues& queues_;
+  bool interrupted_ = false;
+  Word steps_left_ = ~Word{0};
 };
 
 struct SleepCell {
@@ -66,6 +93,9 @@ struct Room {
   Announcements<Checked::Cell> all;
   CheckedLot::Queues queues;
   Checked::Plain<Word> data[2];
+  Checked::Cell broken;
+  Checked::Cell phases[2];
+  Checked::Plain<Word> memory;
 };
 
 std::shared_ptr<Room> make_room(Memory& memory) {
@@ -82,15 +112,21 @@ std::shared_ptr<Room> make_room(Memory& memory) {
   queue(room->all.bell);
   for (int i = 0; i < 2; ++i) {
     room->data[i] = {memory.add(0, "data " + std::to_string(i))};
+    room->phases[i] = word("phase of rank " + std::to_string(i));
   }
+  room->broken = word("broken");
+  room->memory = {memory.add(0, "the barrier's memory")};
   return room;
 }
 
 /// A participant: stores and waits as the hardware machine does, spinning once.
 class Participant {
  public:
-  Participant(Thread& thread, Tuning& tuning, Room& room)
-      : thread_(thread), room_(room), lot_(thread, tuning, room.queues) {}
+  Participant(Thread& thread, Tuning& tuning, Room& room, Accident accident)
+      : thread_(thread),
+        tuning_(tuning),
+        room_(room),
+        lot_(thread, tuning, room.queues, accident) {}
 
   void write(int data) { thread_.write(room_.data[data].location, 1); }
   void read(int data) {
@@ -121,10 +157,27 @@ class Participant {
     }
   }
 
+  /// Inside a barrier, outside again, and its end: machine/lifetime.hpp.
+  void go_in() {
+    Checked::Atoms atoms(thread_, tuning_);
+    enter(atoms, room_.broken, room_.phases[thread_.id()], 0);
+  }
+  void go_out() {
+    Checked::Atoms atoms(thread_, tuning_);
+    thread_.read(room_.memory.location);  // what destroy frees is still there
+    leave(atoms, room_.phases[thread_.id()], 0);
+  }
+  void destroy() {
+    Checked::Atoms atoms(thread_, tuning_);
+    for (Checked::Cell& phase : room_.phases) await_left(atoms, phase);
+    thread_.write(room_.memory.location, 1);
+  }
+
  private:
   SleepCell& at(int cell) { return room_.cells[static_cast<std::size_t>(cell)]; }
 
   Thread& thread_;
+  Tuning& tuning_;
   Room& room_;
   CheckedLot lot_;
 };
@@ -133,6 +186,8 @@ struct Recipe {
   SleepProgram program;
   unsigned threads;
   void (*body)(Participant& self, unsigned id);
+  bool interrupted = false;      ///< sleeps may end by themselves
+  unsigned dies = ~unsigned{0};  ///< this one may die in its sleep
 };
 
 const std::vector<Recipe>& recipes() {
@@ -211,6 +266,35 @@ const std::vector<Recipe>& recipes() {
          else
            self.await_any();
        }},
+      {{"interrupted", "two wait for each other, and sleeps may end by themselves"},
+       2,
+       [](Participant& self, unsigned id) {
+         const int mine = static_cast<int>(id);
+         self.store(mine, 1);
+         self.await(1 - mine, 1);
+       },
+       true},
+      {{"death", "as two-sleepers, and one of them may die at any step of its sleep"},
+       3,
+       [](Participant& self, unsigned id) {
+         if (id == 0)
+           self.store(0, 1);
+         else
+           self.await(0, 1);
+       },
+       false,
+       2},
+      {{"destroy",
+        "two wait for each other, and one then frees the memory: no wake-up of the dead"},
+       2,
+       [](Participant& self, unsigned id) {
+         const int mine = static_cast<int>(id);
+         self.go_in();
+         self.store(mine, 1);
+         self.await(1 - mine, 1);
+         self.go_out();
+         if (id == 0) self.destroy();
+       }},
   };
   return all;
 }
@@ -231,11 +315,15 @@ Program make_sleep_program(const std::string& name, Tuning& tuning) {
     if (name != recipe.program.name) continue;
     Program program{.name = "sleep " + name, .threads = recipe.threads};
     const auto room = make_room(program.memory);
-    const auto body = recipe.body;
-    program.body = [room, body, &tuning](Thread& thread) {
-      Participant self(thread, tuning, *room);
-      body(self, thread.id());
+    program.body = [room, &recipe, &tuning](Thread& thread) {
+      const bool mortal = recipe.dies == thread.id();
+      try {
+        Participant self(thread, tuning, *room, {recipe.interrupted, mortal});
+        recipe.body(self, thread.id());
+      } catch (const Dead&) {  // the others go on
+      }
     };
+    if (recipe.dies < recipe.threads) return program;  // it takes back no announcement
     program.at_end = [room](const Graph& graph) -> const char* {
       bool taken_back = graph.newest_value(room->all.sleepers.location) == 0 &&
                         graph.newest_value(room->all.any_sleepers.location) == 0;

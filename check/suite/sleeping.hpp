@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs around the sleep protocol of machine/sleep.hpp, the very text that the hardware machine
 // runs: spin once, then sleep. A lost wake-up shows as a hang, since a sleep here never ends by
-// itself; announcements that are not taken back show at the end.
+// itself unless the program says so; announcements that are not taken back show at the end.
 #pragma once
 
 #include <string>

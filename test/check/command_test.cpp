@@ -68,7 +68,8 @@ TEST(CheckCommand, CoversEverythingByDefault) {
                            "dissemination", "topo", "topo-counter", "sleep"}) {
     EXPECT_EQ(algorithms.count(name), 1U) << name;
   }
-  for (const char* name : {"plain", "wraps", "split", "gives-up", "reuse", "bell"}) {
+  for (const char* name :
+       {"plain", "wraps", "split", "gives-up", "timed", "destroy", "reuse", "bell"}) {
     EXPECT_EQ(variants.count(name), 1U) << name;
   }
 }

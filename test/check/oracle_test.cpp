@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The explorer against the oracle on random programs: the same executions, each visited once, the
-// same hangs, the same races. MUSTER_SOAK multiplies the number of programs.
+// same hangs, the same races; and each execution against the standard's words (axioms.hpp).
+// MUSTER_SOAK multiplies the number of programs.
 #include "oracle.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
+#include "axioms.hpp"
 #include "check/explore.hpp"
 
 namespace muster::check::test {
@@ -115,8 +117,16 @@ std::string text_of(const Graph& graph, unsigned atomics) {
   return out.text();
 }
 
+/// What the axioms said of the executions that an explorer visited.
+struct Opinions {
+  std::uint64_t consistent = 0;
+  std::uint64_t broken = 0;
+  std::string disagreement;  ///< with the oracle
+};
+
 /// What the explorer finds, and how it differs from the truth; empty: not at all.
-std::string difference(const RandomProgram& random, const Truth& truth, Flaw flaw) {
+std::string difference(const RandomProgram& random, const Truth& truth, Flaw flaw,
+                       Opinions& opinions) {
   Program program{.name = "random", .threads = static_cast<unsigned>(random.threads.size())};
   for (unsigned l = 0; l < random.atomics + random.plains; ++l) {
     program.memory.add(0, "word " + std::to_string(l));
@@ -130,7 +140,14 @@ std::string difference(const RandomProgram& random, const Truth& truth, Flaw fla
   std::set<std::string> hangs;
   std::uint64_t hangs_visited = 0;
   options.on_execution = [&](const Graph& graph) {
-    executions.insert(text_of(graph, random.atomics));
+    const std::string text = text_of(graph, random.atomics);
+    executions.insert(text);
+    if (truth.races) return;  // the oracle has stopped there
+    const std::string rule = broken_rule(graph);
+    ++(rule.empty() ? opinions.consistent : opinions.broken);
+    if (rule.empty() != (truth.executions.count(text) != 0)) {
+      opinions.disagreement = rule.empty() ? "no rule is broken, says it alone" : rule;
+    }
   };
   options.on_hang = [&](const Graph& graph) {
     ++hangs_visited;
@@ -217,7 +234,8 @@ TEST_P(Oracle, SeesTheSameExecutions) {
     ++compared;
     raced += truth.races ? 1 : 0;
     hung += truth.hangs.empty() ? 0 : 1;
-    ASSERT_EQ(difference(program, truth, Flaw::none), "")
+    Opinions opinions;
+    ASSERT_EQ(difference(program, truth, Flaw::none, opinions) + opinions.disagreement, "")
         << "seed " << seed << " of \"" << GetParam().name << "\":\n"
         << program.text() << truth.executions.size() << " executions, " << truth.hangs.size()
         << " hangs";
@@ -250,6 +268,39 @@ TEST(OracleItself, FindsTheSameWithoutPruning) {
   }
 }
 
+/// Explorers that forget a rule show executions that are none: the axioms tell those from the
+/// others just as the oracle does.
+TEST(Axioms, AgreeWithTheOracleOnWhatIsNoExecution) {
+  struct Case {
+    Flaw flaw;
+    const char* suite;
+    unsigned programs;  ///< so many show it a few times
+  };
+  for (const Case& c :
+       {Case{Flaw::coherence, "atomics", 200}, Case{Flaw::atomicity, "atomics", 200},
+        Case{Flaw::release_sequences, "fences", 600}, Case{Flaw::fences, "fences", 1000},
+        Case{Flaw::sc_fences, "seq_cst fences", 1200}}) {
+    Opinions opinions;
+    for (unsigned seed = 0; seed < c.programs; ++seed) {
+      std::mt19937 random(seed);
+      Taste taste;
+      for (const Suite& suite : suites()) {
+        if (std::string(suite.name) == c.suite) taste = suite.taste;
+      }
+      const RandomProgram program = make_random_program(taste, random);
+      const Truth truth = brute_force(program, true, states_max / 4);
+      if (truth.too_large) continue;
+      difference(program, truth, c.flaw, opinions);
+      ASSERT_EQ(opinions.disagreement, "") << program.text();
+    }
+    EXPECT_GT(opinions.consistent, 100U) << c.suite;
+    EXPECT_GT(opinions.broken, 0U) << c.suite;
+    std::printf("%-16s %7llu executions, %7llu that are none\n", c.suite,
+                static_cast<unsigned long long>(opinions.consistent),
+                static_cast<unsigned long long>(opinions.broken));
+  }
+}
+
 struct Forgotten {
   Flaw flaw;
   const char* rule;
@@ -279,7 +330,8 @@ TEST(OracleItself, CatchesEveryFlawOfTheExplorer) {
       std::mt19937 random(seed);
       const RandomProgram program = make_random_program(taste, random);
       const Truth truth = brute_force(program, true, states_max / 20);
-      if (!truth.too_large) found = difference(program, truth, forgotten.flaw);
+      Opinions opinions;
+      if (!truth.too_large) found = difference(program, truth, forgotten.flaw, opinions);
     }
     EXPECT_NE(found, "") << "an explorer without " << forgotten.rule << " passed " << seed
                          << " programs";

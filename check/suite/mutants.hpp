@@ -6,6 +6,18 @@
 #include <vector>
 
 #include "barrier/shape.hpp"
+#include "check/suite/mutation.hpp"
+
+namespace muster::check {
+
+struct HandWritten {
+  const char* name;
+  std::vector<Rehearsed> programs;  ///< one of which has to notice
+};
+/// All of them, for P = 2 and 3 and 3 episodes.
+std::vector<HandWritten> hand_written_mutants();
+
+}  // namespace muster::check
 
 namespace muster::check::mutants {
 
