@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of faults (doc/faults.md), row by row, while a barrier is made and attached to.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fault_rounds.hpp"
+#include "muster/muster.h"
+#include "test/memory/children.hpp"
+
+namespace muster::test {
+namespace {
+
+using testing::AnyOf;
+
+muster_options shared_options(unsigned participants) {
+  muster_options options;
+  muster_options_init(&options);
+  options.participants = participants;
+  options.flags = MUSTER_SHARED;
+  return options;
+}
+
+bool small_dev_shm(const char* bytes) {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", "/dev/shm", "tmpfs", 0, bytes) == 0 && deny_memfd();
+}
+
+TEST(Row, AFullTmpfsIsAnErrorAndLeavesNothing) {
+  if (!is_root() || in_child([] { return small_dev_shm("size=64k"); }) != 0) {
+    GTEST_SKIP() << "mounting a small tmpfs needs root";
+  }
+  EXPECT_EQ(in_child([] {
+              if (!small_dev_shm("size=64k")) return false;
+              for (unsigned round = 0; round < fault_rounds(); ++round) {
+                const muster_options large = shared_options(2000);
+                muster_barrier* barrier = nullptr;
+                if (muster_barrier_create(&barrier, &large) != MUSTER_ENOMEM) return false;
+                if (barrier != nullptr || !leftovers().empty()) return false;
+                const muster_options small = shared_options(2);
+                if (muster_barrier_create(&barrier, &small) != MUSTER_OK) return false;
+                muster_barrier_destroy(barrier);
+                if (!leftovers().empty()) return false;
+              }
+              return true;
+            }),
+            0);
+}
+
+TEST(Row, AKilledCreatorLeavesNothingAndOthersGetAnError) {
+  if (!can_trace_children()) GTEST_SKIP() << "no ptrace here";
+  const auto before = leftovers();
+  const std::string name = name_prefix() + "creation";
+  const auto create = [&] {
+    const muster_options options = shared_options(2);
+    muster_barrier* barrier = nullptr;
+    return muster_barrier_create(&barrier, &options) == MUSTER_OK &&
+           muster_barrier_publish(barrier, name.c_str()) == MUSTER_OK;
+  };
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const int deaths = kill_at_every_system_call(create, [&] {
+      ASSERT_EQ(leftovers(), before);
+      muster_barrier* barrier = nullptr;
+      ASSERT_EQ(muster_barrier_attach_name(&barrier, name.c_str(), 0), MUSTER_ETIMEDOUT);
+    });
+    EXPECT_GT(deaths, 20);
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Row, AKilledAttacherLeavesNothingAndOthersGetAnError) {
+  if (!can_trace_children()) GTEST_SKIP() << "no ptrace here";
+  const auto before = leftovers();
+  const std::string name = name_prefix() + "attachment";
+  unsigned told = 0;
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    muster_barrier* barrier = nullptr;
+    const auto renew = [&] {
+      muster_barrier_destroy(barrier);
+      muster_options options = shared_options(2);
+      options.flags |= MUSTER_SPLIT;
+      ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+      ASSERT_EQ(muster_barrier_publish(barrier, name.c_str()), MUSTER_OK) << muster_last_error();
+    };
+    renew();
+    const std::size_t open = open_descriptors();
+    const auto attach = [&] {
+      muster_barrier* mine = nullptr;
+      // It has arrived at the last system call, and does not depart.
+      return muster_barrier_attach_name(&mine, name.c_str(), 1'000'000'000) == MUSTER_OK &&
+             muster_barrier_arrive(mine, 1) == MUSTER_OK && getppid() != 0;
+    };
+    const int deaths = kill_at_every_system_call(attach, [&] {
+      // It may have arrived once before it died.
+      int status = MUSTER_OK;
+      for (int i = 0; i < 3 && status == MUSTER_OK; ++i) {
+        status = muster_barrier_timedwait(barrier, 0, 4'000'000);
+      }
+      ASSERT_THAT(status, AnyOf(MUSTER_EPEER, MUSTER_ETIMEDOUT));
+      told += status == MUSTER_EPEER ? 1 : 0;
+      renew();
+      ASSERT_EQ(open_descriptors(), open);
+    });
+    EXPECT_GT(deaths, 20);
+    muster_barrier_destroy(barrier);
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(told, 0U) << "nobody died as a participant";
+  EXPECT_EQ(leftovers(), before);
+}
+
+TEST(Row, APeerCannotShrinkTheSegment) {
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const muster_options options = shared_options(2);
+    muster_barrier* barrier = nullptr;
+    ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
+    EXPECT_EQ(in_child([&] {
+                const int fd = muster_barrier_fd(barrier);
+                return ftruncate(fd, 0) != 0 && errno == EPERM && ftruncate(fd, 1 << 20) != 0 &&
+                       errno == EPERM;
+              }),
+              0);
+    Child peer([&] { return muster_barrier_wait(barrier, 1) == MUSTER_OK; });
+    EXPECT_EQ(muster_barrier_wait(barrier, 0), MUSTER_OK);
+    EXPECT_EQ(peer.wait(), 0);
+    muster_barrier_destroy(barrier);
+  }
+}
+
+TEST(Row, AnotherPidNamespaceIsRefused) {
+  const auto apart = [](const std::function<bool()>& body) {
+    return in_child([&] { return unshare(CLONE_NEWPID) == 0 && in_child(body) == 0; });
+  };
+  if (apart([] { return true; }) != 0) GTEST_SKIP() << "a pid namespace needs root";
+  const muster_options options = shared_options(2);
+  muster_barrier* barrier = nullptr;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    EXPECT_EQ(apart([&] {
+                muster_barrier* mine = nullptr;
+                return muster_barrier_attach(&mine, muster_barrier_fd(barrier)) == MUSTER_ENOTSUP &&
+                       mine == nullptr;
+              }),
+              0);
+  }
+  muster_barrier_destroy(barrier);
+}
+
+TEST(Row, AForeignFileIsRefused) {
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const int fd = memfd_create("foreign", MFD_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(ftruncate(fd, 1 << 20), 0);
+    muster_barrier* barrier = nullptr;
+    EXPECT_EQ(muster_barrier_attach(&barrier, fd), MUSTER_EFOREIGN);
+    EXPECT_EQ(barrier, nullptr);
+    close(fd);
+  }
+}
+
+}  // namespace
+}  // namespace muster::test

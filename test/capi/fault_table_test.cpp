@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of faults (doc/faults.md), row by row, while participants wait. Those of creation and
+// attachment are in fault_creation_test.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "capi_subject.hpp"
+#include "fault_rounds.hpp"
+#include "stepped.hpp"
+
+namespace muster::test {
+namespace {
+
+using std::chrono::steady_clock;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr std::int64_t ms = 1'000'000;
+
+double ms_between(steady_clock::time_point from, steady_clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
+    names.emplace_back(*name);
+  }
+  return names;
+}
+
+const char* policy(unsigned round) {
+  constexpr const char* all[] = {"yield", "sleep", "auto"};
+  return all[round % 3];
+}
+
+/// For several processes; with a place for each rank, so that `topo` serves.
+muster_options shared_options(unsigned participants, const std::string& algorithm,
+                              const char* wait) {
+  muster_options options = options_for(participants, algorithm.c_str());
+  options.flags = MUSTER_SHARED;
+  options.wait = wait;
+  options.topology = "package:2 l3:2 core:2 pu:1";
+  options.map_by = "core";
+  return options;
+}
+
+/// How late the machine is: a delay that is measured means nothing beyond that.
+class Lateness {
+ public:
+  Lateness()
+      : thread_([this] {
+          while (!done_) {
+            const auto before = steady_clock::now();
+            usleep(1000);
+            const double late_ms = ms_between(before, steady_clock::now()) - 1;
+            if (late_ms > most_ms_) most_ms_ = late_ms;
+          }
+        }) {}
+  ~Lateness() {
+    done_ = true;
+    thread_.join();
+  }
+  Lateness(const Lateness&) = delete;
+  Lateness& operator=(const Lateness&) = delete;
+  double most_ms() const { return most_ms_; }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::atomic<double> most_ms_{0};
+  std::thread thread_;
+};
+
+/// Memory that all participants of a barrier share, and a test can look at.
+struct Visible {
+  explicit Visible(const muster_options& options) : memory(size_of(options)) {}
+  static std::size_t size_of(const muster_options& options) {
+    std::size_t bytes = 0;
+    if (muster_barrier_memory(&options, &bytes, nullptr) != MUSTER_OK) std::abort();
+    return bytes;
+  }
+  std::span<const std::byte> bytes() const { return {memory.data(), memory.size()}; }
+  /// Until nothing has changed for two milliseconds: all who can have arrived.
+  void wait_until_quiet() const {
+    for (int same = 0; same < 2;) {
+      const std::vector<std::byte> before(bytes().begin(), bytes().end());
+      usleep(1000);
+      same = std::equal(before.begin(), before.end(), bytes().begin()) ? same + 1 : 0;
+    }
+  }
+  SharedMemory memory;
+};
+
+class DeathInside : public testing::TestWithParam<std::string> {};
+
+struct Deaths {
+  unsigned count = 0;
+  double longest_ms = 0;
+};
+
+/// Kills `victim` after the `step`-th change that is made to the barrier while it waits once, all
+/// others being there already. False if it has left before.
+bool kill_at_step(const std::string& name, unsigned victim, const char* wait, unsigned step,
+                  Deaths& deaths) {
+  constexpr unsigned participants = 4;
+  muster_options options = shared_options(participants, name, wait);
+  const Visible visible(options);
+  options.memory = visible.memory.data();
+  options.memory_bytes = visible.memory.size();
+  const CapiSubject barrier(options);
+  Stepped process([&] {
+    if (muster_barrier_wait(barrier.handle(), victim) != MUSTER_OK) _exit(1);
+    Stepped::mark();
+    muster_barrier_wait(barrier.handle(), victim);
+    Stepped::mark();
+  });
+  steady_clock::time_point told[participants];
+  int statuses[participants] = {};
+  std::string texts[participants];
+  std::vector<std::thread> others;
+  for (unsigned rank = 0; rank < participants; ++rank) {
+    if (rank == victim) continue;
+    others.emplace_back([&, rank] {
+      while (statuses[rank] == MUSTER_OK) {
+        statuses[rank] = muster_barrier_wait(barrier.handle(), rank);
+      }
+      told[rank] = steady_clock::now();
+      texts[rank] = muster_last_error();
+    });
+  }
+  EXPECT_TRUE(process.run_to_mark());
+  visible.wait_until_quiet();
+  const bool died_inside = process.step(visible.bytes(), step);
+  const steady_clock::time_point died = steady_clock::now();
+  process.kill();
+  for (std::thread& other : others) other.join();
+  ++deaths.count;
+  for (unsigned rank = 0; rank < participants; ++rank) {
+    if (rank == victim) continue;
+    EXPECT_EQ(statuses[rank], MUSTER_EPEER)
+        << name << ", rank " << victim << " dead at step " << step << ": rank " << rank << " got "
+        << muster_strerror(statuses[rank]);
+    EXPECT_THAT(texts[rank], HasSubstr("rank " + std::to_string(victim)));
+    deaths.longest_ms = std::max(deaths.longest_ms, ms_between(died, told[rank]));
+  }
+  unsigned blamed = 99;
+  EXPECT_EQ(muster_barrier_blame(barrier.handle(), &blamed), MUSTER_EPEER);
+  EXPECT_EQ(blamed, victim);
+  return died_inside;
+}
+
+// "Step": each change of the shared memory, as the process runs instruction by instruction.
+TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
+  if (!Stepped::possible()) GTEST_SKIP() << "no ptrace here";
+  const unsigned rounds_here = fault_rounds();
+  const HangGuard guard(120);
+  const Lateness lateness;
+  Deaths deaths;
+  for (unsigned round = 0; round < rounds_here; ++round) {
+    unsigned step = 0;
+    while (kill_at_step(GetParam(), round % 4, policy(round), step, deaths)) {
+      ASSERT_LT(++step, 100U) << "it never leaves";
+    }
+    EXPECT_GE(step, 3U) << "in, at least one arrival, and out";
+    if (HasFailure()) break;
+  }
+  EXPECT_LT(deaths.longest_ms, 100 + lateness.most_ms());
+  std::printf("%u deaths, the longest silence %.1f ms\n", deaths.count, deaths.longest_ms);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+/// Rows that are about waiting, not about an algorithm: the rounds go through all of them.
+const std::string& algorithm(unsigned round) {
+  static const std::vector<std::string> names = all_names();
+  return names[round % names.size()];
+}
+
+TEST(Row, AStoppedParticipantIsNotDeadAndTimedWaitsEnd) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const CapiSubject barrier(shared_options(3, algorithm(round), policy(round)));
+    Shared<std::atomic<bool>> met;
+    Child stopped([&] {
+      if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_OK) _exit(1);
+      met->store(true);
+      raise(SIGSTOP);
+      if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_EBROKEN) _exit(2);
+      if (std::string(muster_last_error()).find("gave up waiting") == std::string::npos) _exit(3);
+    });
+    int statuses[2] = {};
+    run_threads(2, [&](unsigned rank) {
+      EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
+      while (!met->load()) std::this_thread::yield();
+      statuses[rank] = muster_barrier_timedwait(barrier.handle(), rank, 30 * ms);
+    });
+    for (const int status : statuses) {
+      EXPECT_THAT(status, AnyOf(MUSTER_ETIMEDOUT, MUSTER_EBROKEN)) << algorithm(round);
+    }
+    EXPECT_EQ(muster_barrier_blame(barrier.handle(), nullptr), MUSTER_ETIMEDOUT);
+    kill(stopped.pid(), SIGCONT);
+    EXPECT_EQ(stopped.wait(), "") << algorithm(round);
+  }
+}
+
+TEST(Row, StormsOfSignalsEndNoWait) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const CapiSubject barrier(shared_options(4, algorithm(round), policy(round)));
+    EXPECT_EQ(run_processes(4,
+                            [&](unsigned rank) {
+                              static std::atomic<int> signals{0};
+                              struct sigaction action {};
+                              action.sa_handler = [](int) { signals.fetch_add(1); };
+                              action.sa_flags = rank % 2 == 0 ? SA_RESTART : 0;
+                              sigaction(SIGALRM, &action, nullptr);
+                              const itimerval storm{{0, 200}, {0, 200}};
+                              setitimer(ITIMER_REAL, &storm, nullptr);
+                              for (int i = 0; i < 100; ++i) {
+                                const int status =
+                                    muster_barrier_timedwait(barrier.handle(), rank, patience_ns);
+                                if (status != MUSTER_OK) _exit(10 + status);
+                              }
+                              while (signals < 10) pause();
+                            }),
+              "")
+        << algorithm(round);
+  }
+}
+
+TEST(Row, AForksChildThatDiesHarmsOnlyWhatItTakesPartIn) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const CapiSubject apart(options_for(2, algorithm(round).c_str()));  // not shared
+    const CapiSubject together(shared_options(2, algorithm(round), policy(round)));
+    Child child([&] {
+      if (muster_barrier_wait(apart.handle(), 0) != MUSTER_EBUSY) _exit(1);
+      muster_barrier_destroy(apart.handle());
+      if (muster_barrier_wait(together.handle(), 1) != MUSTER_OK) _exit(2);
+      raise(SIGKILL);
+    });
+    EXPECT_EQ(muster_barrier_wait(together.handle(), 0), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_wait(together.handle(), 0), MUSTER_EPEER);
+    EXPECT_THAT(child.wait(), HasSubstr("KILL"));
+    run_threads(
+        2, [&](unsigned rank) { EXPECT_EQ(muster_barrier_wait(apart.handle(), rank), MUSTER_OK); });
+  }
+}
+
+// A wait is no cancellation point, not even when it looks after other processes.
+TEST(Row, ACancelledThreadFinishesItsWait) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const CapiSubject barrier(shared_options(3, algorithm(round), policy(round)));
+    Child late([&] {
+      if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_OK) _exit(1);
+      usleep(30'000);
+      if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_OK) _exit(2);
+    });
+    struct Thread {
+      muster_barrier* barrier;
+      unsigned rank;
+      std::atomic<int> status{-1};
+      std::atomic<bool> inside{false};
+    };
+    Thread threads[2] = {{barrier.handle(), 0}, {barrier.handle(), 1}};
+    pthread_t ids[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto run = [](void* argument) -> void* {
+        auto& self = *static_cast<Thread*>(argument);
+        muster_barrier_wait(self.barrier, self.rank);
+        self.inside = true;
+        self.status = muster_barrier_wait(self.barrier, self.rank);
+        pthread_testcancel();
+        return nullptr;
+      };
+      ASSERT_EQ(pthread_create(&ids[i], nullptr, run, &threads[i]), 0);
+    }
+    for (int i = 0; i < 2; ++i) {
+      while (!threads[i].inside) std::this_thread::yield();
+      usleep(1000);
+      EXPECT_EQ(pthread_cancel(ids[i]), 0);
+    }
+    for (int i = 0; i < 2; ++i) {
+      void* result = nullptr;
+      pthread_join(ids[i], &result);
+      EXPECT_EQ(result, PTHREAD_CANCELED);
+      EXPECT_EQ(threads[i].status.load(), MUSTER_OK) << algorithm(round);
+    }
+    EXPECT_EQ(late.wait(), "");
+  }
+}
+
+/// A process that its parent's death does not end, and what it says.
+struct Orphan {
+  std::atomic<int> pid;
+  std::atomic<int> status;  ///< + 1
+};
+
+TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const bool takes_part = round % 2 == 0;
+    const CapiSubject barrier(shared_options(takes_part ? 3 : 2, algorithm(round), policy(round)));
+    Shared<Orphan> orphan;
+    Child parent([&] {
+      Child child([&] {
+        prctl(PR_SET_PDEATHSIG, 0);
+        orphan->pid = getpid();
+        int status = MUSTER_OK;
+        for (int i = 0; i < 200 && status == MUSTER_OK; ++i) {
+          status = muster_barrier_wait(barrier.handle(), 1);
+          if (!takes_part) usleep(200);
+        }
+        orphan->status = status + 1;
+      });
+      while (takes_part && muster_barrier_wait(barrier.handle(), 2) == MUSTER_OK) usleep(100);
+      pause();
+    });
+    while (orphan->pid == 0) std::this_thread::yield();
+    std::thread killer([&] {
+      usleep(5'000);
+      parent.kill();
+    });
+    int status = MUSTER_OK;
+    for (int i = 0; i < 200 && status == MUSTER_OK; ++i) {
+      status = muster_barrier_wait(barrier.handle(), 0);
+    }
+    killer.join();
+    EXPECT_EQ(status, takes_part ? MUSTER_EPEER : MUSTER_OK) << algorithm(round);
+    while (orphan->status == 0) std::this_thread::yield();
+    EXPECT_EQ(orphan->status - 1, status) << algorithm(round);
+  }
+}
+
+// Each process has its own mapping, and waits for those inside before memory goes.
+TEST(Row, WhoUnmapsEarlyDisturbsNobodyInsideAndIsMissedAfterwards) {
+  const HangGuard guard(120);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const unsigned creator = round % 3;  // the rank of the process that owns the block
+    auto barrier =
+        std::make_unique<CapiSubject>(shared_options(3, algorithm(round), policy(round)));
+    const int fd = muster_barrier_fd(barrier->handle());
+    const auto attached = [&](unsigned rank) {
+      return std::make_unique<Child>([&, rank] {
+        muster_barrier* mine = nullptr;
+        if (muster_barrier_attach(&mine, fd) != MUSTER_OK) _exit(1);
+        for (int i = 0; i < 50; ++i) {
+          if (muster_barrier_wait(mine, rank) != MUSTER_OK) _exit(2);
+        }
+        const bool leaves = rank == (creator + 1) % 3;
+        if (!leaves && muster_barrier_wait(mine, rank) != MUSTER_EPEER) _exit(3);
+        muster_barrier_destroy(mine);
+        if (leaves) pause();  // alive, but it has unmapped the barrier
+      });
+    };
+    const auto leaves = attached((creator + 1) % 3);
+    const auto stays = attached((creator + 2) % 3);
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_EQ(muster_barrier_wait(barrier->handle(), creator), MUSTER_OK)
+          << algorithm(round) << ": " << muster_last_error();
+    }
+    if (round % 2 == 0) {  // the creator goes too
+      barrier.reset();
+    } else {
+      EXPECT_EQ(muster_barrier_wait(barrier->handle(), creator), MUSTER_EPEER) << algorithm(round);
+    }
+    EXPECT_EQ(stays->wait(), "") << algorithm(round);
+    EXPECT_FALSE(leaves->ended());
+  }
+}
+
+}  // namespace
+}  // namespace muster::test
