@@ -218,6 +218,60 @@ static void live(int count) {
   free(made);
 }
 
+/* ---- several hosts: no memory to share, but, on one machine, a clock ---- */
+
+static long now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The first leaves after the last has come. */
+static void episodes_by_clock(MPI_Comm comm, int count) {
+  long* const mine = malloc(2 * (size_t)count * sizeof *mine);
+  long* const all = malloc(2 * (size_t)count * (size_t)size * sizeof *all);
+  int ranks = 0;
+  MPI_Comm_size(comm, &ranks);
+  for (int i = 0; i < count; ++i) {
+    if (i % 8 == rank % 8) pause_us(300);
+    mine[2 * i] = now_ns();
+    check(MPI_Barrier(comm), "barrier");
+    mine[2 * i + 1] = now_ns();
+  }
+  MPI_Allgather(mine, 2 * count, MPI_LONG, all, 2 * count, MPI_LONG, comm);
+  for (int i = 0; i < count; ++i) {
+    long last_in = 0;
+    long first_out = all[2 * i + 1];
+    for (int r = 0; r < ranks; ++r) {
+      const long in = all[2 * (r * count + i)];
+      const long out = all[2 * (r * count + i) + 1];
+      if (in > last_in) last_in = in;
+      if (out < first_out) first_out = out;
+    }
+    if (first_out < last_in) fail("a rank left before another came: ns", first_out, last_in);
+  }
+  free(mine);
+  free(all);
+}
+
+static void over_hosts(int count) {
+  episodes_by_clock(MPI_COMM_WORLD, count);
+  MPI_Comm made = MPI_COMM_NULL;
+  for (int i = 0; i < 20; ++i) {
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? rank : -rank, &made);
+    episodes_by_clock(made, 5);
+    MPI_Comm_free(&made);
+  }
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &made);
+  episodes_by_clock(made, 20);
+  MPI_Comm_free(&made);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
+  try_comm(made);
+  MPI_Comm_free(&made);
+  MPI_Comm_dup(MPI_COMM_WORLD, &made); /* still there at the end */
+  episodes_by_clock(made, 5);
+}
+
 /* ---- threads ---- */
 
 static void* wait_in_thread(void* argument) {
@@ -341,6 +395,8 @@ int main(int argc, char** argv) {
     leak(number);
   else if (strcmp(which, "live") == 0)
     live(number);
+  else if (strcmp(which, "hosts") == 0)
+    over_hosts(number);
   else if (strcmp(which, "threads") == 0)
     threads(number);
   else if (strcmp(which, "progress") == 0)

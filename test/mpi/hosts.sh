@@ -79,7 +79,7 @@ else
   command+=(env "LD_PRELOAD=$preload" MUSTER_VERBOSE=1 MUSTER_MPI_COUNTERS=1)
 fi
 printf '%q ' "${command[@]}" "$@" >"$scratch/command"
-timeout --kill-after=5 60 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
+timeout --kill-after=5 100 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
   >"$scratch/out" 2>"$scratch/err" </dev/null
 status=$?
 sum() {
