@@ -106,6 +106,40 @@ unsigned ranks_on_host_by_launcher(void) {
   return 0;
 }
 
+/* The session's group and the control groups of a process, hashed. */
+static uint64_t scheduling_group(uint32_t pid, bool by_session) {
+  char path[64];
+  uint64_t hash = 0xcbf29ce484222325U;
+  if (by_session) {
+    snprintf(path, sizeof path, "/proc/%u/autogroup", pid);
+    hash = hash_file(hash, path);
+  }
+  snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
+  FILE* const file = fopen(path, "re");
+  char line[512];
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    /* Version 2 has one group for all; of version 1 the CPU controller's matters. */
+    if (strncmp(line, "0::", 3) == 0 || strstr(line, ":cpu,") != NULL ||
+        strstr(line, ",cpu:") != NULL || strstr(line, ":cpu:") != NULL) {
+      hash = hash_bytes(hash, line, strlen(line));
+    }
+  }
+  if (file != NULL) fclose(file);
+  return hash;
+}
+
+bool scheduled_apart(const uint32_t* pids, unsigned count) {
+  char enabled = '0';
+  const int fd = open("/proc/sys/kernel/sched_autogroup_enabled", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 && read(fd, &enabled, 1) != 1) enabled = '0';
+  if (fd >= 0) close(fd);
+  const uint64_t own = scheduling_group((uint32_t)getpid(), enabled == '1');
+  for (unsigned i = 0; i < count; ++i) {
+    if (scheduling_group(pids[i], enabled == '1') != own) return true;
+  }
+  return false;
+}
+
 static pthread_mutex_t neighbours_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t* known;
 static unsigned known_count;

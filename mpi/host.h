@@ -3,6 +3,7 @@
 #ifndef MUSTER_MPI_HOST_H
 #define MUSTER_MPI_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,5 +34,9 @@ void note_neighbour(uint32_t pid);
 /** Processes of the job on this host: at least those noted. `*pids`, to be freed by the caller,
  * names those noted, `*noted` of them; NULL if there is no memory. */
 unsigned neighbours(uint32_t** pids, unsigned* noted);
+
+/** Whether processes of this host are in different scheduling groups than this one: in sessions of
+ * their own, where the kernel groups by them, or in control groups. */
+bool scheduled_apart(const uint32_t* pids, unsigned count);
 
 #endif /* MUSTER_MPI_HOST_H */

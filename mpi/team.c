@@ -252,6 +252,7 @@ static void find_bindings(void* comm, const roster* all, binding* texts, const c
 
 typedef struct company {
   unsigned count;
+  bool apart;            /* some of all processes are scheduled apart */
   const char** bindings; /* NULL: unbound */
   binding* texts;
 } company;
@@ -269,6 +270,7 @@ static company find_others(const roster* all) {
   unsigned noted = 0;
   const unsigned everybody = neighbours(&pids, &noted);
   if (everybody > all->inside) others.count = everybody - all->inside;
+  if (pids != NULL) others.apart = scheduled_apart(pids, noted);
   if (others.count > 0 && pids != NULL) {
     others.bindings = calloc(others.count, sizeof *others.bindings);
     others.texts = calloc(others.count, sizeof *others.texts);
@@ -300,6 +302,7 @@ static slot* make_slot(void* comm, const roster* all, offer* told, char* why, si
   const char** const bindings = calloc(all->inside, sizeof *bindings);
   company others = find_others(all);
   options.others = others.count;
+  if (others.apart) options.flags |= MUSTER_APART;
   enum { by_locality, by_mask, unknown, ways };
   for (int way = mpi->locality != NULL ? by_locality : by_mask; way < ways && made == NULL; ++way) {
     const bool placed = way != unknown && texts != NULL && bindings != NULL;

@@ -96,7 +96,10 @@ typedef struct muster_segment muster_segment;
 enum {
   MUSTER_SHARED = 1U, /**< participants are, or may be, several processes */
   MUSTER_SPLIT = 2U,  /**< muster_barrier_arrive() and _depart() will be used */
-  MUSTER_EXACT = 4U   /**< fail with MUSTER_EDECLINED rather than let another algorithm serve */
+  MUSTER_EXACT = 4U,  /**< fail with MUSTER_EDECLINED rather than let another algorithm serve */
+  MUSTER_APART = 8U   /**< participants are in different scheduling groups (sessions, where the
+                           kernel groups by them, or control groups): who yields its CPU does not
+                           let the others have it, who sleeps does */
 };
 
 /** How a barrier is made. Initialise with muster_options_init(), then set what differs. Strings are
@@ -111,7 +114,7 @@ typedef struct muster_options {
   /** "auto" (default NULL), "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep",
    * "yield-sleep". */
   const char* wait;
-  /** MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT; default 0. */
+  /** MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT | MUSTER_APART; default 0. */
   unsigned flags;
 
   /* Where the participants sit; all NULL: unknown, and `topo` declines. */

@@ -204,7 +204,7 @@ void check(const muster_options& o) {
   if (o.segment != nullptr && o.memory != nullptr) {
     throw Error(Status::invalid, "segment and memory contradict each other: set one of them");
   }
-  if ((o.flags & ~(MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT)) != 0) {
+  if ((o.flags & ~(MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT | MUSTER_APART)) != 0) {
     throw Error(Status::invalid, fmt::format("unknown flags {:#x}", o.flags));
   }
 }
@@ -242,6 +242,10 @@ Plan make_plan(const muster_options& options) {
         fmt::format("{} participants{} on {} usable CPU{}", plan.participants,
                     options.others > 0 ? fmt::format(" and {} others", options.others) : "",
                     plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
+    if ((options.flags & MUSTER_APART) != 0 && plan.wait == WaitPolicy::oversubscribed()) {
+      plan.wait = WaitPolicy::sleep();
+      plan.wait_why += ", in scheduling groups that a yield does not leave";
+    }
     if (options.progress != nullptr && plan.wait == WaitPolicy::dedicated()) {
       plan.wait = WaitPolicy::attentive();
       plan.wait_why += ", and progress to make";
