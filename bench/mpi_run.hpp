@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench mpi`: MPI_Barrier of every MPI found here, its own algorithms one by one and ours,
+// in one interleaved run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/stats.hpp"
+
+namespace muster::bench {
+
+/// An MPI on this machine.
+struct MpiInstallation {
+  std::string name;      ///< "Open MPI 4.1.4"
+  std::string family;    ///< "openmpi", "mpich" or "intel"
+  std::string launcher;  ///< path of mpirun
+  std::string library;   ///< path of the library that programs load
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+/// The MPIs of Debian, and those below the folder `peers` (made by cmake/peers.sh), which may be
+/// missing.
+std::vector<MpiInstallation> find_mpis(const std::string& peers);
+
+/// One way to have the barrier under one MPI.
+struct MpiContender {
+  const MpiInstallation* mpi = nullptr;
+  std::string name;  ///< "default", "tuned linear", "muster (component)", ...
+  bool ours = false;
+  std::vector<std::string> launcher_arguments;
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+/// What each round of a contender gave, us.
+struct MpiSamples {
+  MpiContender contender;
+  unsigned ranks = 0;
+  std::vector<double> latency;  ///< as osu_barrier's average; NaN: that round failed
+  std::vector<double> least;    ///< of the ranks' means, the least
+  std::vector<double> greatest;
+  std::vector<double> cycle;  ///< dup, 8 barriers, free
+  std::vector<double> skew;   ///< from the first rank's leaving to the last's, median
+  std::vector<double> count;  ///< barriers timed
+  std::string why;            ///< if a round failed: the first reason
+};
+
+struct MpiRunOptions {
+  std::vector<unsigned> ranks{2, 4, 8, 16};
+  unsigned rounds = 5;
+  double seconds = 0.2;        ///< of barriers in each launch
+  double timeout_s = 30;       ///< of each launch
+  std::string peers;           ///< folder
+  std::string only;            ///< part of a contender's or an MPI's name; empty: all
+  bool own_algorithms = true;  ///< an MPI's algorithms one by one; else its default alone
+};
+
+struct MpiRunResults {
+  std::vector<MpiInstallation> mpis;  ///< where the samples' contenders point
+  std::vector<MpiSamples> samples;    ///< in the order of ranks, then of contenders
+};
+
+/// Launches everything in turn, round by round. Throws Error(unsupported) if no MPI is found.
+/// `progress(text)`: before each launch.
+MpiRunResults run_mpi(const MpiRunOptions& options,
+                      const std::function<void(const std::string&)>& progress);
+
+/// The best of others' at the same number of ranks by median latency; null if there is none.
+const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks);
+
+/// Median of what is not NaN; NaN if nothing is.
+double median_of_rounds(const std::vector<double>& values);
+
+}  // namespace muster::bench

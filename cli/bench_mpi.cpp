@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench mpi`: MPI_Barrier under every MPI of this machine, with and without Muster.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/barrier_report.hpp"
+#include "bench/host.hpp"
+#include "bench/mpi_run.hpp"
+#include "machine/error.hpp"
+#include "subcommands.hpp"
+
+namespace muster {
+namespace {
+
+using bench::median_of_rounds;
+using bench::MpiRunResults;
+using bench::MpiSamples;
+
+struct Options {
+  bench::MpiRunOptions run;
+  bool osu = false;
+  bool json = false;
+  bool defaults = false;
+  std::string output;
+};
+
+std::string number(double value, int digits = 2) {
+  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
+}
+
+bench::PairedRatio ratio_to(const MpiSamples& samples, const MpiSamples* peer) {
+  return peer == nullptr || peer == &samples
+             ? bench::PairedRatio{}
+             : bench::paired_ratio(samples.latency, peer->latency, 1);
+}
+
+/// A table for each number of ranks, the fastest first.
+std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& ranks) {
+  std::string text;
+  for (const unsigned count : ranks) {
+    std::vector<const MpiSamples*> rows;
+    for (const MpiSamples& samples : results.samples) {
+      if (samples.ranks == count) rows.push_back(&samples);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const MpiSamples* a, const MpiSamples* b) {
+      const double left = median_of_rounds(a->latency);
+      const double right = median_of_rounds(b->latency);
+      return std::isnan(right) ? !std::isnan(left) : left < right;
+    });
+    const MpiSamples* const peer = best_peer(results, count);
+    text +=
+        fmt::format("\nMPI_Barrier, {} ranks, us\n\n{:<18}{:<26}{:>10}{:>12}{:>10}{:>16}\n", count,
+                    "MPI", "barrier", "latency", "dup+8+free", "exit skew", "to best peer");
+    for (const MpiSamples* row : rows) {
+      const bench::PairedRatio ratio = ratio_to(*row, peer);
+      const std::string compared =
+          row == peer ? "best peer"
+          : ratio.rounds == 0
+              ? "-"
+              : fmt::format("{:.2f} [{:.2f}, {:.2f}]", ratio.ratio, ratio.ci95.lo, ratio.ci95.hi);
+      text +=
+          fmt::format("{:<18}{:<26}{:>10}{:>12}{:>10}  {:>18}{}\n", row->contender.mpi->name,
+                      row->contender.name, number(median_of_rounds(row->latency)),
+                      number(median_of_rounds(row->cycle), 1), number(median_of_rounds(row->skew)),
+                      compared, row->why.empty() ? "" : "  " + row->why);
+    }
+  }
+  return text;
+}
+
+/// As osu_barrier -f prints it, one run after the other.
+std::string to_osu(const MpiRunResults& results) {
+  std::string text;
+  for (const MpiSamples& samples : results.samples) {
+    text += fmt::format(
+        "\n# {}, {}, {} ranks\n# OSU MPI Barrier Latency Test\n"
+        "# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
+        "{:>17}{:>18}{:>18}{:>12}\n",
+        samples.contender.mpi->name, samples.contender.name, samples.ranks,
+        number(median_of_rounds(samples.latency)), number(median_of_rounds(samples.least)),
+        number(median_of_rounds(samples.greatest)), number(median_of_rounds(samples.count), 0));
+  }
+  return text;
+}
+
+std::string to_json(const MpiRunResults& results) {
+  using Json = nlohmann::ordered_json;
+  const bench::Host host = bench::this_host();
+  Json rows = Json::array();
+  const auto list = [](const std::vector<double>& values) {
+    Json all = Json::array();
+    for (const double value : values)
+      all.push_back(std::isnan(value) ? Json(nullptr) : Json(value));
+    return all;
+  };
+  for (const MpiSamples& samples : results.samples) {
+    const bench::PairedRatio ratio = ratio_to(samples, best_peer(results, samples.ranks));
+    Json row{{"mpi", samples.contender.mpi->name},  {"barrier", samples.contender.name},
+             {"ours", samples.contender.ours},      {"ranks", samples.ranks},
+             {"latency_us", list(samples.latency)}, {"dup_8_free_us", list(samples.cycle)},
+             {"exit_skew_us", list(samples.skew)}};
+    if (ratio.rounds > 0) {
+      row["to_best_peer"] = {{"ratio", ratio.ratio}, {"ci95", {ratio.ci95.lo, ratio.ci95.hi}}};
+    }
+    if (!samples.why.empty()) row["why"] = samples.why;
+    rows.push_back(row);
+  }
+  const Json all{{"host",
+                  {{"model", host.model},
+                   {"architecture", host.architecture},
+                   {"kernel", host.kernel},
+                   {"commit", host.commit}}},
+                 {"method", "osu_barrier's: each rank's mean, averaged over the ranks"},
+                 {"results", rows}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void run(Options& options) {
+  options.run.own_algorithms = !options.defaults;
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const MpiRunResults results = bench::run_mpi(options.run, [&](const std::string& what) {
+    if (terminal) fmt::print(stderr, "\r{:<78}", what.substr(0, 78));
+  });
+  if (terminal) fmt::print(stderr, "\r{:78}\r", "");
+  if (results.samples.empty())
+    throw Error(Status::unknown_name,
+                fmt::format("nothing is named like \"{}\"", options.run.only));
+  const std::string json = to_json(results);
+  fmt::print("{}", options.json  ? json
+                   : options.osu ? to_osu(results)
+                                 : to_text(results, options.run.ranks));
+  if (!options.output.empty()) bench::write_file(options.output, json);
+  const bool failed =
+      std::any_of(results.samples.begin(), results.samples.end(),
+                  [](const MpiSamples& s) { return s.contender.ours && !s.why.empty(); });
+  if (failed) throw Error(Status::system, "one of ours failed: see above");
+}
+
+}  // namespace
+
+void add_bench_mpi(CLI::App& group) {
+  const auto options = std::make_shared<Options>();
+  bench::MpiRunOptions& run_options = options->run;
+  CLI::App* const command = group.add_subcommand(
+      "mpi", "Measure MPI_Barrier under every MPI found here, with and without Muster");
+  command->add_option("--ranks", run_options.ranks, "How many, a list")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, 1024U))
+      ->default_str("2,4,8,16");
+  command->add_option("--rounds", run_options.rounds, "How often everyone is launched")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  command->add_option("--seconds", run_options.seconds, "Of barriers in each launch")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  command->add_option("--timeout", run_options.timeout_s, "Seconds that a launch may take")
+      ->capture_default_str();
+  command->add_option("--only", run_options.only,
+                      "Part of a name: of an MPI, or of what serves its barrier");
+  command->add_flag("--defaults", options->defaults,
+                    "Of each MPI's own barriers only the one it chooses itself");
+  command
+      ->add_option("--peers", run_options.peers,
+                   "Folder with more MPIs, made by `make peers` (default: build/peers)")
+      ->default_str("build/peers");
+  run_options.peers = MUSTER_SOURCE_DIR "/build/peers";
+  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--osu", options->osu, "Print what osu_barrier -f prints")->excludes(json);
+  command->add_option("--output", options->output, "File for the JSON object");
+  command->footer(
+      "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while\n"
+      "there are enough, and not bound where there are more. Latencies are medians of the rounds;\n"
+      "the ratio to the best of the others' is taken round by round (bootstrap over rounds).");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster
