@@ -6,10 +6,11 @@ PREFIX ?= /usr/local
 FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench soak format install clean packages-build packages-test
+.PHONY: help demo test build bench soak format install install-openmpi peers clean packages-build \
+  packages-test
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: packages-build ## Every barrier on this machine, in threads and in processes (3 minutes)
 	@cmake/build.sh release
@@ -35,6 +36,13 @@ format: ## Format every C and C++ source in place
 install: packages-build ## Install to PREFIX (and DESTDIR)
 	@cmake/build.sh release
 	@cmake --install build/release --prefix $(PREFIX)
+
+install-openmpi: packages-build ## Open MPI's component to ~/.openmpi/components, or OPENMPI_PREFIX
+	@cmake/build.sh release
+	@cmake/install-openmpi.sh build/release $(OPENMPI_PREFIX)
+
+peers: packages-build ## More MPIs to measure against, to build/peers
+	@cmake/peers.sh
 
 clean: ## Remove the build trees
 	@rm -rf build

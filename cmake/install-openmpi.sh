@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# install-openmpi.sh <build> [prefix]: puts Open MPI's component coll/muster, and the library it
+# stands on, where mpirun finds it: in ~/.openmpi/components, or below a prefix.
+set -euo pipefail
+build=$1
+prefix=${2:-}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+[ -e "$build/mpi/mca_coll_muster.so" ] ||
+  { echo "No component in $build: install libopenmpi-dev, then make build." >&2; exit 1; }
+cmake --install "$build" --component openmpi --prefix "$scratch" >/dev/null
+from=$(dirname "$(find "$scratch" -name mca_coll_muster.so)")
+if [ -n "$prefix" ]; then
+  to=$prefix/lib/openmpi
+else
+  to=$HOME/.openmpi/components
+fi
+mkdir -p "$to"
+cp "$from"/* "$to"
+echo "Installed: $to/mca_coll_muster.so"
+if [ -n "$prefix" ]; then
+  system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')
+  echo "mpirun finds it with: --mca mca_base_component_path $system:$to"
+elif ompi_info --param coll muster --level 9 2>/dev/null | grep -q coll_muster_priority; then
+  echo "ompi_info lists it; mpirun uses it from now on."
+else
+  echo "ompi_info does not list it: is it another Open MPI than it was built against?" >&2
+  exit 1
+fi
