@@ -366,9 +366,10 @@ void muster_barrier_destroy(muster_barrier* barrier) {
   // A fork's child frees its copy of a handle and leaves the rest to its parent.
   const bool last = barrier->owns_block && barrier->made_in == muster::fork_generation();
   const muster::Engine& engine = *barrier->engine;
-  engine.wait_until_left(true);
+  const bool seated = barrier->seats_of.load() == muster::fork_generation();  // or it is a parent's
+  if (seated) engine.wait_until_left(true);
   // Where the memory may hold another barrier by now, nobody else's is touched any more.
-  if (last || (barrier->fd >= 0 && barrier->handle == 0)) engine.depart_for_good();
+  if (seated && (last || (barrier->fd >= 0 && barrier->handle == 0))) engine.depart_for_good();
   if (last) {
     engine.wait_until_left(false);
     engine.block().retire();

@@ -2,8 +2,6 @@
 #include "capi/block.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <new>
@@ -25,23 +23,10 @@ struct Header {
   std::uint64_t description_hash;
   std::uint64_t bytes;
   std::uint64_t paged;
-  std::uint64_t pid_namespace;
 };
 
 [[noreturn]] void throw_foreign(const std::string& what) {
   throw Error(Status::foreign, "no barrier that this version can attach to: " + what);
-}
-
-/// Processes in different ones see each other under other pids, or not at all. 0: unknown. A
-/// process stays in its own; only a fork's child may be in another.
-std::uint64_t pid_namespace() noexcept {
-  thread_local pid_t of = 0;
-  thread_local std::uint64_t number = 0;
-  if (of == getpid()) return number;
-  struct stat file {};
-  number = stat("/proc/self/ns/pid", &file) == 0 ? file.st_ino : 0;
-  of = getpid();
-  return number;
 }
 
 std::uint64_t hash_of(const std::vector<std::byte>& bytes) {  // FNV-1a
@@ -201,7 +186,6 @@ Block Block::create(std::byte* memory, const BlockLayout& layout, const Plan& pl
   header->description_hash = hash_of(description);
   header->bytes = layout.bytes;
   header->paged = layout.paged ? 1 : 0;
-  header->pid_namespace = plan.shared ? pid_namespace() : 0;
   return Block(memory, layout);
 }
 
@@ -224,12 +208,6 @@ Block Block::attach(std::byte* memory, std::size_t available, Plan& plan) {
   if (header.line < 64 || header.line > 4096 || (header.line & (header.line - 1)) != 0 ||
       header.paged > 1) {
     throw_foreign("its header is damaged");
-  }
-  const std::uint64_t here = pid_namespace();
-  if (here != 0 && header.pid_namespace != 0 && header.pid_namespace != here) {
-    throw Error(Status::unsupported,
-                "the barrier was made in another pid namespace, where its participants' deaths "
-                "could not be told: let the containers share one");
   }
   const std::size_t description = round_up(sizeof(Header), header.line);
   if (description > available || header.description_bytes > available - description) {

@@ -55,16 +55,18 @@ muster_options shared_options(unsigned participants, const std::string& algorith
   return options;
 }
 
-/// How late the machine is: a delay that is measured means nothing beyond that.
+/// Whether the machine has time for those that yield: a delay measured while others keep its
+/// processors says nothing.
 class Lateness {
  public:
   Lateness()
       : thread_([this] {
           while (!done_) {
             const auto before = steady_clock::now();
+            for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
             usleep(1000);
-            const double late_ms = ms_between(before, steady_clock::now()) - 1;
-            if (late_ms > most_ms_) most_ms_ = late_ms;
+            const double took_ms = ms_between(before, steady_clock::now());
+            if (took_ms > most_ms_) most_ms_ = took_ms;
           }
         }) {}
   ~Lateness() {
@@ -73,7 +75,8 @@ class Lateness {
   }
   Lateness(const Lateness&) = delete;
   Lateness& operator=(const Lateness&) = delete;
-  double most_ms() const { return most_ms_; }
+  void begin() { most_ms_ = 0; }
+  bool was_late() const { return most_ms_ > 15; }
 
  private:
   std::atomic<bool> done_{false};
@@ -105,7 +108,9 @@ class DeathInside : public testing::TestWithParam<std::string> {};
 
 struct Deaths {
   unsigned count = 0;
-  double longest_ms = 0;
+  unsigned on_a_late_machine = 0;
+  double longest_ms = 0;  ///< of the others
+  Lateness lateness{};
 };
 
 /// Kills `victim` after the `step`-th change that is made to the barrier while it waits once, all
@@ -141,17 +146,20 @@ bool kill_at_step(const std::string& name, unsigned victim, const char* wait, un
   EXPECT_TRUE(process.run_to_mark());
   visible.wait_until_quiet();
   const bool died_inside = process.step(visible.bytes(), step);
+  deaths.lateness.begin();
   const steady_clock::time_point died = steady_clock::now();
   process.kill();
   for (std::thread& other : others) other.join();
   ++deaths.count;
+  const bool late = deaths.lateness.was_late();
+  if (late) ++deaths.on_a_late_machine;
   for (unsigned rank = 0; rank < participants; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(statuses[rank], MUSTER_EPEER)
         << name << ", rank " << victim << " dead at step " << step << ": rank " << rank << " got "
         << muster_strerror(statuses[rank]);
     EXPECT_THAT(texts[rank], HasSubstr("rank " + std::to_string(victim)));
-    deaths.longest_ms = std::max(deaths.longest_ms, ms_between(died, told[rank]));
+    if (!late) deaths.longest_ms = std::max(deaths.longest_ms, ms_between(died, told[rank]));
   }
   unsigned blamed = 99;
   EXPECT_EQ(muster_barrier_blame(barrier.handle(), &blamed), MUSTER_EPEER);
@@ -164,7 +172,6 @@ TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
   if (!Stepped::possible()) GTEST_SKIP() << "no ptrace here";
   const unsigned rounds_here = fault_rounds();
   const HangGuard guard(120);
-  const Lateness lateness;
   Deaths deaths;
   for (unsigned round = 0; round < rounds_here; ++round) {
     unsigned step = 0;
@@ -174,8 +181,11 @@ TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
     EXPECT_GE(step, 3U) << "in, at least one arrival, and out";
     if (HasFailure()) break;
   }
-  EXPECT_LT(deaths.longest_ms, 100 + lateness.most_ms());
-  std::printf("%u deaths, the longest silence %.1f ms\n", deaths.count, deaths.longest_ms);
+  if (!reduced) {
+    EXPECT_LT(deaths.longest_ms, 100);
+  }
+  std::printf("%u deaths, the longest silence %.1f ms; not timed, on a late machine: %u\n",
+              deaths.count, deaths.longest_ms, deaths.on_a_late_machine);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()),
