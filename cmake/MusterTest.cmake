@@ -9,6 +9,7 @@
 #
 # Labels say which suites run a test beside the release build's:
 #   concurrency  under ThreadSanitizer, and on aarch64 under qemu-user
+#   races        under clang's ThreadSanitizer as well
 #   memory       under AddressSanitizer and UBSan (so are those labelled concurrency)
 #   soak         in `make soak` (so are the two above), where MUSTER_SOAK multiplies the counts
 # SERIAL: nothing else runs at the same time (timing matters).
