@@ -94,12 +94,12 @@ void run_measure(MeasureArguments& arguments) {
       "A flag takes {:.0f} ns one way. Rounds kept: {} of {} (the machine was faster or "
       "slower in the others).\n\n",
       measured.ping_pong_ns, measured.rounds_kept, measured.rounds);
-  const auto print = [&](bool fitted, const char* title) {
+  const auto print = [&](const char* title, const auto& belongs) {
     unsigned good = 0;
     unsigned all = 0;
     fmt::print("{:<50} {:>11} {:>11} {:>9}\n", title, "measured ns", "modelled ns", "error");
     for (const sim::MicroResult& result : measured.results) {
-      if (result.fitted != fitted) continue;
+      if (!belongs(result)) continue;
       const double error = result.modelled_ns / result.measured_ns - 1;
       fmt::print("{:<50} {:>11.1f} {:>11.1f} {:>+7.1f} %\n", result.what.label, result.measured_ns,
                  result.modelled_ns, 100 * error);
@@ -108,8 +108,12 @@ void run_measure(MeasureArguments& arguments) {
     }
     fmt::print("within 25 %: {} of {}\n\n", good, all);
   };
-  print(true, "closure: what the fit was made of");
-  print(false, "prediction: a core alone, and barriers of two");
+  using Result = sim::MicroResult;
+  print("closure: measured, and modelled with what follows",
+        [](const Result& r) { return !r.barrier; });
+  if (arguments.measure.barriers) {
+    print("prediction: barriers of two ranks", [](const Result& r) { return r.barrier; });
+  }
   fmt::print("{}", sim::format_machine(measured.machine));
   if (arguments.output.empty()) return;
   write_text(arguments.output, sim::format_machine(measured.machine));

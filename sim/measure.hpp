@@ -24,7 +24,8 @@ struct MicroResult {
   MicroBenchmark what;
   double measured_ns = 0;  ///< an episode
   double modelled_ns = 0;
-  bool fitted = false;  ///< took part in the fit: a closure check; else a prediction
+  bool fitted = false;   ///< took part in the fit
+  bool barrier = false;  ///< a barrier of two ranks: a prediction
 };
 
 struct MeasureOptions {

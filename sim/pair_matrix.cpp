@@ -19,7 +19,7 @@ namespace {
 constexpr double same_within = 0.10;
 
 double quantile(std::vector<double>& values, double q) {
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at = static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
   return values[at];
 }
@@ -248,7 +248,7 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
     machine.set(key, like.value(key) * scale, "assumed: in proportion to " + like.name);
     machine.uncertainty[key] = 0.5;
   }
-  machine.uncertainty["poll-overlap"] = machine.uncertainty["call"] = 0.5;
+  for (const char* key : {"poll-overlap", "poll-turn", "call"}) machine.uncertainty[key] = 0.5;
   machine.error = 0.25;
   machine.provenance["error"] = "assumed: no measured barrier to compare with";
   return machine;
