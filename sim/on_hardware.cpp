@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -45,10 +46,7 @@ Hardware::Cells HardwareCells::cells() const {
 }
 
 void HardwareCells::touch(unsigned rank) const {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  for (std::size_t at = 0; at < rank_stride_; at += page) {
-    *reinterpret_cast<volatile char*>(base_ + ranks_at_ + rank * rank_stride_ + at) = 0;
-  }
+  std::memset(base_ + ranks_at_ + rank * rank_stride_, 0, rank_stride_);
 }
 
 void on_pus(const std::vector<unsigned>& pus, const std::function<void(unsigned rank)>& body) {
