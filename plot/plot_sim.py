@@ -106,6 +106,7 @@ def against_measured(axes, rows):
     axes.set_yscale("log")
     axes.set_xlim(ends)
     axes.set_ylim(ends)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("measured, \u00b5s")
 
 
