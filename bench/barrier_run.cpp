@@ -11,6 +11,7 @@
 #include <set>
 
 #include "barrier/registry.hpp"
+#include "bench/noise.hpp"
 #include "bench/team.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
@@ -34,67 +35,6 @@ constexpr std::int64_t kOvertimePart = 4;
 constexpr std::int64_t kOvertimeMin_ns = 2 * kNsPerS;
 constexpr unsigned kParticipantsMax = 4096;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-// What counts as noise. A preemption costs a barrier some microseconds to milliseconds.
-constexpr double kInvoluntaryPerSMax = 50;
-constexpr double kStealShareMax = 0.02;
-constexpr double kOthersShareMax = 0.10;
-/// /proc/stat counts in ticks of 10 ms: fewer than this prove nothing.
-constexpr std::int64_t kEvidence_ns = 30'000'000;
-
-/// What happened on the machine while something ran; differences and sums.
-struct Activity {
-  std::int64_t wall_ns = 0;
-  std::int64_t participant_ns = 0;  ///< wall time times participants
-  std::int64_t busy_ns = 0;
-  std::int64_t steal_ns = 0;
-  std::int64_t team_cpu_ns = 0;
-  std::uint64_t involuntary = 0;
-  bool oversubscribed = false;  ///< then switches are the rule, and no noise
-  bool known = true;
-
-  void add(const Activity& other) {
-    wall_ns += other.wall_ns;
-    busy_ns += other.busy_ns;
-    steal_ns += other.steal_ns;
-    team_cpu_ns += other.team_cpu_ns;
-    known = known && other.known;
-    if (other.oversubscribed) return;
-    participant_ns += other.participant_ns;
-    involuntary += other.involuntary;
-  }
-};
-
-Noise judge(const Activity& a, unsigned cpus) {
-  Noise noise;
-  const auto add = [&](std::string why) {
-    noise.noisy = true;
-    noise.why += (noise.why.empty() ? "" : "; ") + std::move(why);
-  };
-  if (a.participant_ns > 0) {
-    noise.involuntary_per_s =
-        static_cast<double>(a.involuntary) * 1e9 / static_cast<double>(a.participant_ns);
-    if (noise.involuntary_per_s > kInvoluntaryPerSMax && a.involuntary >= 5) {
-      add(fmt::format("{:.0f} involuntary switches a participant and second",
-                      noise.involuntary_per_s));
-    }
-  }
-  if (!a.known || a.wall_ns == 0) return noise;
-  noise.shares_known = true;
-  const double total_ns = static_cast<double>(a.wall_ns) * cpus;
-  const std::int64_t others_ns = std::max<std::int64_t>(0, a.busy_ns - a.team_cpu_ns);
-  noise.steal_share = static_cast<double>(a.steal_ns) / total_ns;
-  noise.others_share = static_cast<double>(others_ns) / total_ns;
-  if (noise.steal_share > kStealShareMax && a.steal_ns >= kEvidence_ns) {
-    add(fmt::format("{:.0f} % of the CPUs' time stolen by the hypervisor",
-                    100 * noise.steal_share));
-  }
-  if (noise.others_share > kOthersShareMax && others_ns >= kEvidence_ns) {
-    add(fmt::format("{:.0f} % of the CPUs' time spent by other programs",
-                    100 * noise.others_share));
-  }
-  return noise;
-}
 
 /// A row in the making.
 struct Candidate {

@@ -9,6 +9,7 @@
 
 #include "bench/contestant.hpp"
 #include "bench/host.hpp"
+#include "bench/noise.hpp"
 #include "bench/stats.hpp"
 
 namespace muster::bench {
@@ -30,16 +31,6 @@ struct RunOptions {
 
 /// Powers of two up to twice the CPUs, at least to 8: a core each, and oversubscribed.
 std::vector<unsigned> default_participants(unsigned cpus);
-
-/// How quiet it was while something was measured.
-struct Noise {
-  bool noisy = false;
-  std::string why;               ///< for people; empty if quiet
-  double involuntary_per_s = 0;  ///< involuntary switches a participant and second
-  bool shares_known = false;     ///< whether /proc/stat told the following
-  double steal_share = 0;        ///< of the CPUs' time, taken by the hypervisor
-  double others_share = 0;       ///< of the CPUs' time, spent by other programs
-};
 
 enum class RowStatus { ok, did_not_finish, declined, failed };
 std::string_view row_status_name(RowStatus status);  ///< "ok", "did not finish", ...

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/lock_run.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "bench/measure.hpp"
+#include "machine/error.hpp"
+#include "machine/usable_cpus.hpp"
+#include "topology/topology.hpp"
+
+namespace muster::bench {
+namespace {
+
+constexpr std::int64_t kStart_ns = 5'000'000'000;
+constexpr std::int64_t kPatience_ns = 2'000'000'000;
+constexpr std::int64_t kSliceMin_ns = 2'000'000;
+constexpr unsigned kThreadsMax = 4096;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The array, shared by all teams: they take turns.
+class Array {
+ public:
+  explicit Array(std::uint64_t words) : words_(words) {
+    void* const memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw Error(Status::no_memory,
+                  fmt::format("no {} MB for the array: make --array smaller", bytes() >> 20));
+    }
+    data_ = static_cast<std::uint32_t*>(memory);
+  }
+  ~Array() { munmap(data_, bytes()); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  std::uint32_t* data() const { return data_; }
+
+ private:
+  std::size_t bytes() const { return words_ * sizeof(std::uint32_t); }
+  std::uint64_t words_;
+  std::uint32_t* data_ = nullptr;
+};
+
+struct Candidate {
+  LockRow row;
+  const LockEntry* entry;
+  std::unique_ptr<LockTeam> team;
+  std::vector<std::vector<double>> latencies;
+  Activity activity;
+
+  void end(RowStatus status, std::string reason) {
+    row.status = status;
+    row.reason = std::move(reason);
+    team.reset();
+  }
+};
+
+class Run {
+ public:
+  Run(const LockRunOptions& options, const std::function<void(const Progress&)>& report)
+      : report_(report), topology_(Topology::this_machine()) {
+    results_.options = options;
+    LockRunOptions& o = results_.options;
+    if (o.threads.empty()) o.threads = {1, 2, 4, 8};
+    results_.host = this_host();
+    results_.cpus = usable_cpus();
+    for (const unsigned count : o.threads) {
+      if (count < 1 || count > kThreadsMax) {
+        throw Error(Status::invalid, fmt::format("--threads {}: 1 to {}", count, kThreadsMax));
+      }
+    }
+    if (o.array < 1 || o.array >> 32 != 0 || o.stride < 1) {
+      throw Error(Status::invalid, "--array: 1 to 2^32 - 1; --stride: 1 or more");
+    }
+    if (!(o.seconds > 0) || o.rounds < 1) {
+      throw Error(Status::invalid, "--seconds: more than 0; --rounds: 1 or more");
+    }
+    if (o.map_by != "none") mapping_ = parse_mapping(o.map_by);
+    choose();
+  }
+
+  LockRunResults run() {
+    const Array array(options().array);
+    begin_ns_ = clock_ns();
+    const std::size_t groups = options().threads.size() * options().patterns.size();
+    share_ns_ = static_cast<std::int64_t>(options().seconds * 1e9) /
+                static_cast<std::int64_t>(groups * std::max<std::size_t>(1, chosen_.size()));
+    for (const Pattern pattern : options().patterns) {
+      for (const unsigned threads : options().threads) run_group(array, pattern, threads);
+    }
+    results_.noise = judge(activity_, results_.cpus);
+    results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
+    return std::move(results_);
+  }
+
+ private:
+  const LockRunOptions& options() const { return results_.options; }
+
+  void choose() {
+    std::string known = "all, ours, peers";
+    for (const LockEntry& entry : lock_entries()) known += ", " + entry.name;
+    for (const std::string& name : options().locks) {
+      const bool group = name == "all" || name == "ours" || name == "peers";
+      const bool one = std::any_of(lock_entries().begin(), lock_entries().end(),
+                                   [&](const LockEntry& entry) { return entry.name == name; });
+      if (!group && !one) {
+        throw Error(Status::unknown_name,
+                    fmt::format("no lock \"{}\"; there are: {}", name, known));
+      }
+    }
+    const auto& asked = options().locks;
+    for (const LockEntry& entry : lock_entries()) {
+      const bool wanted = contains(asked, "all") || contains(asked, entry.name) ||
+                          (contains(asked, "ours") && entry.kind == LockEntry::ours) ||
+                          (contains(asked, "peers") && entry.kind == LockEntry::peer);
+      if (!wanted) continue;
+      if (!entry.package.empty()) {
+        results_.left_out.push_back({entry.name, "install " + entry.package + " and build again"});
+      } else {
+        chosen_.push_back(&entry);
+      }
+    }
+  }
+
+  void run_group(const Array& array, Pattern pattern, unsigned threads) {
+    LockSetting setting;
+    setting.threads = threads;
+    setting.pattern = pattern;
+    setting.stride = options().stride;
+    setting.operations = options().operations;
+    setting.seed = options().seed;
+    setting.array = array.data();
+    setting.words = options().array;
+    if (mapping_) setting.bindings = topology_.map_ranks(*mapping_, threads);
+    std::vector<Candidate> candidates;
+    for (const LockEntry* entry : chosen_) {
+      Candidate c{.row = {}, .entry = entry, .team = nullptr, .latencies = {}, .activity = {}};
+      c.row.lock = entry->name;
+      c.row.kind = entry->kind;
+      c.row.threads = threads;
+      c.row.pattern = pattern;
+      setting.lock = entry->name;
+      c.team = std::make_unique<LockTeam>(*entry, setting);
+      if (c.team->await_idle(clock_ns() + kStart_ns) != LockTeam::State::idle) {
+        c.end(RowStatus::failed, c.team->error());
+      }
+      candidates.push_back(std::move(c));
+    }
+    const unsigned rounds = options().rounds;
+    for (unsigned round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        // Another one begins each round: nobody always follows the same neighbour.
+        Candidate& c = candidates[(i + round) % candidates.size()];
+        c.row.rounds_ops_s.resize(round + 1, kNone);
+        if (c.team != nullptr) run_slice(c, std::max(kSliceMin_ns, share_ns_ / rounds));
+        tell(fmt::format("{}, {} threads, round {} of {}", pattern_name(pattern), threads,
+                         round + 1, rounds));
+      }
+    }
+    finish(candidates);
+  }
+
+  void run_slice(Candidate& c, std::int64_t slice_ns) {
+    const CpuTimes before = cpu_times(topology_.pus());
+    const std::uint64_t involuntary = c.team->involuntary_switches();
+    const std::int64_t cpu_ns = c.team->cpu_ns();
+    const std::int64_t begin_ns = clock_ns();
+    c.team->start_slice();
+    std::int64_t patience_ns = kPatience_ns + slice_ns;
+    if (options().operations == 0) {
+      if (c.team->await_idle(begin_ns + slice_ns) == LockTeam::State::busy) c.team->end_slice();
+    } else {
+      patience_ns *= 10;  // as long as the operations take, within reason
+    }
+    const LockTeam::State state = c.team->await_idle(begin_ns + patience_ns);
+    if (state == LockTeam::State::failed) return c.end(RowStatus::failed, c.team->error());
+    if (state == LockTeam::State::busy) {
+      return c.end(
+          RowStatus::did_not_finish,
+          fmt::format("its threads did not come to an end within {} ms", patience_ns / 1'000'000));
+    }
+    const CpuTimes after = cpu_times(topology_.pus());
+    Activity activity;
+    activity.wall_ns = clock_ns() - begin_ns;
+    activity.participant_ns = activity.wall_ns * c.row.threads;
+    activity.known = before.known && after.known;
+    activity.busy_ns = after.busy_ns - before.busy_ns;
+    activity.steal_ns = after.steal_ns - before.steal_ns;
+    activity.team_cpu_ns = c.team->cpu_ns() - cpu_ns;
+    // A server's thread is not counted with its clients': its time is no other program's.
+    const bool has_server = c.row.lock.rfind("rcl", 0) == 0;
+    if (has_server) activity.team_cpu_ns += activity.wall_ns;
+    activity.involuntary = c.team->involuntary_switches() - involuntary;
+    activity.oversubscribed = c.row.threads + (has_server ? 1 : 0) > results_.cpus;
+    c.activity.add(activity);
+    activity_.add(activity);
+    c.row.rounds_ops_s.back() = c.team->throughput_ops_s();
+    c.latencies.push_back(c.team->take_latencies());
+  }
+
+  void finish(std::vector<Candidate>& candidates) {
+    const std::vector<double>* pthread = nullptr;
+    const std::vector<double>* best = nullptr;
+    double best_median = 0;
+    for (Candidate& c : candidates) {
+      LockRow& row = c.row;
+      row.noise = judge(c.activity, results_.cpus);
+      if (c.team == nullptr) continue;
+      std::vector<std::vector<double>> blocks;
+      for (const double value : row.rounds_ops_s) {
+        if (!std::isnan(value)) blocks.push_back({value});
+      }
+      row.throughput_ops_s = summarize(blocks, options().seed);
+      row.latency_ns = summarize(c.latencies, options().seed);
+      row.cache_misses_percent = c.team->cache_misses_percent();
+      const std::vector<std::uint64_t> operations = c.team->operations();
+      const auto [fewest, most] = std::minmax_element(operations.begin(), operations.end());
+      row.fairness = *fewest == 0 ? std::numeric_limits<double>::infinity()
+                                  : static_cast<double>(*most) / static_cast<double>(*fewest);
+      for (const std::uint64_t count : operations) row.operations += count;
+      if (row.lock == "pthread_mutex") pthread = &row.rounds_ops_s;
+      // Without waiting, or without a lock, is not the same task.
+      const bool compared = row.kind != LockEntry::reference && row.lock != "rcl-post";
+      if (compared && row.throughput_ops_s.median > best_median) {
+        best_median = row.throughput_ops_s.median;
+        best = &row.rounds_ops_s;
+      }
+    }
+    for (Candidate& c : candidates) {
+      if (c.team == nullptr) continue;
+      if (pthread != nullptr) {
+        c.row.to_pthread = paired_ratio(c.row.rounds_ops_s, *pthread, options().seed);
+      }
+      if (best != nullptr) c.row.to_best = paired_ratio(c.row.rounds_ops_s, *best, options().seed);
+    }
+    for (Candidate& c : candidates) results_.rows.push_back(std::move(c.row));
+  }
+
+  void tell(const std::string& what) {
+    const double done = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
+    report_(
+        {std::min(1.0, done / options().seconds), std::max(0.0, options().seconds - done), what});
+  }
+
+  const std::function<void(const Progress&)>& report_;
+  Topology topology_;
+  LockRunResults results_;
+  std::optional<Mapping> mapping_;
+  std::vector<const LockEntry*> chosen_;
+  Activity activity_;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t share_ns_ = 0;
+};
+
+}  // namespace
+
+LockRunResults run_locks(const LockRunOptions& options,
+                         const std::function<void(const Progress&)>& report) {
+  return Run(options, report).run();
+}
+
+}  // namespace muster::bench

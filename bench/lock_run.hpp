@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench lock`, from options to results.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/barrier_run.hpp"
+#include "bench/lock_team.hpp"
+
+namespace muster::bench {
+
+struct LockRunOptions {
+  std::vector<std::string> locks{"all"};  ///< names, "all", "ours", "peers"
+  std::vector<unsigned> threads;          ///< empty: 1, 2, 4 and 8
+  std::vector<Pattern> patterns{Pattern::sequential, Pattern::random};
+  std::uint64_t array = 50'000'000;  ///< words of 4 bytes
+  std::uint64_t stride = 20;
+  std::uint64_t operations = 0;  ///< of all threads, in a round; 0: equal time for each lock
+  double seconds = 28;
+  unsigned rounds = 5;
+  std::uint64_t seed = 1;
+  std::string map_by = "core";
+};
+
+struct LockRow {
+  std::string lock;
+  LockEntry::Kind kind = LockEntry::ours;
+  unsigned threads = 0;
+  Pattern pattern = Pattern::sequential;
+  RowStatus status = RowStatus::ok;
+  std::string reason;
+  Summary throughput_ops_s;          ///< of rounds; min is the slowest
+  std::vector<double> rounds_ops_s;  ///< NaN where it had no turn
+  Summary latency_ns;                ///< sampled operations
+  double fairness = 0;  ///< most over fewest operations of a thread; infinite: one had none
+  double cache_misses_percent = 0;  ///< NaN: the machine does not tell
+  std::uint64_t operations = 0;
+  PairedRatio to_pthread;  ///< throughput, round by round
+  PairedRatio to_best;
+  Noise noise;
+};
+
+struct LockRunResults {
+  LockRunOptions options;
+  Host host;
+  unsigned cpus = 0;
+  double elapsed_s = 0;
+  Noise noise;
+  std::vector<LeftOut> left_out;
+  std::vector<LockRow> rows;  ///< in groups of equal pattern and threads
+};
+
+/// Measures. Forks: the calling process must have one thread only. Throws Error for the options.
+LockRunResults run_locks(const LockRunOptions& options,
+                         const std::function<void(const Progress&)>& report);
+
+}  // namespace muster::bench

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The measured loop, and what a team's process shares with the coordinator.
+#pragma once
+
+#include <atomic>
+
+#include "bench/lock_team.hpp"
+#include "bench/measure.hpp"
+
+namespace muster::bench {
+
+inline constexpr unsigned kLatenciesMax = 1024;  // a thread and slice
+inline constexpr unsigned kLatencyEvery = 256;   // operations: reading the clock takes time, too
+
+struct alignas(kLine) LockReport {
+  std::uint64_t operations;        // in all slices
+  std::uint64_t slice_operations;  // in the last one
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+  std::uint64_t involuntary_switches;
+  std::int64_t cpu_ns;
+  std::uint64_t cache_references;
+  std::uint64_t cache_misses;
+  std::uint32_t cache_known;
+  std::uint32_t latencies_count;
+  float latencies[kLatenciesMax];
+};
+
+/// Followed by a LockReport for each thread; zero at first.
+struct LockShared {
+  alignas(kLine) std::atomic<std::uint32_t> go;
+  alignas(kLine) std::atomic<std::uint32_t> stop;  // number of the slice to stop
+  alignas(kLine) std::atomic<std::uint32_t> idle;
+  std::atomic<std::uint32_t> failed;
+  char error[512];
+
+  LockReport& report(unsigned thread) noexcept {
+    return reinterpret_cast<LockReport*>(this + 1)[thread];
+  }
+};
+
+template <class Increment>
+void Slice::run(Increment&& increment) {
+  LockReport& report = shared_.report(thread_);
+  const std::uint32_t slice = shared_.go.load(std::memory_order_relaxed);
+  const std::uint64_t most =
+      setting_.operations == 0
+          ? ~std::uint64_t{0}
+          : (setting_.operations + setting_.threads - 1 - thread_) / setting_.threads;
+  std::uint32_t* const array = setting_.array;
+  std::uint64_t done = 0;
+  report.latencies_count = 0;
+  report.begin_ns = clock_ns();
+  while (done < most &&
+         (setting_.operations != 0 || shared_.stop.load(std::memory_order_relaxed) != slice)) {
+    std::uint32_t* const word = array + walk_.next();
+    if (done++ % kLatencyEvery != 0 || report.latencies_count == kLatenciesMax) {
+      increment(word);
+      continue;
+    }
+    const std::int64_t before_ns = clock_ns();
+    increment(word);
+    report.latencies[report.latencies_count++] = static_cast<float>(clock_ns() - before_ns);
+  }
+  report.slice_operations = done;
+}
+
+}  // namespace muster::bench

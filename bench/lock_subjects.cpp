@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The locks that are measured: ours through the C interface, and those people use today.
+#include <pthread.h>
+
+#include <mutex>
+
+#include "bench/ck_lock.h"
+#include "bench/lock_slice.hpp"
+#include "machine/error.hpp"
+#include "muster/lock.h"
+
+namespace muster::bench {
+namespace {
+
+void increment(void* word) { ++*static_cast<std::uint32_t*>(word); }
+
+void require_ok(int status) {
+  if (status != MUSTER_OK) throw Error(static_cast<Status>(status), muster_last_error());
+}
+
+class Ours : public LockSubject {
+ public:
+  explicit Ours(const char* kind) {
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.kind = kind;
+    require_ok(muster_lock_create(&lock_, &options));
+  }
+  void run(Slice& slice) override {
+    slice.run([lock = lock_](std::uint32_t* word) { muster_execute(lock, increment, word); });
+  }
+
+ protected:
+  muster_lock* lock_ = nullptr;
+};
+
+/// Does not wait for what it posts; the ring bounds how many are outstanding.
+class Posting final : public Ours {
+ public:
+  Posting() : Ours("rcl") {}
+  void run(Slice& slice) override {
+    slice.run([lock = lock_](std::uint32_t* word) { muster_post(lock, increment, word); });
+  }
+  void settle() override {
+    muster_execute(
+        lock_, [](void*) {}, nullptr);
+  }
+};
+
+class NoLock final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run([](std::uint32_t* word) { increment(word); });
+  }
+};
+
+class PthreadMutex final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run([this](std::uint32_t* word) {
+      pthread_mutex_lock(&mutex_);
+      increment(word);
+      pthread_mutex_unlock(&mutex_);
+    });
+  }
+
+ private:
+  alignas(kLine) pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+};
+
+class StdMutex final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run([this](std::uint32_t* word) {
+      const std::scoped_lock lock(mutex_);
+      increment(word);
+    });
+  }
+
+ private:
+  alignas(kLine) std::mutex mutex_;
+};
+
+template <class Subject>
+std::unique_ptr<LockSubject> make(const std::string&) {
+  return std::make_unique<Subject>();
+}
+
+std::unique_ptr<LockSubject> make_ours(const std::string& name) {
+  return std::make_unique<Ours>(name.c_str());
+}
+
+#if MUSTER_BENCH_CK
+constexpr const char* ck_package = "";
+
+template <bench_ck_lock_kind Kind>
+class Ck final : public LockSubject {
+ public:
+  Ck() : lock_(bench_ck_lock_make(Kind)) {
+    if (lock_ == nullptr) throw Error(Status::no_memory, "no memory for ConcurrencyKit's lock");
+  }
+  void run(Slice& slice) override {
+    thread_local bench_ck_lock_local* const local = bench_ck_lock_join(lock_);
+    slice.run([mine = local](std::uint32_t* word) {
+      bench_ck_lock_acquire(mine);
+      increment(word);
+      bench_ck_lock_release(mine);
+    });
+  }
+
+ private:
+  bench_ck_lock* lock_;
+};
+
+constexpr auto ck_fas = make<Ck<BENCH_CK_FAS>>;
+constexpr auto ck_ticket = make<Ck<BENCH_CK_TICKET>>;
+constexpr auto ck_mcs = make<Ck<BENCH_CK_LOCK_MCS>>;
+constexpr auto ck_clh = make<Ck<BENCH_CK_CLH>>;
+constexpr auto ck_cohort = make<Ck<BENCH_CK_COHORT>>;
+#else
+constexpr const char* ck_package = "libck-dev";
+constexpr std::unique_ptr<LockSubject> (*ck_fas)(const std::string&) = nullptr;
+constexpr auto ck_ticket = ck_fas;
+constexpr auto ck_mcs = ck_fas;
+constexpr auto ck_clh = ck_fas;
+constexpr auto ck_cohort = ck_fas;
+#endif
+
+}  // namespace
+
+const std::vector<LockEntry>& lock_entries() {
+  static const std::vector<LockEntry> entries = [] {
+    std::vector<LockEntry> all;
+    for (const char* const* name = muster_lock_names(); *name != nullptr; ++name) {
+      if (std::string_view(*name) == "pthread-mutex") continue;  // is a peer, called directly
+      all.push_back({*name, LockEntry::ours, "", "", make_ours});
+    }
+    all.push_back({"rcl-post", LockEntry::ours, "",
+                   "rcl without waiting: up to 16 requests of a thread outstanding",
+                   make<Posting>});
+    all.push_back({"pthread_mutex", LockEntry::peer, "", "the C library's", make<PthreadMutex>});
+    all.push_back({"std::mutex", LockEntry::peer, "", "libstdc++'s", make<StdMutex>});
+    all.push_back({"ck-fas", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_fas});
+    all.push_back({"ck-ticket", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_ticket});
+    all.push_back({"ck-mcs", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_mcs});
+    all.push_back({"ck-clh", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_clh});
+    all.push_back({"ck-cohort", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_cohort});
+    all.push_back({"none", LockEntry::reference, "", "no lock: increments get lost", make<NoLock>});
+    return all;
+  }();
+  return entries;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/lock_team.hpp"
+
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "bench/lock_slice.hpp"
+#include "machine/error.hpp"
+
+namespace muster::bench {
+namespace {
+
+void bind(const PuSet& pus) {
+  if (pus.empty()) return;
+  std::vector<std::uint64_t> mask(PuSet::kEnd / 64);
+  for (const unsigned pu : pus.to_vector()) mask[pu / 64] |= std::uint64_t{1} << pu % 64;
+  if (syscall(SYS_sched_setaffinity, 0, 1024, mask.data()) != 0) {
+    throw Error(Status::system, "a thread cannot be bound to " + pus.to_string());
+  }
+}
+
+/// A counter of the calling thread; negative if this machine has none.
+int open_counter(std::uint64_t event) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = event;
+  attributes.exclude_kernel = 1;
+  return static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0));
+}
+
+std::uint64_t read_counter(int counter) {
+  std::uint64_t value = 0;
+  if (counter < 0 || read(counter, &value, sizeof value) != sizeof value) return 0;
+  return value;
+}
+
+/// The calling thread's slices until it is told to quit.
+void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& setting,
+               unsigned thread) {
+  if (!setting.bindings.empty()) bind(setting.bindings[thread]);
+  LockReport& report = shared.report(thread);
+  const int references = open_counter(PERF_COUNT_HW_CACHE_REFERENCES);
+  const int misses = open_counter(PERF_COUNT_HW_CACHE_MISSES);
+  report.cache_known = references >= 0 && misses >= 0 ? 1 : 0;
+  Slice slice(shared, thread, setting);
+  for (std::uint32_t number = 1;; ++number) {
+    shared.idle.fetch_add(1, std::memory_order_acq_rel);
+    wake_all(shared.idle);
+    std::uint32_t go = shared.go.load(std::memory_order_acquire);
+    while (go != number && go != kQuit) {
+      sleep_on(shared.go, go, 1'000'000'000);
+      go = shared.go.load(std::memory_order_acquire);
+    }
+    if (go == kQuit) return;
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_THREAD, &before);
+    subject.run(slice);
+    subject.settle();
+    report.end_ns = clock_ns();
+    getrusage(RUSAGE_THREAD, &after);
+    report.operations += report.slice_operations;
+    report.involuntary_switches += static_cast<std::uint64_t>(after.ru_nivcsw - before.ru_nivcsw);
+    const auto ns = [](const timeval& t) {
+      return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_usec * std::int64_t{1000};
+    };
+    report.cpu_ns +=
+        ns(after.ru_utime) + ns(after.ru_stime) - ns(before.ru_utime) - ns(before.ru_stime);
+    report.cache_references = read_counter(references);
+    report.cache_misses = read_counter(misses);
+  }
+}
+
+}  // namespace
+
+std::string_view pattern_name(Pattern pattern) {
+  constexpr std::string_view names[] = {"sequential", "strided", "random"};
+  return names[static_cast<int>(pattern)];
+}
+
+Pattern parse_pattern(std::string_view name) {
+  for (const Pattern pattern : {Pattern::sequential, Pattern::strided, Pattern::random}) {
+    if (name == pattern_name(pattern)) return pattern;
+  }
+  throw Error(Status::unknown_name,
+              "no pattern \"" + std::string(name) + "\"; there are: sequential, strided, random");
+}
+
+Slice::Slice(LockShared& shared, unsigned thread, const LockSetting& setting)
+    : shared_(shared),
+      thread_(thread),
+      setting_(setting),
+      walk_(setting.pattern, setting.words, setting.stride, setting.seed + thread) {}
+
+LockTeam::LockTeam(const LockEntry& entry, const LockSetting& setting)
+    : memory_(
+          std::make_unique<SharedBytes>(sizeof(LockShared) + setting.threads * sizeof(LockReport))),
+      shared_(reinterpret_cast<LockShared*>(memory_->data())),
+      threads_(setting.threads) {
+  const pid_t coordinator = getpid();
+  root_ = fork();
+  if (root_ < 0) throw Error(Status::system, "a process for a lock cannot be made");
+  if (root_ > 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != coordinator) _exit(1);
+  be_root(entry, setting);
+}
+
+void LockTeam::be_root(const LockEntry& entry, const LockSetting& setting) {
+  try {
+    const std::unique_ptr<LockSubject> subject = entry.make(setting.lock);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < setting.threads; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          be_thread(*shared_, *subject, setting, t);
+        } catch (const std::exception& error) {
+          std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
+          shared_->failed.store(1, std::memory_order_release);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  } catch (const std::exception& error) {
+    std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
+    shared_->failed.store(1, std::memory_order_release);
+  }
+  _exit(0);
+}
+
+LockTeam::~LockTeam() {
+  kill(root_, SIGKILL);
+  waitpid(root_, nullptr, 0);
+}
+
+LockTeam::State LockTeam::await_idle(std::int64_t until_ns) {
+  for (;;) {
+    const std::uint32_t idle = shared_->idle.load(std::memory_order_acquire);
+    if (shared_->failed.load(std::memory_order_acquire) != 0) return State::failed;
+    if (idle == threads_) return State::idle;
+    siginfo_t ended{};
+    if (waitid(P_PID, static_cast<id_t>(root_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid != 0) {
+      return State::failed;
+    }
+    const std::int64_t left_ns = until_ns - clock_ns();
+    if (left_ns <= 0) return State::busy;
+    sleep_on(shared_->idle, idle, std::min<std::int64_t>(left_ns, 50'000'000));
+  }
+}
+
+void LockTeam::start_slice() {
+  shared_->idle.store(0, std::memory_order_relaxed);
+  shared_->go.store(++slice_, std::memory_order_release);
+  wake_all(shared_->go);
+}
+
+void LockTeam::end_slice() { shared_->stop.store(slice_, std::memory_order_relaxed); }
+
+std::string LockTeam::error() const {
+  return shared_->error[0] != '\0' ? shared_->error : "its process died";
+}
+
+double LockTeam::throughput_ops_s() const {
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = 0;
+  std::uint64_t operations = 0;
+  for (unsigned t = 0; t < threads_; ++t) {
+    const LockReport& report = shared_->report(t);
+    begin_ns = std::min(begin_ns, report.begin_ns);
+    end_ns = std::max(end_ns, report.end_ns);
+    operations += report.slice_operations;
+  }
+  return static_cast<double>(operations) * 1e9 /
+         static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns));
+}
+
+std::vector<std::uint64_t> LockTeam::operations() const {
+  std::vector<std::uint64_t> all;
+  for (unsigned t = 0; t < threads_; ++t) all.push_back(shared_->report(t).operations);
+  return all;
+}
+
+std::vector<double> LockTeam::take_latencies() {
+  std::vector<double> all;
+  for (unsigned t = 0; t < threads_; ++t) {
+    const LockReport& report = shared_->report(t);
+    all.insert(all.end(), report.latencies, report.latencies + report.latencies_count);
+  }
+  return all;
+}
+
+double LockTeam::cache_misses_percent() const {
+  std::uint64_t references = 0;
+  std::uint64_t misses = 0;
+  for (unsigned t = 0; t < threads_; ++t) {
+    const LockReport& report = shared_->report(t);
+    if (report.cache_known == 0) return std::numeric_limits<double>::quiet_NaN();
+    references += report.cache_references;
+    misses += report.cache_misses;
+  }
+  if (references == 0) return std::numeric_limits<double>::quiet_NaN();
+  return 100 * static_cast<double>(misses) / static_cast<double>(references);
+}
+
+std::uint64_t LockTeam::involuntary_switches() const {
+  std::uint64_t sum = 0;
+  for (unsigned t = 0; t < threads_; ++t) sum += shared_->report(t).involuntary_switches;
+  return sum;
+}
+
+std::int64_t LockTeam::cpu_ns() const {
+  std::int64_t sum = 0;
+  for (unsigned t = 0; t < threads_; ++t) sum += shared_->report(t).cpu_ns;
+  return sum;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is measured of a lock: threads that increment words of an array, each inside a critical
+// section [P17, PS18]. A lock under test lives in a process of its own, with its threads and its
+// servers: it can be killed, and takes turns with others.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/contestant.hpp"
+#include "topology/pu_set.hpp"
+
+namespace muster::bench {
+
+enum class Pattern { sequential, strided, random };
+std::string_view pattern_name(Pattern pattern);
+Pattern parse_pattern(std::string_view name);  ///< throws Error(unknown_name)
+
+/// How an index goes on, as each thread's own. Fewer than 2^32 words.
+class Walk {
+ public:
+  Walk(Pattern pattern, std::uint64_t words, std::uint64_t stride, std::uint64_t seed)
+      : pattern_(pattern), words_(words), stride_(stride % words), state_(seed) {
+    at_ = next_random() % words;
+  }
+  std::uint64_t next() noexcept {
+    if (pattern_ == Pattern::random) {
+      at_ = (next_random() >> 32) * words_ >> 32;
+    } else {
+      at_ += pattern_ == Pattern::sequential ? 1 : stride_;
+      if (at_ >= words_) at_ -= words_;
+    }
+    return at_;
+  }
+
+ private:
+  std::uint64_t next_random() noexcept {  // splitmix64
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+  Pattern pattern_;
+  std::uint64_t words_;
+  std::uint64_t stride_;
+  std::uint64_t state_;
+  std::uint64_t at_ = 0;
+};
+
+struct LockSetting {
+  std::string lock;
+  unsigned threads = 1;
+  Pattern pattern = Pattern::sequential;
+  std::uint64_t stride = 20;
+  std::uint64_t operations = 0;  ///< in a slice, of all threads; 0: as many as fit
+  std::uint64_t seed = 1;
+  std::uint32_t* array = nullptr;
+  std::uint64_t words = 0;
+  std::vector<PuSet> bindings;  ///< per thread; an empty set is unbound
+};
+
+struct LockShared;
+
+/// One thread's loop over a lock; made by lock_subjects.
+class Slice {
+ public:
+  Slice(LockShared& shared, unsigned thread, const LockSetting& setting);
+  /// `increment(word)` has `++*word` executed inside the lock.
+  template <class Increment>
+  void run(Increment&& increment);
+
+ private:
+  LockShared& shared_;
+  unsigned thread_;
+  const LockSetting& setting_;
+  Walk walk_;
+};
+
+/// A lock under test.
+class LockSubject {
+ public:
+  LockSubject() = default;
+  virtual ~LockSubject() = default;
+  LockSubject(const LockSubject&) = delete;
+  LockSubject& operator=(const LockSubject&) = delete;
+  /// One slice of one thread.
+  virtual void run(Slice& slice) = 0;
+  /// After a slice, by the thread: waits for what it did not wait for.
+  virtual void settle() {}
+};
+
+/// A lock by the name it is measured under.
+struct LockEntry {
+  enum Kind { ours, peer, reference };
+  std::string name;
+  Kind kind;
+  std::string package;  ///< what is missing here; empty: nothing
+  std::string about;
+  std::unique_ptr<LockSubject> (*make)(const std::string& name);
+};
+const std::vector<LockEntry>& lock_entries();
+
+/// A lock's process and its threads.
+class LockTeam {
+ public:
+  enum class State { idle, busy, failed };
+
+  LockTeam(const LockEntry& entry, const LockSetting& setting);
+  ~LockTeam();  ///< kills whatever is left
+  LockTeam(const LockTeam&) = delete;
+  LockTeam& operator=(const LockTeam&) = delete;
+
+  State await_idle(std::int64_t until_ns);
+  void start_slice();
+  void end_slice();  ///< asks the threads to stop
+
+  std::string error() const;
+  double throughput_ops_s() const;                ///< of the last slice
+  std::vector<std::uint64_t> operations() const;  ///< of each thread, in all slices
+  std::vector<double> take_latencies();           ///< [ns], sampled in the last slice
+  double cache_misses_percent() const;            ///< of all slices; NaN: the machine does not tell
+  std::uint64_t involuntary_switches() const;
+  std::int64_t cpu_ns() const;
+
+ private:
+  [[noreturn]] void be_root(const LockEntry& entry, const LockSetting& setting);
+
+  std::unique_ptr<SharedBytes> memory_;
+  LockShared* shared_;
+  unsigned threads_;
+  pid_t root_ = -1;
+  std::uint32_t slice_ = 0;
+};
+
+}  // namespace muster::bench
