@@ -216,6 +216,7 @@ const std::vector<Layer>& layers() {
       {"include/muster/", {}},
       {"src/machine/", {}},
       {"src/topology/", {"src/machine/error.hpp"}},
+      {"src/placement/", {"src/machine/error.hpp", "src/topology/"}},
       {"src/memory/", {"src/machine/", "src/topology/"}},
       {"src/message/", {"src/machine/"}},
       {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
@@ -232,8 +233,8 @@ const std::vector<Layer>& layers() {
 
 /// The project's own file behind an #include, from the root; nothing for other people's headers.
 std::optional<std::string> included(std::string_view from, const std::string& name) {
-  static constexpr std::array under_src = {"machine/", "topology/", "memory/", "message/",
-                                           "barrier/", "lock/",     "capi/"};
+  static constexpr std::array under_src = {"machine/", "topology/", "placement/", "memory/",
+                                           "message/", "barrier/",  "lock/",      "capi/"};
   static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/",
                                             "bench/", "test/",  "examples/", "src/"};
   if (name.starts_with("muster/")) return "include/" + name;

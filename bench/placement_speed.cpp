@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long the placement functions take on 1,024 PUs: wanted, 50 us with 1,024 threads.
+//
+//   muster-bench-placement [REPETITIONS]    1,000 by default; medians are printed
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "placement/placer.hpp"
+
+namespace {
+
+using namespace muster;
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned threads = 1024;
+
+/// `prepare` makes what `body` uses up, and is not timed.
+void report(std::string_view name, unsigned repetitions, const std::function<Placer()>& prepare,
+            const std::function<void(Placer&)>& body) {
+  std::vector<double> us;
+  for (unsigned i = 0; i < repetitions; ++i) {
+    Placer placer = prepare();
+    const auto begin = Clock::now();
+    body(placer);
+    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  }
+  std::nth_element(us.begin(), us.begin() + repetitions / 2, us.end());
+  fmt::print("{:<48} {:>8.2f} us\n", name, us[repetitions / 2]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto repetitions =
+      argc > 1 ? static_cast<unsigned>(std::max(1L, std::strtol(argv[1], nullptr, 10))) : 1000;
+  const CoreTree tree(Topology::from_synthetic("package:8 numa:4 l3:4 l2:4 core:2 pu:1"));
+  const auto empty = [&] { return Placer(tree); };
+  const auto with_server = [&] {
+    Placer placer(tree);
+    placer.add_server(ServerPolicy::pack);
+    return placer;
+  };
+  const auto full = [&] {
+    Placer placer = with_server();
+    placer.add_threads(threads);
+    return placer;
+  };
+  fmt::print("{} cores, {} levels\n", tree.cores(), tree.levels().size());
+  report("first server, with its memory decision", repetitions, empty,
+         [](Placer& placer) { placer.add_server(ServerPolicy::pack); });
+  report("second server, beside 1,024 threads", repetitions, full,
+         [](Placer& placer) { placer.add_server(ServerPolicy::spread); });
+  report("1,024 threads at once, after a server", repetitions, with_server,
+         [](Placer& placer) { placer.add_threads(threads); });
+  report("one more thread", repetitions, full, [](Placer& placer) { placer.add_thread(); });
+  report("server and 1,024 threads", repetitions, empty, [](Placer& placer) {
+    placer.add_server(ServerPolicy::pack);
+    placer.add_threads(threads);
+  });
+  return 0;
+}

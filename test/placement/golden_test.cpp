@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Placements on described machines against golden/*.golden, and on real ones, where the folder
+// named by MUSTER_CORPUS has them, against golden/corpus/*.golden.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "placement/placer.hpp"
+#include "test/topology/describe.hpp"
+
+namespace muster::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kMachines = MUSTER_TEST_MACHINES;
+const fs::path kGolden = MUSTER_TEST_PLACEMENTS;
+
+std::string describe_tree(const CoreTree& tree) {
+  std::string text = fmt::format("cores {}\n", tree.cores());
+  for (unsigned level = 0; level < tree.levels().size(); ++level) {
+    text += fmt::format("{}:", tree.levels()[level]);
+    for (const Element& element : tree.elements()) {
+      if (element.level != level) continue;
+      const auto at = tree.order().begin();
+      std::vector<unsigned> cores(at + element.first, at + element.end);
+      std::sort(cores.begin(), cores.end());
+      text += fmt::format(" {{{}}}", format_numbers(cores));
+    }
+    text += "\n";
+  }
+  for (const NumaCores& numa : tree.numa_nodes()) {
+    text += fmt::format(
+        "cores of {}: {}\n",
+        numa.os_index ? fmt::format("NUMA node {}", *numa.os_index) : std::string("no NUMA node"),
+        format_numbers(numa.cores));
+  }
+  return text;
+}
+
+std::string describe(const MemoryDecision& memory, const CoreTree& tree) {
+  switch (memory.binding) {
+    case MemoryDecision::Binding::bind:
+      return fmt::format(" bind {}{}", *tree.numa_nodes()[*memory.numa].os_index,
+                         memory.migrate ? " migrate" : "");
+    case MemoryDecision::Binding::lift:
+      return " lift";
+    case MemoryDecision::Binding::keep:
+      break;
+  }
+  return "";
+}
+
+// All servers that fit and two that share; threads with the first few servers: one each, and half
+// as many again.
+std::string describe_placements(const CoreTree& tree) {
+  std::string text;
+  for (const ServerPolicy policy : {ServerPolicy::pack, ServerPolicy::spread}) {
+    Placer placer(tree);
+    text += fmt::format("\nservers, {}:", policy_name(policy));
+    for (unsigned server = 0; server < std::min(tree.cores() + 1, 40U); ++server) {
+      const Placer::Server placed = placer.add_server(policy);
+      text += fmt::format(" {}{}", placed.core, describe(placed.memory, tree));
+    }
+    text += "\n";
+    for (const unsigned servers : {1U, 2U, 3U}) {
+      Placer with(tree);
+      for (unsigned server = 0; server < servers; ++server) with.add_server(policy);
+      const std::vector<unsigned> threads = with.add_threads(tree.cores() + tree.cores() / 2);
+      text += fmt::format("threads, {} servers: {}\n", servers, fmt::join(threads, " "));
+    }
+  }
+  return text;
+}
+
+void compare(const fs::path& machine, const fs::path& golden) {
+  const CoreTree tree(Topology::from_file(machine.string()));
+  const std::string actual = describe_tree(tree) + describe_placements(tree);
+  if (std::getenv("MUSTER_REGENERATE_GOLDEN") != nullptr) {
+    fs::create_directories(golden.parent_path());
+    std::ofstream(golden, std::ios::binary) << actual;
+    return;
+  }
+  std::ifstream file(golden, std::ios::binary);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(expected == actual, true)
+      << golden.filename() << " differs (- expected, + actual):\n"
+      << difference(expected, actual)
+      << "If the new text is right: cmake --build <build folder> --target regenerate-placements";
+}
+
+std::vector<std::string> files(const fs::path& folder, const std::vector<std::string>& endings) {
+  std::vector<std::string> names;
+  if (!fs::is_directory(folder)) return names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (std::count(endings.begin(), endings.end(), entry.path().extension().string()) != 0) {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name;
+  for (const char c : info.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+
+class Placements : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Placements, AreAsBefore) {
+  const fs::path machine = kMachines / GetParam();
+  compare(machine, kGolden / (machine.stem().string() + ".golden"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Described, Placements,
+                         ::testing::ValuesIn(files(kMachines, {".txt", ".xml"})), test_name);
+
+class CorpusPlacements : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CorpusPlacements, AreAsBefore) {
+  const char* const corpus = std::getenv("MUSTER_CORPUS");
+  if (corpus == nullptr || *corpus == '\0') {
+    GTEST_SKIP() << "MUSTER_CORPUS names no folder with " << GetParam() << ".xml";
+  }
+  const std::string name = fs::path(GetParam()).stem().string();
+  const fs::path machine = fs::path(corpus) / (name + ".xml");
+  if (!fs::exists(machine)) GTEST_SKIP() << machine << " is not there";
+  compare(machine, kGolden / "corpus" / (name + ".golden"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Real, CorpusPlacements,
+                         ::testing::ValuesIn(files(kMachines / "corpus", {".golden"})), test_name);
+
+TEST(GoldenPlacements, AllAreThere) {
+  EXPECT_EQ(files(kGolden, {".golden"}).size(), files(kMachines, {".txt", ".xml"}).size());
+  EXPECT_EQ(files(kGolden / "corpus", {".golden"}).size(),
+            files(kMachines / "corpus", {".golden"}).size());
+}
+
+}  // namespace
+}  // namespace muster::test

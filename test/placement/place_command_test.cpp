@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster place` as a user calls it.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+
+namespace {
+
+std::string run(std::vector<std::string> arguments) {
+  CLI::App app;
+  add_place(app);
+  std::reverse(arguments.begin(), arguments.end());
+  arguments.emplace_back("place");
+  ::testing::internal::CaptureStdout();
+  try {
+    app.parse(std::move(arguments));
+  } catch (...) {
+    ::testing::internal::GetCapturedStdout();
+    throw;
+  }
+  return ::testing::internal::GetCapturedStdout();
+}
+
+const char* const kOak = MUSTER_TEST_MACHINES "/oak.txt";
+
+TEST(PlaceCommand, TextSaysWhereAndWhatMemoryDoes) {
+  const std::string text = run({"--topology", kOak, "--servers", "2", "--policy", "spread"});
+  EXPECT_NE(text.find("tree MACHINE > NUMA"), std::string::npos) << text;
+  EXPECT_NE(text.find("server 0    core 0    PU 0      NUMA node 0; memory bound to NUMA node 0, "
+                      "earlier blocks migrate there"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("NUMA node 1; memory no longer bound"), std::string::npos) << text;
+  EXPECT_NE(text.find("thread 5 "), std::string::npos) << text;
+  EXPECT_EQ(text.find("thread 6 "), std::string::npos) << text;
+}
+
+TEST(PlaceCommand, Json) {
+  const auto json =
+      nlohmann::json::parse(run({"--topology", kOak, "--at", "5", "--threads", "4", "--json"}));
+  EXPECT_EQ(json["cores"], 8);
+  ASSERT_EQ(json["servers"].size(), 1U);
+  EXPECT_EQ(json["servers"][0]["core"], 5);
+  EXPECT_EQ(json["servers"][0]["memory"], "bind");
+  EXPECT_EQ(json["servers"][0]["migrate"], true);
+  ASSERT_EQ(json["threads"].size(), 4U);
+  EXPECT_EQ(json["threads"][0]["core"], 4);
+  EXPECT_EQ(json["threads"][3]["core"], 0);
+  EXPECT_EQ(json["threads"][3]["numa"], 0);
+}
+
+TEST(PlaceCommand, RefusesWhatIsNotThere) {
+  EXPECT_THROW(run({"--topology", kOak, "--at", "8"}), Error);
+  EXPECT_THROW(run({"--topology", kOak, "--at", "1,2"}), Error);
+  EXPECT_THROW(run({"--topology", kOak, "--policy", "heap"}), Error);
+}
+
+}  // namespace
+
+}  // namespace muster
