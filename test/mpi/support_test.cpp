@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the C interface has for MPI's sake: others that want the CPUs, scheduling groups, memory
+// that the caller hands out, barriers over messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <muster/muster.h>
+#include <sched.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// What would be chosen on a machine of four cores: explain's text, or the error's.
+std::string choice(const muster_options& wanted) {
+  muster_options options = wanted;
+  options.flags |= MUSTER_SHARED;
+  muster_barrier* barrier = nullptr;
+  if (muster_barrier_create(&barrier, &options) != MUSTER_OK) return muster_last_error();
+  std::array<char, 4096> text{};
+  muster_barrier_explain(barrier, "text", text.data(), text.size(), nullptr);
+  muster_barrier_destroy(barrier);
+  return text.data();
+}
+
+muster_options options_for(unsigned participants) {
+  muster_options options;
+  muster_options_init(&options);
+  options.participants = participants;
+  return options;
+}
+
+unsigned first_cpu() {
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  unsigned cpu = 0;
+  while (CPU_ISSET(cpu, &set) == 0) ++cpu;
+  return cpu;
+}
+
+TEST(Claims, TwoOnOneCpuHaveNotOneEach) {
+  const std::string one = std::to_string(first_cpu());
+  const std::array bindings{one.c_str(), one.c_str()};
+  muster_options options = options_for(2);
+  options.bindings = bindings.data();
+  EXPECT_THAT(choice(options), HasSubstr("(2 participants on 1 usable CPU)"));
+}
+
+TEST(Claims, OneOnThatCpuAndOneAnywhereHave) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  const std::string one = std::to_string(first_cpu());
+  const std::array bindings{one.c_str(), ""};
+  muster_options options = options_for(2);
+  options.bindings = bindings.data();
+  EXPECT_THAT(choice(options), HasSubstr("spins"));
+}
+
+TEST(Claims, OthersOnTheSameCpuCount) {
+  const std::string one = std::to_string(first_cpu());
+  const std::array bindings{one.c_str()};
+  muster_options options = options_for(1);
+  options.bindings = bindings.data();
+  EXPECT_THAT(choice(options), Not(HasSubstr("others")));
+  options.others = 1;
+  options.other_bindings = bindings.data();
+  EXPECT_THAT(choice(options), HasSubstr("1 participants and 1 others on 1 usable CPU"));
+  EXPECT_THAT(choice(options), HasSubstr("yield-sleep"));
+}
+
+TEST(Claims, ManyOthersSomewhereMakeWaitsGiveUpTheCpu) {
+  muster_options options = options_for(2);
+  options.others = 60000;
+  EXPECT_THAT(choice(options), HasSubstr("2 participants and 60000 others on"));
+  EXPECT_THAT(choice(options), HasSubstr("yield-sleep"));
+  options.others = 65537;
+  EXPECT_THAT(choice(options), HasSubstr("0 to 65536 are possible"));
+}
+
+TEST(Claims, ApartTheySleep) {
+  muster_options options = options_for(2);
+  options.others = 60000;
+  options.flags = MUSTER_APART;
+  EXPECT_THAT(choice(options), HasSubstr("waiting       sleep"));
+}
+
+TEST(Claims, WithProgressToMakeNobodySleepsWhoHasACpu) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
+  muster_options options = options_for(2);
+  EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield-sleep"));
+  options.progress = [](void*) {};
+  EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield:"));
+}
+
+TEST(SegmentData, HoldsABarrierThatTheCallerPlaces) {
+  muster_segment* segment = nullptr;
+  ASSERT_EQ(muster_segment_create(&segment, 1 << 16), MUSTER_OK);
+  std::size_t bytes = 0;
+  void* const data = muster_segment_data(segment, &bytes);
+  ASSERT_NE(data, nullptr);
+  EXPECT_GE(bytes, std::size_t{1} << 16);
+  EXPECT_EQ(muster_segment_data(nullptr, nullptr), nullptr);
+  muster_options options = options_for(2);
+  options.flags = MUSTER_SHARED;
+  options.memory = data;
+  options.memory_bytes = bytes;
+  muster_barrier* barrier = nullptr;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) muster_barrier_wait(barrier, 1);
+  });
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(muster_barrier_wait(barrier, 0), MUSTER_OK);
+  other.join();
+  muster_barrier_destroy(barrier);
+  muster_segment_destroy(segment);
+}
+
+/// Messages between threads.
+class Post {
+ public:
+  void send(unsigned from, unsigned to) {
+    const std::scoped_lock lock(mutex_);
+    ++waiting_[{from, to}];
+    arrived_.notify_all();
+  }
+  void receive(unsigned from, unsigned to) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return waiting_[{from, to}] > 0; });
+    --waiting_[{from, to}];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::pair<unsigned, unsigned>, int> waiting_;
+};
+
+struct Rank {
+  Post* post;
+  unsigned rank;
+};
+
+class OverMessages : public testing::TestWithParam<std::string> {};
+
+TEST_P(OverMessages, NobodyLeavesBeforeTheLastArrives) {
+  const muster_message_barrier barrier = muster_message_barrier_named(GetParam().c_str());
+  ASSERT_NE(barrier, nullptr);
+  for (const unsigned ranks : {1U, 2U, 3U, 5U, 8U}) {
+    constexpr int episodes = 50;
+    Post post;
+    std::vector<int> plain(ranks);  // ordered by the messages alone
+    std::vector<std::thread> threads;
+    for (unsigned rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        Rank self{&post, rank};
+        const muster_messages messages{[](void* context, unsigned to) {
+                                         const auto* me = static_cast<Rank*>(context);
+                                         me->post->send(me->rank, to);
+                                         return 0;
+                                       },
+                                       [](void* context, unsigned from) {
+                                         const auto* me = static_cast<Rank*>(context);
+                                         me->post->receive(from, me->rank);
+                                         return 0;
+                                       },
+                                       &self};
+        for (int i = 1; i <= episodes; ++i) {
+          plain[rank] = i;
+          EXPECT_EQ(barrier(&messages, rank, ranks), 0);
+          for (const int seen : plain) EXPECT_EQ(seen, i);
+          EXPECT_EQ(barrier(&messages, rank, ranks), 0);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_P(OverMessages, GivesUpAtTheFirstError) {
+  const muster_message_barrier barrier = muster_message_barrier_named(GetParam().c_str());
+  const muster_messages broken{[](void*, unsigned) { return 7; }, [](void*, unsigned) { return 7; },
+                               nullptr};
+  for (unsigned rank = 0; rank < 5; ++rank) EXPECT_EQ(barrier(&broken, rank, 5), 7);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OverMessages,
+                         testing::Values("base-linear", "base-double-ring",
+                                         "base-recursive-doubling", "base-bruck", "base-tree"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           for (char& letter : name) letter = letter == '-' ? '_' : letter;
+                           return name;
+                         });
+
+TEST(OverMessagesByName, UnknownOnesAreNull) {
+  EXPECT_EQ(muster_message_barrier_named("mcs"), nullptr);
+  EXPECT_EQ(muster_message_barrier_named(nullptr), nullptr);
+  int count = 0;
+  for (const char* const* name = muster_message_barrier_names(); *name != nullptr; ++name) ++count;
+  EXPECT_EQ(count, 5);
+}
+
+}  // namespace
