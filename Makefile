@@ -19,7 +19,7 @@ demo: packages-build ## Every barrier on this machine, in threads and in process
 test: packages-test ## Everything that is checked: all suites, in one ctest
 	@test/run.sh
 
-build: packages-build ## Build build/$(PRESET) (PRESET=release, debug, asan or tsan)
+build: packages-build ## Build build/$(PRESET) (PRESET=release, debug, asan, tsan, aarch64 or soak)
 	@cmake/build.sh $(PRESET)
 
 bench: packages-build ## The barriers' benchmark with its default settings (40 s)

@@ -158,6 +158,7 @@ Json to_json(const RunResults& results) {
       {"cpus", results.cpus},
       {"kernel", results.host.kernel},
       {"topology", results.topology},
+      {"topology_imposed", results.topology_imposed},
       {"ping_pong_ns", results.ping_pong_ns > 0 ? ns(results.ping_pong_ns) : Json(nullptr)}};
   json["build"] = {
       {"commit", results.host.commit.empty() ? Json(nullptr) : Json(results.host.commit)},
@@ -221,6 +222,10 @@ std::string to_text(const RunResults& results) {
   if (results.ping_pong_ns > 0) {
     text += fmt::format("ping-pong of a cache line: {} there and back\n",
                         format_ns(results.ping_pong_ns));
+  }
+  if (results.topology_imposed) {
+    text += fmt::format("ours grouped as if they sat on: {} (imposed; they run here)\n",
+                        results.topology);
   }
   text += fmt::format("{} s, {} rounds; mapped by {}\n", std::round(results.elapsed_s * 10) / 10,
                       results.rounds, results.options.map_by);

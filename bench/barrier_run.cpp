@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -34,6 +33,7 @@ constexpr std::int64_t kOvertimeLast_ns = kNsPerS / 20;  // when there is no mor
 constexpr std::int64_t kOvertimePart = 4;
 constexpr std::int64_t kOvertimeMin_ns = 2 * kNsPerS;
 constexpr unsigned kParticipantsMax = 4096;
+constexpr std::size_t kPingPongSamplesMin = 20;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// A row in the making.
@@ -80,7 +80,10 @@ class Run {
     results_.options = options;
     results_.host = this_host();
     results_.cpus = usable_cpus();
-    results_.topology = topology_.source();
+    const Topology imposed =
+        Topology::from_spec_or_environment(options.topology, Topology::Cpus::of_host);
+    results_.topology = imposed.source();
+    results_.topology_imposed = !imposed.is_this_machine();
     if (results_.options.participants.empty()) {
       results_.options.participants = default_participants(results_.cpus);
     }
@@ -104,8 +107,8 @@ class Run {
     results_.noise = judge(activity_, results_.cpus);
     results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns) / 1e9;
     for (const Row& row : results_.rows) {
-      if (row.implementation == "ping-pong" && row.latency_ns.samples > 0 &&
-          results_.ping_pong_ns == 0) {
+      if (row.implementation == "ping-pong" && !row.noise.noisy &&
+          row.latency_ns.samples >= kPingPongSamplesMin && results_.ping_pong_ns == 0) {
         results_.ping_pong_ns = row.latency_ns.median;
       }
     }
@@ -265,9 +268,9 @@ class Run {
     // Where participants take turns, who comes last to a single episode finds all others there:
     // only many in a row say how long one takes.
     c.spec.batch_ns = setting.oversubscribed ? kLongBatch_ns : kBatch_ns;
-    const char* const imposed = std::getenv("MUSTER_TOPOLOGY");
-    if (imposed != nullptr && *imposed != '\0' && mapping_) {
-      setting.map_by = options().map_by;
+    if (results_.topology_imposed) {
+      setting.topology = options().topology;
+      if (mapping_) setting.map_by = options().map_by;
     } else {
       for (const PuSet& pus : c.spec.bindings) setting.bindings.push_back(pus.to_string());
     }

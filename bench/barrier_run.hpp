@@ -19,6 +19,8 @@ struct RunOptions {
   std::vector<unsigned> participants;          ///< empty: see default_participants()
   std::vector<Mode> modes{Mode::threads};
   std::string map_by = "core";  ///< core, numa, socket, none
+  std::string topology;         ///< of ours, imposed: a file or synthetic description; empty:
+                                ///< MUSTER_TOPOLOGY, else this machine
   std::string wait = "auto";
   std::vector<std::string> peers{"all"};  ///< names, "ck" for its five, "all", "none"
   std::vector<std::string> hidden;        ///< contestants for tests
@@ -79,9 +81,10 @@ struct LeftOut {
 struct RunResults {
   RunOptions options;
   Host host;
-  unsigned cpus = 0;  ///< usable
-  std::string topology;
-  double ping_pong_ns = 0;  ///< median round trip; 0 if not measured
+  unsigned cpus = 0;              ///< usable
+  std::string topology;           ///< by which ours group their ranks
+  bool topology_imposed = false;  ///< it is not this machine's
+  double ping_pong_ns = 0;        ///< median round trip; 0 if not measured, or not well
   double elapsed_s = 0;
   unsigned rounds = 0;  ///< of the last group
   Noise noise;          ///< of the whole run

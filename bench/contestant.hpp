@@ -27,6 +27,7 @@ struct Setting {
   std::string wait = "auto";          ///< of ours, else unused
   std::vector<std::string> bindings;  ///< of ours: where each rank is, as PU lists; empty: unknown
   std::string map_by;                 ///< of ours, instead: on the topology that the user imposes
+  std::string topology;               ///< that topology; empty: MUSTER_TOPOLOGY, else this machine
   bool oversubscribed = false;        ///< more participants than usable CPUs
   bool through_template = false;      ///< ours without the C interface
 };

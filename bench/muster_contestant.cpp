@@ -31,6 +31,7 @@ class Options {
     for (const std::string& binding : setting_.bindings) bindings_.push_back(binding.c_str());
     options_.bindings = bindings_.empty() ? nullptr : bindings_.data();
     options_.map_by = setting_.map_by.empty() ? nullptr : setting_.map_by.c_str();
+    options_.topology = setting_.topology.empty() ? nullptr : setting_.topology.c_str();
   }
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;

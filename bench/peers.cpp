@@ -42,8 +42,10 @@ void await(const Flag& flag, std::uint32_t wanted) {
   while (flag.value.load(std::memory_order_acquire) != wanted) relax();
 }
 
-/// The fewest line transfers two can meet with: each tells the other, both at once. Two pairs of
-/// flags alternate (parity), so that none is reset; the sense reverses when a pair comes round.
+/// An exchange of two flags: each tells the other, both at once, and waits for one line transfer.
+/// No chain is shorter, but that is no bound on time: where transfers are slow, one line that both
+/// use (ck-centralized) has been seen faster. Two pairs of flags alternate (parity), so that none
+/// is reset; the sense reverses when a pair comes round.
 class Limit {
  public:
   explicit Limit(const Setting&) : flags_(4) {}
@@ -194,7 +196,7 @@ const std::vector<Other>& others() {
   // clang-format off
   static const std::vector<Other> all = {
       {"limit", Other::reference, true, true, 2, make<Limit>, "", "",
-       "two participants exchange two flags: the fewest line transfers there can be"},
+       "two participants exchange two flags, both at once: a chain of one line transfer"},
       {"ping-pong", Other::reference, true, true, 2, make<PingPong>, "", "",
        "a round trip of one flag, two line transfers: what this machine's lines cost now"},
       {"pthread_barrier", Other::peer, true, true, 0, make<Pthread>, "", "",

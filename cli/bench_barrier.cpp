@@ -157,6 +157,10 @@ void add_bench_barrier(CLI::App& group) {
       ->add_option("--map-by", run_options.map_by,
                    "How ranks are bound: core, numa, socket, none (unbound)")
       ->capture_default_str();
+  command->add_option(
+      "--topology", run_options.topology,
+      "Group ours as on another machine, hwloc XML file or synthetic description; they run here "
+      "(default: $MUSTER_TOPOLOGY, else this machine)");
   command
       ->add_option("--wait", run_options.wait,
                    "How ours wait: auto or a policy (see `muster list`)")

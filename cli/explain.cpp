@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `muster explain`: what a barrier with these options would be, and why, without running it.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "machine/error.hpp"
 #include "muster/muster.h"
 #include "subcommands.hpp"
+#include "topology/topology.hpp"
 
 namespace muster {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Options {
   unsigned participants = 2;
@@ -37,13 +43,22 @@ void explain(const Options& asked) {
   options.wait = asked.wait.c_str();
   if (!asked.topology.empty()) options.topology = asked.topology.c_str();
   if (asked.map_by != "none") options.map_by = asked.map_by.c_str();
+  std::vector<std::string> texts;
   std::vector<const char*> bindings;
   if (!asked.bindings.empty()) {
     if (asked.bindings.size() != asked.participants) {
       throw Error(Status::invalid,
-                  "--bindings takes one binding for each participant, \"\" for an unbound one");
+                  fmt::format("--bindings takes one binding for each of {} participants, none for "
+                              "an unbound one; here are {}",
+                              asked.participants, asked.bindings.size()));
     }
-    for (const std::string& binding : asked.bindings) bindings.push_back(binding.c_str());
+    // Whatever the algorithm makes of them: PUs that do not exist are a mistake.
+    const Topology topology =
+        Topology::from_spec_or_environment(asked.topology, Topology::Cpus::of_host);
+    for (const PuSet& pus : topology.read_bindings(asked.bindings)) {
+      texts.push_back(pus.empty() ? "" : pus.to_string());
+    }
+    for (const std::string& text : texts) bindings.push_back(text.c_str());
     options.bindings = bindings.data();
   }
   if (asked.shared) options.flags |= MUSTER_SHARED;
@@ -58,7 +73,14 @@ void explain(const Options& asked) {
   throw_if_failed(muster_barrier_explain(handle, format, nullptr, 0, &needed));
   std::string text(needed, '\0');
   throw_if_failed(muster_barrier_explain(handle, format, text.data(), text.size(), nullptr));
-  std::printf(asked.json ? "{\"results\":[%s]}\n" : "%s", text.c_str());
+  text.pop_back();
+  if (!asked.json) {
+    fmt::print("{}", text);
+    return;
+  }
+  Json json;
+  json["results"].push_back(Json::parse(text));
+  fmt::print("{}\n", json.dump(2));
 }
 
 }  // namespace
@@ -85,7 +107,7 @@ void add_explain(CLI::App& app) {
       ->capture_default_str();
   command->add_option(
       "-b,--bindings", asked->bindings,
-      "One for each rank: PUs (\"0-3,8\") or a PMIx locality string (\"SK0:L31:CR32:NM1\")");
+      "One for each rank: PUs (0-3,8), a PMIx locality string (SK0:L31:CR32:NM1), or none");
   command->add_flag("--shared", asked->shared, "The participants are processes");
   command->add_flag("--split", asked->split, "arrive and depart are called apart");
   command->add_flag("--json", asked->json, "One JSON object with an array `results`");

@@ -74,7 +74,7 @@ void add_mappings(Json& results) {
   add(mapping_name(Mapping::core), "rank i on core i");
   add(mapping_name(Mapping::numa), "rank i on NUMA node i mod n, next core there");
   add(mapping_name(Mapping::socket), "rank i on package i mod n, next core there");
-  add("none", "unbound (muster bench only)");
+  add("none", "ranks are not bound, or nobody says where");
 }
 
 void add_wait_policies(Json& results) {

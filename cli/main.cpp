@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "machine/error.hpp"
@@ -35,19 +37,37 @@ std::string names_of(const CLI::App* command) {
   return names;
 }
 
+/// CLI11's words, in ours.
+std::string reworded(const CLI::App* command, const std::string& text) {
+  static const std::pair<std::regex, const char*> words[] = {
+      {std::regex("Could not convert: (\\S+) = (.*)"), "$1: \"$2\" is no number"},
+      {std::regex("(\\S+): Value (.*) not in range (.*)"), "$1: $2 is not in $3"},
+      {std::regex("(\\S+): 1 required .* missing"), "$1: its value is missing"},
+      {std::regex("(\\S+) excludes (\\S+)"), "$1 and $2 exclude each other"},
+  };
+  const std::vector<std::string> extras = command->remaining();
+  if (!extras.empty()) {
+    return extras.front().substr(0, 1) == "-"
+               ? fmt::format("no option {}", extras.front())
+               : fmt::format("\"{}\" is one word too many", extras.front());
+  }
+  for (const auto& [theirs, ours] : words) {
+    if (std::regex_match(text, theirs)) return std::regex_replace(text, theirs, ours);
+  }
+  return text;
+}
+
 /// What to say about a command line that CLI11 could not read.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* const command = named_command(&app);
   const std::string names = names_of(command);
-  std::string what = error.what();
+  std::string what = reworded(command, error.what());
   if (!names.empty()) {
     const std::vector<std::string> extras = command->remaining();
-    if (!extras.empty()) {
-      what = extras.front().substr(0, 1) == "-"
-                 ? fmt::format("no option {}", extras.front())
-                 : fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
-    } else {
+    if (extras.empty()) {
       what = fmt::format("say which command; there are: {}", names);
+    } else if (extras.front().substr(0, 1) != "-") {
+      what = fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
     }
   }
   return fmt::format("{} (help: {} --help)", what, full_name(command));

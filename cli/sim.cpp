@@ -25,9 +25,14 @@ void MachineChoice::add_to(CLI::App& command) {
   }
   command.add_option("--machine", name, "A machine's description file, or one of: " + known)
       ->required();
+  std::string mechanisms;
+  for (int i = 0; i < sim::mechanism_count; ++i) {
+    mechanisms.append(mechanisms.empty() ? "" : ", ")
+        .append(sim::mechanism_name(static_cast<sim::Mechanism>(i)));
+  }
   command
       .add_option("--without", without,
-                  "Switch mechanisms of the model off, a list (doc/model.md has their names)")
+                  "Switch mechanisms of the model off, a list of: " + mechanisms)
       ->delimiter(',');
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "barrier/shape.hpp"
 #include "cli/subcommands.hpp"
 #include "topology/picture.hpp"
 #include "topology/topology.hpp"
@@ -38,16 +39,6 @@ struct Answer {
   std::string placed_by;  // "mapped by core"
 };
 
-std::vector<PuSet> read_bindings(const Topology& topology, const std::vector<std::string>& texts) {
-  std::vector<PuSet> bindings;
-  for (const std::string& text : texts) {
-    // Letters make it a locality string; "none" is an unbound rank in both notations.
-    const bool locality = text != "none" && text.find_first_of("SLCHN") != std::string::npos;
-    bindings.push_back(locality ? topology.bindings_of({text}).front() : PuSet::parse(text));
-  }
-  return bindings;
-}
-
 Answer find_groups(const Options& options) {
   const LevelMask mask = parse_level_mask(options.levels);
   const Mapping mapping = parse_mapping(options.mapping);
@@ -60,7 +51,7 @@ Answer find_groups(const Options& options) {
       throw Error(Status::invalid, fmt::format("--ranks is {}, but --bindings has {} ranks",
                                                options.ranks, options.bindings.size()));
     }
-    bindings = read_bindings(topology, options.bindings);
+    bindings = topology.read_bindings(options.bindings);
   } else {
     const auto cores = static_cast<unsigned>(topology.cores().size());
     bindings = topology.map_ranks(mapping, options.ranks != 0 ? options.ranks : cores);
@@ -161,10 +152,17 @@ std::string to_text(const Answer& answer) {
 }
 
 void run(const Options& options) {
+  if (options.json && options.svg == "-") {
+    throw Error(Status::invalid, "--json and --svg - both write to standard output: give a file");
+  }
   const Answer answer = find_groups(options);
   if (!options.svg.empty()) {
     const Picture picture =
         draw_groups(answer.topology, answer.active, answer.bindings, answer.grouping);
+    if (options.svg == "-") {
+      fmt::print("{}", to_svg(picture));
+      return;
+    }
     std::ofstream file(options.svg, std::ios::binary);
     file << to_svg(picture);
     file.close();
@@ -190,7 +188,7 @@ void add_topo(CLI::App& app) {
                       "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
                       "this machine)");
   command->add_option("--ranks", options->ranks, "Number of ranks (default: one per usable core)")
-      ->check(CLI::Range(1U, 1U << 20));
+      ->check(CLI::Range(1U, participants_max));
   CLI::Option* const mapping =
       command->add_option("--map-by", options->mapping, "How ranks go to cores: core, numa, socket")
           ->capture_default_str();
@@ -203,7 +201,8 @@ void add_topo(CLI::App& app) {
                       "Levels to use, joined by '-': CORE, L1, L2, L3, GROUP, DIE, NUMA, PACKAGE "
                       "(default: L2-L3-NUMA-PACKAGE)");
   command->add_flag("--json", options->json, "Print one JSON object");
-  command->add_option("--svg", options->svg, "Draw the groups on the machine into this file");
+  command->add_option("--svg", options->svg,
+                      "Draw the groups on the machine into this file; - is standard output");
   command->callback([options] { run(*options); });
 }
 

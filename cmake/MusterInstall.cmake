@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What `make install` puts where: libmuster.so.0.1, headers, the binary, find_package and pkg-config.
+# What `make install` puts where: libmuster.so.0.1, headers, the binary, find_package, pkg-config.
 
 if(TARGET muster)
   include(CMakePackageConfigHelpers)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of one process sum a ring of numbers in steps: nobody may read before all have written.
- */
+/* Threads of one process sum a ring of numbers in steps:
+ * nobody may read before all have written. */
 #include <muster/muster.h>
 #include <pthread.h>
 #include <stdio.h>

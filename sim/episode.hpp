@@ -52,8 +52,8 @@ class EpisodeLog : public Recorder {
 
   std::vector<bool> inside_;  ///< by participant
   std::vector<Operation> operations_;
-  std::map<std::uint32_t, std::pair<Commit, Commit>>
-      commits_;  ///< by line: the last, the one before
+  /// By line: the last, the one before.
+  std::map<std::uint32_t, std::pair<Commit, Commit>> commits_;
 };
 
 /// An episode with what is needed to speak of it.

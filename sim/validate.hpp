@@ -34,8 +34,8 @@ struct Ablation {
 
 struct Validation {
   std::vector<Prediction> modelled;  ///< in the order of the measurements
-  std::vector<std::optional<double>>
-      naive_us;  ///< by the rule, where it has a measurement to scale
+  /// By the rule, where it has a measurement to scale.
+  std::vector<std::optional<double>> naive_us;
   double median_error = 0;
   double rms = 0;
   Share within_35_percent;

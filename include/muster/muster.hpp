@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Muster for C++20: a thin face over muster.h. `muster::barrier` stands where `std::barrier` does.
 //
-//   muster::barrier sync(4);                        // threads claim their ranks at first use
+//   muster::barrier sync(4);                  // threads claim their ranks at first use
 //   sync.arrive_and_wait();
 //
-//   muster::barrier sync(4, [] { step(); });        // with a completion function
-//   sync.arrive_and_wait(rank);                     // faster, and topology-aware: the caller knows
-//   its rank
+//   muster::barrier sync(4, [] { step(); });  // with a completion function
+//   sync.arrive_and_wait(rank);               // faster: the caller knows its rank
 //
-// Failures throw muster::error.
+// Of std::barrier's interface there are the constructor, max(), arrive_and_wait(), and, with
+// MUSTER_SPLIT in the options, arrive() and wait(). There is no arrive(n) and no arrive_and_drop():
+// the number of participants is fixed, and each arrives for itself. Failures throw muster::error.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,12 +40,12 @@ class error : public std::runtime_error {
   int status_;
 };
 
+namespace detail {
+
 inline void check(int status) {
   if (status != MUSTER_OK) [[unlikely]]
     throw error(status);
 }
-
-namespace detail {
 
 /// Which ranks of a barrier are claimed, and by which thread. Outlives the barrier while a thread
 /// remembers it.
@@ -106,10 +108,27 @@ struct no_completion {
 /// first comes and keeps it until it ends: at most `expected` living threads may use it.
 /// Thread-safe, but for construction and destruction; may be destroyed as soon as the destroying
 /// thread's last wait has returned.
+///
+/// The completion function runs once an episode, on one of the waiting threads, after all have
+/// arrived and before any leaves. It must not throw: that ends the program
+/// (std::terminate()).
 template <class CompletionFunction = detail::no_completion>
 class barrier {
  public:
-  /// `options`: NULL, or as in muster.h; its participants, completion and context are overwritten.
+  /// That its thread has arrived; for wait().
+  class arrival_token {
+   public:
+    arrival_token(arrival_token&&) noexcept = default;
+    arrival_token& operator=(arrival_token&&) noexcept = default;
+
+   private:
+    friend class barrier;
+    explicit arrival_token(unsigned rank) : rank_(rank) {}
+    unsigned rank_;
+  };
+
+  /// `options`: NULL, or as in muster.h; participants are overwritten, and so is the completion if
+  /// there is a CompletionFunction. `progress` is called with `context`, as there.
   explicit barrier(std::ptrdiff_t expected, CompletionFunction completion = {},
                    const muster_options* options = nullptr)
       : completion_(std::move(completion)) {
@@ -118,13 +137,22 @@ class barrier {
     if (options != nullptr) mine = *options;
     mine.participants = expected < 0 || expected > max() ? 0 : static_cast<unsigned>(expected);
     if constexpr (!std::is_same_v<CompletionFunction, detail::no_completion>) {
-      mine.completion = [](void* self) {
+      mine.completion = [](void* self) noexcept {
         static_cast<barrier*>(self)->completion_();
         return 0;
       };
+      // Both are called with one context, which is ours now: progress gets its own from there.
+      progress_ = mine.progress;
+      progress_context_ = mine.context;
+      if (progress_ != nullptr) {
+        mine.progress = [](void* self) {
+          const barrier& b = *static_cast<barrier*>(self);
+          b.progress_(b.progress_context_);
+        };
+      }
       mine.context = this;
     }
-    check(muster_barrier_create(&handle_, &mine));
+    detail::check(muster_barrier_create(&handle_, &mine));
     ranks_ = std::make_shared<detail::ranks>(mine.participants);
   }
   ~barrier() { muster_barrier_destroy(handle_); }
@@ -136,14 +164,28 @@ class barrier {
   void arrive_and_wait() { arrive_and_wait(detail::this_thread_claims.rank_in(ranks_)); }
 
   /// As the given rank; do not mix with the anonymous form.
-  void arrive_and_wait(unsigned rank) { check(muster_barrier_wait(handle_, rank)); }
+  void arrive_and_wait(unsigned rank) { detail::check(muster_barrier_wait(handle_, rank)); }
+
+  /// Arrives without waiting. Needs options with MUSTER_SPLIT, else error MUSTER_ENOTSUP. Unlike
+  /// with std::barrier, the token has to be waited for, by the same thread, before it arrives
+  /// again.
+  [[nodiscard]] arrival_token arrive() {
+    return arrive(detail::this_thread_claims.rank_in(ranks_));
+  }
+  /// As the given rank; do not mix with the anonymous form.
+  [[nodiscard]] arrival_token arrive(unsigned rank) {
+    detail::check(muster_barrier_arrive(handle_, rank));
+    return arrival_token(rank);
+  }
+  /// Until all have arrived in the token's episode.
+  void wait(arrival_token&& token) { detail::check(muster_barrier_depart(handle_, token.rank_)); }
 
   /// What was chosen and why.
   std::string explain() const {
     std::size_t needed = 0;
-    check(muster_barrier_explain(handle_, "text", nullptr, 0, &needed));
+    detail::check(muster_barrier_explain(handle_, "text", nullptr, 0, &needed));
     std::string text(needed, '\0');
-    check(muster_barrier_explain(handle_, "text", text.data(), text.size(), nullptr));
+    detail::check(muster_barrier_explain(handle_, "text", text.data(), text.size(), nullptr));
     text.pop_back();
     return text;
   }
@@ -152,6 +194,8 @@ class barrier {
 
  private:
   CompletionFunction completion_;
+  void (*progress_)(void* context) = nullptr;
+  void* progress_context_ = nullptr;
   muster_barrier* handle_ = nullptr;
   std::shared_ptr<detail::ranks> ranks_;
 };

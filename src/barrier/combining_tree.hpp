@@ -10,7 +10,7 @@
 // Invariants:
 // 1. Between episodes every counter is 0 and every vertex's sense equals every ticket's.
 // 2. A vertex is reset, then released, by the one that climbed from it, after everything above it
-// was released.
+//    was released.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ class CombiningTree {
   };
   struct Ticket {
     Word sense = 0;
-    std::vector<Vertex> path;  // bottom up: from this rank to the root, without those of one child
+    /// Bottom up: from this rank to the root, without those of one child.
+    std::vector<Vertex> path;
   };
 
   static Layout layout(const Shape&) { return {.global_cells = 0, .cells_per_rank = 2}; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Dissemination. In round k rank i tells rank i + 2^k (mod P) and waits for rank i - 2^k; after
 // log2 P rounds everyone has heard of everyone, with no champion and no release. For two
-// participants it is an exchange of two flags: one one-way line transfer, the least there can be.
+// participants it is an exchange of two flags, both at once: a chain of one line transfer.
 //
 // Cost: P log2 P stores, a chain of log2 P: O(log P).
 // Source: Hensgen, Finkel and Manber, IJPP 17(1), 1988; Mellor-Crummey and Scott, ACM TOCS 9(1),
@@ -9,9 +9,9 @@
 //
 // Invariants:
 // 1. Two sets of flags alternate (parity): a fast partner's next signal never overwrites one not
-// yet seen.
+//    yet seen.
 // 2. The sense reverses every second episode, when the same set comes round again, so flags need no
-// reset.
+//    reset.
 #pragma once
 
 #include <array>

@@ -10,9 +10,9 @@
 //
 // Invariants:
 // 1. A rank's counter holds the number of the last episode it arrived at; it is at most one ahead
-// of rank 0's.
+//    of rank 0's.
 // 2. Rank 0 releases episode e after every counter has reached e. Comparisons are modular: counters
-// wrap.
+//    wrap.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 // Invariants:
 // 1. Rank r has arrived in its parent's flag only after all of r's children arrived in r's.
 // 2. A flag is next written after its reader has left the episode and arrived again: it never skips
-// a sense.
+//    a sense.
 #pragma once
 
 #include <vector>

@@ -5,13 +5,13 @@
 // oversubscribed machine no more context switches than there are participants.
 //
 // Cost: P atomic additions on one line, one after another: O(P).
-// Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7; `shm-sense-reversing` of
-// [K22].
+// Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7;
+// `shm-sense-reversing` of [K22].
 //
 // Invariants:
 // 1. Between episodes the counter is 0 and every ticket's sense equals the global one.
 // 2. The counter is reset before the sense is reversed, so no arrival of the next episode can
-// precede the reset.
+//    precede the reset.
 #pragma once
 
 #include "barrier/shape.hpp"

@@ -11,7 +11,7 @@
 // Invariants:
 // 1. A member's counter of a level reaches e only after everyone below it has arrived at episode e.
 // 2. Rank 0 leads every group it is in (groups are led by their lowest rank), so it is the one that
-// releases.
+//    releases.
 // 3. A counter is at most one ahead of its leader's. Comparisons are modular: counters wrap.
 //
 // [K22] lets a leader count in its own group as well; here the ticket's episode is that count,
@@ -37,8 +37,8 @@ class Topo {
     unsigned rank;
     Word episode;
     Word sense = 0;
-    std::vector<std::vector<typename M::Cell*>>
-        led;  // bottom up: the other members' counters of each group it leads
+    /// Bottom up: the other members' counters of each group it leads.
+    std::vector<std::vector<typename M::Cell*>> led;
   };
 
   static Layout layout(const Shape&) { return {.global_cells = 1, .cells_per_rank = 1}; }

@@ -13,8 +13,8 @@
 // Invariants:
 // 1. Between episodes every counter is 0 and every ticket's sense equals the global one.
 // 2. A group's counter is reset by the one that completed it, before it counts at the group above:
-// the release of the sense, which
-//    every arrival of the next episode acquired, is later than all resets.
+//    the release of the sense, which every arrival of the next episode acquired, is later than all
+//    resets.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ class TopoCounter {
   };
   struct Ticket {
     Word sense = 0;
-    std::vector<Step>
-        path;  // bottom up: the groups from this rank to the top, those of one member left out
+    /// Bottom up: the groups from this rank to the top, those of one member left out.
+    std::vector<Step> path;
   };
 
   static Layout layout(const Shape& shape) {
@@ -82,8 +82,8 @@ class TopoCounter {
       if (before + 1 != step.members) {
         return m.await(sense(), equals(t.sense), acquire, awaited);  // pairs with the release below
       }
-      m.store(*step.count, 0,
-              relaxed);              // before the next addition or the release below: invariant 2
+      // Before the next addition or the release below: invariant 2.
+      m.store(*step.count, 0, relaxed);
       awaited = Awaited::other_pus;  // its group, and so whoever shares its PU, has arrived
     }
     if (!m.all_arrived()) return false;

@@ -11,7 +11,7 @@
 // Invariants:
 // 1. A rank loses exactly once an episode (rank 0 never), so one wake-up flag a rank is enough.
 // 2. A loser writes its winner's flag of round k only after it was woken from the episode before:
-// no flag skips a sense.
+//    no flag skips a sense.
 #pragma once
 
 #include "barrier/shape.hpp"
@@ -46,15 +46,14 @@ class Tournament {
     for (; round < rounds_; ++round) {
       const unsigned bit = 1U << round;
       if ((t.rank & bit) != 0) {
-        m.store(defeat(t.rank - bit, round), t.sense,
-                release);  // pairs with the winner's await below
-        if (!m.await(wakeup(t.rank), equals(t.sense), acquire))
-          return false;  // pairs with the winner's store below
+        // Pairs with the winner's await below; the await, with its store at the end.
+        m.store(defeat(t.rank - bit, round), t.sense, release);
+        if (!m.await(wakeup(t.rank), equals(t.sense), acquire)) return false;
         break;
       }
       if (!opponent(t.rank, bit)) continue;  // a bye
-      if (!m.await(defeat(t.rank, round), equals(t.sense), acquire))
-        return false;  // pairs with the loser's store
+      // Pairs with the loser's store.
+      if (!m.await(defeat(t.rank, round), equals(t.sense), acquire)) return false;
     }
     if (t.rank == 0 && !m.all_arrived()) return false;
     while (round-- > 0) {

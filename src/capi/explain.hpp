@@ -11,9 +11,9 @@ namespace muster {
 
 std::string explain_as_text(const Plan& plan, const BlockLayout& layout);
 
-/// One object: algorithm, asked, why, participants, usable_cpus, wait {policy, why, spin_ns,
-/// yield_ns}, levels_dropped, groups
-/// [{level, members, leader}] bottom up, memory {bytes, bytes_per_rank, paged, line_bytes}.
+/// One object: algorithm, asked, why, participants, shared, usable_cpus, wait {policy, why,
+/// spin_ns, yield_ns}, levels_dropped, groups [{level, members, leader}] bottom up, memory {bytes,
+/// bytes_per_rank, paged, line_bytes}.
 std::string explain_as_json(const Plan& plan, const BlockLayout& layout);
 
 }  // namespace muster

@@ -31,8 +31,8 @@ struct Plan {
   std::string wait_why;
   unsigned usable_cpus = 1;
   unsigned numa_nodes = 1;  ///< that hold participants; 1 if unknown
-  std::vector<unsigned>
-      numa_of_rank;  ///< the operating system's numbers, for memory binding; empty: unknown
+  /// The operating system's numbers, for memory binding; empty: unknown.
+  std::vector<unsigned> numa_of_rank;
 
   Shape shape() const {
     return {participants, algorithm.radix, first_episode,

@@ -14,7 +14,7 @@
 // Invariants:
 // 1. A sleeper that parks on (atom, seen) has announced itself before it read `seen`.
 // 2. A storer that changes the atom and then reads no announcement stored before that sleeper's
-// last look, which saw the store.
+//    last look, which saw the store.
 // 3. Announcements are taken back by whoever made them, and only by them: nobody wakes the dead.
 #pragma once
 

@@ -14,8 +14,8 @@ struct WaitPolicy {
 
   std::int64_t spin_ns = 0;   ///< poll without giving up the PU for this long
   std::int64_t yield_ns = 0;  ///< then poll and sched_yield for this long; then sleep on a futex
-  std::string_view
-      name;  ///< "spin", "yield" or "sleep": how it was asked for or chosen; for `explain`
+  /// How it was asked for or chosen, one of by_name()'s but "auto"; for `explain`.
+  std::string_view name;
 
   /// Never gives up the PU: only for participants that own theirs.
   static constexpr WaitPolicy spin() { return {forever, 0, "spin"}; }

@@ -77,9 +77,9 @@ class FdServer {
 };
 
 /// The descriptor offered under `name`, waiting up to `timeout_ns` for it to appear (0: only if it
-/// answers at once;
-/// INT64_MAX: forever). It is close-on-exec and the caller closes it. Throws Error: timeout,
-/// foreign (another user's, or not from an FdServer), invalid (name, or negative timeout), system.
+/// answers at once; INT64_MAX: forever). It is close-on-exec and the caller closes it. Throws
+/// Error: timeout, foreign (another user's, or not from an FdServer), invalid (name, or negative
+/// timeout), system.
 int receive_fd(const std::string& name, std::int64_t timeout_ns);
 
 }  // namespace muster

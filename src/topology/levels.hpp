@@ -42,8 +42,8 @@ constexpr bool is_unit(unsigned id) { return id < kOutside; }
 /// One cache, NUMA node, die, package...: the PUs it serves.
 struct Unit {
   unsigned id = 0;  ///< hwloc's logical index; the lowest, where several serve the same PUs
-  unsigned os_index =
-      0;  ///< the operating system's number of that object (of a NUMA node: for mbind)
+  /// The operating system's number of that object (of a NUMA node: for mbind).
+  unsigned os_index = 0;
   std::vector<unsigned> other_ids;  ///< further objects over the same PUs (MCDRAM), ascending
   PuSet pus;                        ///< usable PUs; never empty, and in no other unit of the level
   std::vector<unsigned> cores;      ///< its cores: positions in Topology::cores(), ascending

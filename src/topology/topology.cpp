@@ -264,15 +264,16 @@ Topology Topology::this_machine(Cpus cpus) {
 Topology Topology::from_file(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
-    throw Error(Status::invalid, fmt::format("topology file '{}': {}", path, std::strerror(errno)));
+    throw Error(Status::system, fmt::format("topology file '{}': {}", path, std::strerror(errno)));
   }
   if (S_ISDIR(status.st_mode)) {
-    throw Error(Status::invalid, fmt::format("topology file '{}' is a directory", path));
+    throw Error(Status::system, fmt::format("topology file '{}' is a directory", path));
   }
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) {
-    throw Error(Status::invalid, fmt::format("topology file '{}' cannot be read", path));
+    throw Error(Status::system,
+                fmt::format("topology file '{}' cannot be read: {}", path, std::strerror(errno)));
   }
   const std::string begin = trimmed(text.substr(0, 64));
   if (begin.empty()) throw Error(Status::invalid, fmt::format("topology file '{}' is empty", path));
@@ -440,6 +441,14 @@ std::vector<PuSet> Topology::map_ranks(Mapping mapping, unsigned ranks) const {
   return bindings;
 }
 
+void Topology::check_usable(std::size_t rank, const PuSet& binding) const {
+  if (binding.is_subset_of(pus_)) return;
+  throw Error(Status::invalid,
+              fmt::format("rank {} is bound to PU {}, which is not usable on {}: "
+                          "usable PUs are {}",
+                          rank, (binding - pus_).to_string(), source_, pus_.to_string()));
+}
+
 Placement Topology::place(const std::vector<PuSet>& bindings, const ActiveLevels& active) const {
   Placement placement;
   placement.participants = static_cast<unsigned>(bindings.size());
@@ -447,12 +456,7 @@ Placement Topology::place(const std::vector<PuSet>& bindings, const ActiveLevels
   placement.unit.assign(active.levels.size(), std::vector<unsigned>(bindings.size(), kOutside));
   for (unsigned rank = 0; rank < bindings.size(); ++rank) {
     const PuSet& binding = bindings[rank];
-    if (!binding.is_subset_of(pus_)) {
-      throw Error(Status::invalid,
-                  fmt::format("rank {} is bound to PU {}, which is not usable on {}: "
-                              "usable PUs are {}",
-                              rank, (binding - pus_).to_string(), source_, pus_.to_string()));
-    }
+    check_usable(rank, binding);
     if (binding.empty() || (cores_.size() > 1 && binding == pus_)) {
       placement.unbound.push_back(rank);
       continue;
@@ -462,6 +466,22 @@ Placement Topology::place(const std::vector<PuSet>& bindings, const ActiveLevels
     }
   }
   return placement;
+}
+
+std::vector<PuSet> Topology::read_bindings(const std::vector<std::string>& texts) const {
+  std::vector<PuSet> bindings;
+  for (const std::string& text : texts) {
+    const std::string binding = trimmed(text);
+    const bool locality = !binding.empty() && binding != "none" &&
+                          std::isalpha(static_cast<unsigned char>(binding.front())) != 0;
+    try {
+      bindings.push_back(locality ? bindings_of({binding}).front() : PuSet::parse(binding));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("rank {}: {}", bindings.size(), error.what()));
+    }
+    check_usable(bindings.size() - 1, bindings.back());
+  }
+  return bindings;
 }
 
 std::vector<PuSet> Topology::bindings_of(const std::vector<std::string>& localities) const {

@@ -39,8 +39,8 @@ class Topology {
   static Topology this_machine(Cpus cpus = Cpus::of_process);
 
   /// A file made by hwloc (`lstopo file.xml`), or a text file with one synthetic description ('#'
-  /// begins a comment). Throws Error(Status::invalid) if it cannot be read or is of a format that
-  /// this hwloc does not know.
+  /// begins a comment). Throws Error: system if it cannot be read, invalid if it is malformed or of
+  /// a format that this hwloc does not know.
   static Topology from_file(const std::string& path);
 
   /// hwloc's synthetic description, outermost first: "package:2 numa:2 core:32 pu:1"; "[numa]" in
@@ -95,6 +95,11 @@ class Topology {
   /// than one core, holds every usable PU. Throws Error(Status::invalid) for PUs not usable here.
   Placement place(const std::vector<PuSet>& bindings, const ActiveLevels& active) const;
 
+  /// A binding each, as people write them: PUs ("0-3,8"), a PMIX_LOCALITY_STRING (it begins with a
+  /// letter), "" or "none" for an unbound rank. Throws Error(Status::invalid), naming the rank, for
+  /// what is neither and for PUs not usable here.
+  std::vector<PuSet> read_bindings(const std::vector<std::string>& texts) const;
+
   /// The bindings that PMIX_LOCALITY_STRINGs mean on this topology (HT, else CR ids); an unbound
   /// rank has the empty set. It must be the topology they were made on. Throws
   /// Error(Status::invalid).
@@ -103,6 +108,9 @@ class Topology {
  private:
   friend class TopologyReader;  // topology.cpp
   Topology() = default;
+
+  /// Throws Error(Status::invalid) if a PU of the rank's binding is not usable here.
+  void check_usable(std::size_t rank, const PuSet& binding) const;
 
   std::string source_;
   bool is_this_machine_ = false;

@@ -97,7 +97,7 @@ TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
               o.topology = "/nowhere/machine.xml";
               o.map_by = "core";
             }),
-            MUSTER_EINVAL);
+            MUSTER_ESYSTEM);
   EXPECT_THAT(muster_last_error(), HasSubstr("/nowhere/machine.xml"));
   EXPECT_EQ(create_spoilt([](muster_options& o) {
               o.topology = "package:two";

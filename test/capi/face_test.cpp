@@ -152,6 +152,61 @@ TEST(Barrier, TakesRanksAndOptions) {
   });
 }
 
+TEST(Barrier, SplitsIntoArriveAndWait) {
+  const HangGuard guard(60);
+  muster_options options;
+  muster_options_init(&options);
+  options.flags = MUSTER_SPLIT;
+  unsigned completions = 0;
+  muster::barrier sync(
+      3, [&] { ++completions; }, &options);
+  unsigned data[2][3] = {};
+  FirstFailure failure{};
+  run_threads(3, [&](unsigned rank) {
+    for (unsigned step = 1; step <= rounds(500); ++step) {
+      data[step % 2][rank] = step;
+      auto token = sync.arrive();
+      sync.wait(std::move(token));
+      for (const unsigned seen : data[step % 2]) {
+        if (seen != step) failure.report("left early in step " + std::to_string(step));
+      }
+    }
+  });
+  EXPECT_EQ(failure.text(), "");
+  EXPECT_EQ(completions, rounds(500));
+  muster::barrier whole(2);
+  EXPECT_THROW((void)whole.arrive(0), muster::error);  // it exchanges flags: there are no halves
+}
+
+TEST(Barrier, ProgressGetsItsOwnContextBesideACompletion) {
+  const HangGuard guard(60);
+  std::atomic<unsigned> calls{0};
+  muster_options options;
+  muster_options_init(&options);
+  options.context = &calls;
+  options.progress = [](void* context) {
+    static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+  };
+  unsigned completions = 0;
+  muster::barrier sync(
+      2, [&] { ++completions; }, &options);
+  std::thread other([&] { sync.arrive_and_wait(0); });
+  while (calls.load() < 5) std::this_thread::yield();
+  sync.arrive_and_wait(1);
+  other.join();
+  EXPECT_EQ(completions, 1U);
+}
+
+TEST(BarrierDeathTest, ACompletionThatThrowsTerminates) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        muster::barrier sync(1, [] { throw 1; });
+        sync.arrive_and_wait();
+      },
+      "");
+}
+
 TEST(Barrier, ThrowsWhatWentWrong) {
   try {
     muster::barrier sync(0);

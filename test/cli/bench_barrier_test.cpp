@@ -98,6 +98,8 @@ TEST(BenchBarrier, JsonHasARowForEach) {
               algorithms.size() >= 9);
   EXPECT_EQ(find_row(results, "muster", 3).at("status"), "ok");
   const json& machine = results.at("machine");
+  EXPECT_EQ(machine.at("topology"), "this machine");
+  EXPECT_EQ(machine.at("topology_imposed"), false);
   EXPECT_TRUE(machine.at("model").is_string() && machine.at("kernel").is_string());
   EXPECT_GE(machine.at("cpus").get<unsigned>(), 1U);
 }
@@ -169,6 +171,21 @@ TEST(BenchBarrier, UnboundRanksAreDeclinedByTopo) {
   EXPECT_EQ(topo.at("status"), "declined");
   EXPECT_NE(topo.at("reason"), "");
   EXPECT_EQ(topo.at("map_by"), "none");
+}
+
+TEST(BenchBarrier, AnImposedTopologyIsNamed) {
+  const std::string four = "package:2 numa:2 core:2 pu:1";
+  const Words words{"--seconds",    "0.5",  "--participants", "3",
+                    "--algorithms", "topo", "--peers",        "none"};
+  Words imposed = words;
+  imposed.insert(imposed.end(), {"--topology", four});
+  const json results = run_json(imposed);
+  EXPECT_EQ(results.at("machine").at("topology"), "synthetic " + four);
+  EXPECT_EQ(results.at("machine").at("topology_imposed"), true);
+  EXPECT_EQ(find_row(results, "muster", 3).at("status"), "ok");
+  const Outcome text = run_muster(bench(words), {{"MUSTER_TOPOLOGY", four}});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("as if they sat on: synthetic " + four));
 }
 
 TEST(BenchBarrier, TemplateAndCInterfaceSideBySide) {

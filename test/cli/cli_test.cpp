@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -41,8 +42,38 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"--nonsense"}, "--nonsense"},
       {{"bench"}, "barrier"},
       {{"bench", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
-      {{"topo", "--nonsense"}, "muster topo --help"},
-      {{"topo", "--ranks", "many"}, "--ranks"},
+      {{"topo", "--nonsense"}, "no option --nonsense (help: muster topo --help)"},
+      {{"topo", "nonsense"}, "\"nonsense\" is one word too many"},
+      {{"topo", "--ranks", "many"}, "--ranks: many is not in 1 to 65536"},
+      {{"topo", "--ranks", "0"}, "--ranks: 0 is not in 1"},
+      {{"bench", "barrier", "--seconds", "many"}, "--seconds: \"many\" is no number"},
+      {{"topo", "--ranks"}, "--ranks: its value is missing"},
+      {{"topo", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
+      {{"topo", "--topology", "package:2 core:two"}, "neither a file nor a synthetic topology"},
+      {{"topo", "--topology", MUSTER_PROGRAM}, "is not XML"},
+      {{"topo", "--levels", "L7"}, "L2"},
+      {{"topo", "--map-by", "nonsense"}, "core, numa, socket"},
+      {{"topo", "--topology", "core:4 pu:1", "--bindings", "0", "xyz"}, "rank 1: locality"},
+      {{"topo", "--topology", "core:4 pu:1", "--bindings", "0", "4"}, "rank 1 is bound to PU 4"},
+      {{"explain", "nonsense"}, "\"nonsense\" is one word too many"},
+      {{"explain", "-p", "many"}, "is no number"},
+      {{"explain", "-p", "0"}, "1 to 65536"},
+      {{"explain", "-p", "65537"}, "1 to 65536"},
+      {{"explain", "-a", "nonsense"}, "sense-reversing-counter"},
+      {{"explain", "-a", "topo-NONSENSE"}, "NUMA"},
+      {{"explain", "-w", "nonsense"}, "spin-yield-sleep"},
+      {{"explain", "-m", "nonsense"}, "core, numa, socket"},
+      {{"explain", "-t", "nonsense", "-m", "core"}, "neither a file nor a synthetic topology"},
+      {{"explain", "-p", "3", "-b", "0", "1"}, "each of 3 participants"},
+      {{"explain", "-p", "2", "-t", "core:4 pu:1", "-b", "0", "99"}, "rank 1 is bound to PU 99"},
+      {{"explain", "-p", "2", "-t", "core:4 pu:1", "-b", "0", "xyz"}, "rank 1: locality"},
+      {{"explain", "-p", "1", "-b", "0", "-m", "core"}, "contradict"},
+      {{"check", "--nonsense"}, "no option --nonsense"},
+      {{"check", "--algorithms", "nonsense"}, "dissemination"},
+      {{"check", "--participants", "0"}, "--participants: 0 is not in 1"},
+      {{"check", "--participants", "x"}, "--participants: x is not in 1"},
+      {{"check", "--episodes", "0"}, "--episodes"},
+      {{"bench", "barrier", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
       {{"bench", "barrier", "--algorithms", "nonsense"}, "sense-reversing-counter"},
       {{"bench", "barrier", "--algorithms", "topo-NONSENSE"}, "NUMA"},
       {{"bench", "barrier", "--peers", "nonsense"}, "pthread_barrier, std::barrier, libgomp"},
@@ -55,7 +86,7 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"bench", "barrier", "--seconds", "0"}, "--seconds"},
       {{"bench", "barrier", "--seconds", "nan"}, "--seconds"},
       {{"bench", "barrier", "--rounds", "0"}, "--rounds"},
-      {{"bench", "barrier", "--json", "--csv"}, "--csv"},
+      {{"bench", "barrier", "--json", "--csv"}, "exclude each other"},
   };
   for (const auto& mistake : mistakes) {
     const Outcome outcome = run_muster(mistake.words);
@@ -67,10 +98,62 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
   }
 }
 
+TEST(Cli, MistakesAboutTheModelAreTwo) {
+  if (run_muster({"sim", "--help"}).exit_code != 0) GTEST_SKIP() << "built without muster sim";
+  const struct {
+    Words words;
+    const char* says;
+  } mistakes[] = {
+      {{"sim"}, "there are: barrier"},
+      {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
+      {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
+      {{"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "nonsense"},
+       "dissemination"},
+      {{"sim", "barrier", "--machine", "kunpeng920-2s", "--map-by", "nonsense"},
+       "core, numa, socket"},
+      {{"sim", "barrier", "--machine", "kunpeng920-2s", "--without", "nonsense"}, "nonsense"},
+      {{"sim", "barrier", "--machine", "kunpeng920-2s", "--ranks", "0"}, "--ranks: 0 is not in 1"},
+      {{"sim", "barrier", "--machine", "kunpeng920-2s", "--json", "--csv"}, "exclude each other"},
+  };
+  for (const auto& mistake : mistakes) {
+    const Outcome outcome = run_muster(mistake.words);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, StartsWith("muster: "));
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
+  }
+}
+
 TEST(Cli, FailuresAreOne) {
   const Outcome outcome = run_muster({"bench", "barrier", "--output", "/proc/nowhere"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, StartsWith("muster: /proc/nowhere"));
+  // What the file system refuses, reading or writing, is no mistake in the command line.
+  for (const Words& words :
+       {Words{"topo", "--topology", "/nowhere/a.xml"}, Words{"topo", "--topology", "/proc"},
+        Words{"topo", "--svg", "/nowhere/a.svg"},
+        Words{"explain", "-m", "core", "-t", "/nowhere/a.xml"},
+        Words{"bench", "barrier", "--topology", "/nowhere/a.xml"}}) {
+    const Outcome failure = run_muster(words);
+    EXPECT_EQ(failure.exit_code, 1) << failure.err;
+    EXPECT_THAT(failure.err, StartsWith("muster: "));
+    EXPECT_THAT(failure.err, HasSubstr(words.back()));
+    EXPECT_EQ(failure.out, "");
+  }
+  const Outcome imposed = run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "/nowhere/a.xml"}});
+  EXPECT_EQ(imposed.exit_code, 1);
+  EXPECT_THAT(imposed.err, HasSubstr("MUSTER_TOPOLOGY: topology file '/nowhere/a.xml'"));
+  EXPECT_EQ(run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "nonsense"}}).exit_code, 2);
+}
+
+TEST(Explain, IsOneObjectWithResults) {
+  const Outcome outcome = run_muster({"explain", "-p", "4", "-t", "package:2 core:2 pu:1", "-a",
+                                      "topo", "-b", "0", "CR1:HT1", "2", "3", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json object = json::parse(outcome.out);
+  ASSERT_EQ(object.at("results").size(), 1U);
+  EXPECT_EQ(object.at("results").at(0).at("algorithm"), "topo");
+  EXPECT_GT(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 10) << "for people, too";
 }
 
 TEST(Cli, AFullDiskIsNoSuccess) {

@@ -19,6 +19,13 @@ struct Offence {
 /// Files of a kind that no rule is about (pictures, golden results) have none.
 std::vector<Offence> check(std::string_view path, std::string_view text);
 
+/// Who may include whom; doc/ARCHITECTURE.md says the same. Directories not named may include all.
+struct Layer {
+  std::string_view directory;
+  std::vector<std::string_view> may_include;  ///< directories, or single headers
+};
+const std::vector<Layer>& layers();
+
 /// The same text with comments and the insides of literals blanked, lines kept: C and C++ only.
 std::string code_only(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -52,6 +53,29 @@ TEST(Style, TreeIsClean) {
   }
 }
 
+/// What is called with `make`: in backquotes, indented code and fenced code.
+std::set<std::string> make_commands(const std::string& document) {
+  static const std::regex quoted("(?:^    |`)make ([a-z-]+)");
+  static const std::regex fenced("^ *make ([a-z-]+)");
+  std::set<std::string> names;
+  bool in_fence = false;
+  std::istringstream text(document);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("```")) in_fence = !in_fence;
+    const std::regex& command = in_fence ? fenced : quoted;
+    for (std::sregex_iterator it(line.begin(), line.end(), command), end; it != end; ++it) {
+      names.insert((*it)[1]);
+    }
+  }
+  return names;
+}
+
+TEST(Style, MakeCommandsAreFound) {
+  EXPECT_EQ(make_commands("say `make a` and `make b-c`\n\n    make d\n```sh\nmake e  # now\n```\n"
+                          "we make f\n"),
+            (std::set<std::string>{"a", "b-c", "d", "e"}));
+}
+
 TEST(Style, CommandsInTheDocsExist) {
   std::set<std::string> targets;
   std::istringstream makefile(read(root() / "Makefile"));
@@ -60,15 +84,54 @@ TEST(Style, CommandsInTheDocsExist) {
   for (std::string line; std::getline(makefile, line);) {
     if (std::regex_search(line, match, target)) targets.insert(match[1]);
   }
-  static const std::regex command("^(?:    |.*`)make ([a-z]+)");
-  for (const char* path : {"README.md", "doc/HACKING.md"}) {
-    std::istringstream text(read(root() / path));
-    for (std::string line; std::getline(text, line);) {
-      if (std::regex_search(line, match, command)) {
-        EXPECT_TRUE(targets.contains(match[1])) << path << ": no `make " << match[1] << "`";
-      }
+  std::set<std::string> seen;
+  for (const std::string& path : tree()) {
+    if (path != "README.md" && !(path.starts_with("doc/") && path.ends_with(".md"))) continue;
+    for (const std::string& name : make_commands(read(root() / path))) {
+      EXPECT_TRUE(targets.contains(name)) << path << ": no `make " << name << "`";
+      seen.insert(name);
     }
   }
+  // README.md shows these in a fenced block: they would go unseen if fences were not read.
+  EXPECT_TRUE(seen.contains("demo") && seen.contains("test"));
+}
+
+TEST(Style, DocumentsThatAreNamedExist) {
+  static const std::regex name("(^|[^A-Za-z0-9_./-])(doc/[A-Za-z0-9_-]+\\.md)");
+  unsigned named = 0;
+  for (const std::string& path : tree()) {
+    static const std::regex text("\\.(h|hpp|c|cpp|py|sh|md|txt|cmake)$");
+    if (!std::regex_search(path, text) || path.starts_with("test/style/")) continue;
+    const std::string content = read(root() / path);
+    for (std::sregex_iterator it(content.begin(), content.end(), name), end; it != end; ++it) {
+      ++named;
+      EXPECT_TRUE(fs::exists(root() / (*it)[2].str())) << path << " names " << (*it)[2];
+    }
+  }
+  EXPECT_GT(named, 5U);
+}
+
+// An arrow in doc/ARCHITECTURE.md is what the rule enforces, and the other way round.
+TEST(Style, LayersAreAsDocumented) {
+  std::map<std::string, std::set<std::string>> documented;
+  std::istringstream text(read(root() / "doc/ARCHITECTURE.md"));
+  static const std::regex arrow("^([a-z/]+/) .* -> (.*)$");
+  static const std::regex comma(", *");
+  std::smatch match;
+  for (std::string line; std::getline(text, line);) {
+    if (!std::regex_match(line, match, arrow)) continue;
+    std::set<std::string>& right = documented[match[1]];
+    const std::string list = match[2];
+    if (list == "nothing") continue;
+    right.insert(std::sregex_token_iterator(list.begin(), list.end(), comma, -1),
+                 std::sregex_token_iterator());
+  }
+  std::map<std::string, std::set<std::string>> enforced;
+  for (const Layer& layer : layers()) {
+    enforced[std::string(layer.directory)] = {layer.may_include.begin(), layer.may_include.end()};
+    EXPECT_TRUE(fs::is_directory(root() / layer.directory)) << layer.directory;
+  }
+  EXPECT_EQ(documented, enforced);
 }
 
 struct Planted {
@@ -145,6 +208,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "src/topology/ may not"},
         Planted{"sim/a.hpp", "#include \"check/a.hpp\"\n", "sim/ may not"},
         Planted{"check/a.hpp", "#include \"sim/a.hpp\"\n", "check/ may not"},
+        Planted{"bench/a.cpp", "#include \"capi/engine.hpp\"\n", "bench/ may not"},
+        Planted{"bench/a.cpp", "#include \"check/graph.hpp\"\n", "bench/ may not"},
+        Planted{"src/lock/a.cpp", "#include \"delegation/work.hpp\"\n", "src/lock/ may not"},
+        Planted{"src/memory/a.hpp", "#include \"topology/tree.hpp\"\n", "src/memory/ may not"},
         Planted{"mpi/a.c", "#include \"machine/error.hpp\"\n", "mpi/ may not"},
         Planted{"src/barrier/a.hpp", "#include \"sim/a.hpp\"\n", "src/barrier/ may not"},
         Planted{"cli/a.cpp", "#include \"../src/machine/error.hpp\"\n", "an include with .."}));

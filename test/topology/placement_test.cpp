@@ -326,5 +326,20 @@ TEST(Locality, OnATopologyNamesItsPus) {
   EXPECT_THROW(topology.bindings_of({"SK0"}), Error);
 }
 
+TEST(Bindings, EachIsReadAsWhatItIs) {
+  const Topology topology = Topology::from_synthetic("package:2 core:4 pu:1");
+  EXPECT_EQ(topology.read_bindings({"0", "CR3:HT3", "", "none", " 4-7 "}),
+            (std::vector<PuSet>{{0}, {3}, {}, {}, {4, 5, 6, 7}}));
+  for (const char* const wrong : {"xyz", "8", "0-8", "0-", "HT8", "-1"}) {
+    try {
+      topology.read_bindings({"0", wrong});
+      FAIL() << "accepted '" << wrong << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Status::invalid) << wrong;
+      EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster

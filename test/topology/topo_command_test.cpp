@@ -91,12 +91,21 @@ TEST(TopoCommand, WritesAPicture) {
   }
 }
 
+TEST(TopoCommand, APictureForAPipe) {
+  const std::string text = run({"--topology", kKunpeng, "--svg", "-"});
+  EXPECT_EQ(text.find("<?xml"), 0U) << text.substr(0, 80);
+  EXPECT_EQ(text.find("</svg>"), text.size() - 7);
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  EXPECT_THROW(run({"--topology", kKunpeng, "--svg", "-", "--json"}), Error);
+}
+
 TEST(TopoCommand, Errors) {
   EXPECT_THROW(run({"--topology", "nonsense"}), Error);
   EXPECT_THROW(run({"--topology", kKunpeng, "--levels", "L7"}), Error);
   EXPECT_THROW(run({"--topology", kKunpeng, "--map-by", "chance"}), Error);
   EXPECT_THROW(run({"--topology", kKunpeng, "--ranks", "2", "--bindings", "1"}), Error);
   EXPECT_THROW(run({"--ranks", "0"}), CLI::ParseError);
+  EXPECT_THROW(run({"--ranks", "65537"}), CLI::ParseError);  // no barrier has so many
   EXPECT_THROW(run({"--ranks", "many"}), CLI::ParseError);
   EXPECT_THROW(run({"--map-by", "core", "--bindings", "0"}), CLI::ParseError);
 }
