@@ -16,6 +16,7 @@
 
 #include "check/report.hpp"
 #include "check/suite/barriers.hpp"
+#include "check/suite/locks.hpp"
 #include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 #include "check/suite/sleeping.hpp"
@@ -32,6 +33,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* sleep_name = "sleep";
 constexpr const char* lifetime_name = "lifetime";
 constexpr const char* by_hand_name = "by hand";
+constexpr const char* lock_prefix = "lock:";
 
 struct Options {
   std::vector<std::string> algorithms{"all"};
@@ -97,7 +99,7 @@ struct Job {
 
   std::string command() const {
     std::string text = "muster check --algorithms " + algorithm;
-    if (algorithm == sleep_name) return text + " --variant " + variant;
+    if (participants == 0) return text + " --variant " + variant;  // the variant says it all
     text += fmt::format(" --participants {} --episodes {} --variant {}", participants, episodes,
                         variant);
     return groups.empty() ? text : text + " --groups '" + groups + "'";
@@ -115,6 +117,7 @@ double expected_executions(const check::Scenario& scenario) {
 
 struct Chosen {
   std::vector<Algorithm> barriers;
+  std::vector<std::string> locks;
   bool sleep = false;     ///< machine/sleep.hpp
   bool lifetime = false;  ///< machine/lifetime.hpp
   bool by_hand = false;   ///< the mutants that no order expresses
@@ -124,7 +127,9 @@ Chosen choose(const Options& options) {
   Chosen chosen;
   for (const std::string& name : options.algorithms) {
     if (name == "all") {
-      chosen = {check::checked_algorithms(), true, true, true};
+      chosen = {check::checked_algorithms(), check::checked_locks(), true, true, true};
+    } else if (name.starts_with(lock_prefix)) {
+      chosen.locks.push_back(name.substr(std::string(lock_prefix).size()));
     } else if (name == sleep_name) {
       chosen.sleep = true;
     } else if (name == lifetime_name && options.mutate) {
@@ -137,6 +142,13 @@ Chosen choose(const Options& options) {
     }
   }
   return chosen;
+}
+
+/// "2x1" for two clients with a section each, "1x2-server", ...
+std::string lock_variant(const check::LockScenario& scenario) {
+  std::string text = fmt::format("{}x{}", scenario.clients, scenario.sections);
+  if (scenario.variant == check::LockVariant::plain) return text;
+  return text + "-" + check::variant_name(scenario.variant);
 }
 
 std::vector<Job> make_jobs(const Options& options) {
@@ -162,6 +174,15 @@ std::vector<Job> make_jobs(const Options& options) {
            [scenario](Tuning& tuning) { return check::make_barrier_program(scenario, tuning); }});
     }
   }
+  for (const std::string& lock : chosen.locks) {
+    for (const check::LockScenario& scenario : check::lock_scenarios(lock)) {
+      const std::string variant = lock_variant(scenario);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {lock_prefix + lock, 0, scenario.sections, "", variant, false, 1000,
+           [scenario](Tuning& tuning) { return check::make_lock_program(scenario, tuning); }});
+    }
+  }
   for (const check::SleepProgram& program : check::sleep_programs()) {
     const std::string name = program.name;
     if (!chosen.sleep || (!options.variant.empty() && options.variant != name)) continue;
@@ -172,7 +193,7 @@ std::vector<Job> make_jobs(const Options& options) {
     throw Error(Status::invalid,
                 "nothing to check: variants are plain, wraps, split, gives-up, timed, destroy and "
                 "reuse (all but plain for up to 3 participants; split only where arrive and depart "
-                "are apart), and for sleep one, update, two-sleepers, ...");
+                "are apart), for sleep one, update, two-sleepers, ..., for locks 2x1, 2x2, ...");
   }
   return jobs;
 }
@@ -298,6 +319,9 @@ std::vector<Gate> make_gates(const Options& options) {
     gates.push_back(
         {name, check::mutation_programs(by_name[name], options.participants, options.episodes)});
   }
+  for (const std::string& lock : chosen.locks) {
+    gates.push_back({lock_prefix + lock, check::mutation_programs_of_lock(lock), "src/"});
+  }
   if (chosen.sleep) {
     gates.push_back({sleep_name, check::mutation_programs_of_sleep(), check::sleep_source});
   }
@@ -409,8 +433,8 @@ void add_check(CLI::App& app) {
       "check", "Explore every execution that C++'s memory model allows, for a few participants");
   command
       ->add_option("--algorithms", options->algorithms,
-                   "Barriers by name, sleep for the sleep protocol, or all; with --mutate also "
-                   "lifetime, for how waits begin and end")
+                   "Barriers by name, locks as lock:NAME, sleep for the sleep protocol, or all; "
+                   "with --mutate also lifetime, for how waits begin and end")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--participants", options->participants, "How many participants")

@@ -3,7 +3,10 @@
 // executions there are, what the mutation gate says, and that faulty barriers are caught.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 
 #include "axioms.hpp"
 #include "check/report.hpp"
@@ -137,13 +140,23 @@ TEST(CheckedSleep, LosesNoWakeUp) {
   }
 }
 
-TEST(MutationGate, NoticesEveryWeakerOrder) {
+TEST(MutationGate, NoticesEveryWeakerOrderAsTheDocumentationSays) {
   std::size_t mutants = 0;
+  std::ifstream file(MUSTER_TEST_SOURCE "/doc/memory-model.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
   const auto judge = [&](const std::string& name, const std::vector<Rehearsed>& programs,
                          const std::string& only = "") {
     const auto mutations = mutate(name, programs, {}, only);
     EXPECT_FALSE(mutations.empty()) << name;
     mutants += mutations.size();
+    const auto with = [&](Fate fate) {
+      return std::to_string(
+          std::count_if(mutations.begin(), mutations.end(),
+                        [fate](const Mutation& mutation) { return mutation.fate == fate; }));
+    };
+    const std::string row = "| `" + name + "` | " + std::to_string(mutations.size()) + " | " +
+                            with(Fate::caught) + " | " + with(Fate::stronger) + " |";
+    EXPECT_NE(page.find(row), std::string::npos) << "doc/memory-model.md should say: " << row;
     for (const Mutation& mutation : mutations) {
       EXPECT_TRUE(mutation.fate == Fate::caught || mutation.fate == Fate::stronger)
           << name << ", " << format_site(mutation.access.site) << ", "

@@ -103,6 +103,26 @@ TEST(CheckCommand, TakesGroups) {
   EXPECT_EQ(json["results"][0]["groups"], "0,2,4|1,3/0,1");
 }
 
+TEST(CheckCommand, KnowsLocksByTheirPrefix) {
+  const auto json = nlohmann::json::parse(run({"--algorithms", "lock:mcs,mcs", "--json"}).text);
+  std::set<std::string> algorithms;
+  for (const auto& row : json["results"]) {
+    EXPECT_EQ(row["verdict"], "holds") << row.dump();
+    algorithms.insert(row["algorithm"]);
+  }
+  EXPECT_EQ(algorithms, (std::set<std::string>{"lock:mcs", "mcs"}));
+  EXPECT_EQ(run({"--algorithms", "lock:nonsense"}).failure, Status::unknown_name);
+}
+
+TEST(CheckCommand, CountsWhatTheGateSays) {
+  const Answer answer = run({"--algorithms", "lifetime", "--mutate"});
+  EXPECT_EQ(answer.failure, Status::ok);
+  EXPECT_NE(answer.text.find("src/machine/lifetime.hpp:"), std::string::npos) << answer.text;
+  EXPECT_NE(answer.text.find("4 mutants: 4 caught, 0 stronger on purpose, 0 unaccounted for"),
+            std::string::npos)
+      << answer.text;
+}
+
 TEST(CheckCommand, SaysWhatIsWrongWithTheCommandLine) {
   EXPECT_EQ(run({"--algorithms", "nonsense"}).failure, Status::unknown_name);
   EXPECT_EQ(run({"--algorithms", "auto"}).failure, Status::invalid);
