@@ -37,7 +37,7 @@ static void say(const char* format, ...) {
 }
 
 /* The first lines of what the barrier says of itself, on one. */
-static void say_choice(const team* of, unsigned inside, unsigned hosts) {
+static void say_choice(const team* of, unsigned inside, unsigned hosts, const char* placed_by) {
   char text[768];
   if (muster_barrier_explain(of->slot->barrier, "text", text, sizeof text, NULL) != MUSTER_OK) {
     return;
@@ -58,8 +58,8 @@ static void say_choice(const team* of, unsigned inside, unsigned hosts) {
     if (wrote < 0 || (size_t)wrote >= sizeof line - length) break;
     length += (size_t)wrote;
   }
-  say("communicator of %u: %u rank%s on this host%s: %s", of->size, inside, inside == 1 ? "" : "s",
-      hosts > 1 ? ", others on others" : "", line);
+  say("communicator of %u: %u rank%s on this host%s: %s; placements %s", of->size, inside,
+      inside == 1 ? "" : "s", hosts > 1 ? ", others on others" : "", line, placed_by);
 }
 
 /* ---- progress ---- */
@@ -238,8 +238,8 @@ typedef char binding[binding_bytes];
 
 /* Where the members and the job's other processes of this host may run. Locality strings where the
  * MPI has them for all members, else affinity masks. */
-static void find_bindings(void* comm, const roster* all, binding* texts, const char** bindings,
-                          bool localities) {
+static const char* find_bindings(void* comm, const roster* all, binding* texts,
+                                 const char** bindings, bool localities) {
   bool known = localities && mpi->locality != NULL;
   for (unsigned i = 0; i < all->inside && known; ++i) {
     known = mpi->locality(comm, (int)all->here[i], texts[i], binding_bytes) && texts[i][0] != '\0';
@@ -248,6 +248,7 @@ static void find_bindings(void* comm, const roster* all, binding* texts, const c
     if (!known) affinity_text((pid_t)all->members[i].pid, texts[i], binding_bytes);
     bindings[i] = texts[i];
   }
+  return known ? "by PMIx locality strings" : "by affinity masks";
 }
 
 typedef struct company {
@@ -288,7 +289,8 @@ static company find_others(const roster* all) {
 }
 
 /* By the leader: first with what is known best of the bindings, at last with nothing. */
-static slot* make_slot(void* comm, const roster* all, offer* told, char* why, size_t why_bytes) {
+static slot* make_slot(void* comm, const roster* all, offer* told, const char** placed_by,
+                       char* why, size_t why_bytes) {
   char algorithm[256];
   algorithm_text(algorithm, sizeof algorithm);
   muster_options options;
@@ -306,7 +308,8 @@ static slot* make_slot(void* comm, const roster* all, offer* told, char* why, si
   enum { by_locality, by_mask, unknown, ways };
   for (int way = mpi->locality != NULL ? by_locality : by_mask; way < ways && made == NULL; ++way) {
     const bool placed = way != unknown && texts != NULL && bindings != NULL;
-    if (placed) find_bindings(comm, all, texts, bindings, way == by_locality);
+    *placed_by =
+        placed ? find_bindings(comm, all, texts, bindings, way == by_locality) : "not known";
     options.bindings = placed ? bindings : NULL;
     options.other_bindings = placed && way == by_mask ? others.bindings : NULL;
     made = pool_make(all->members, all->inside, &options, told, why, why_bytes);
@@ -333,8 +336,11 @@ static int spread(void* comm, const roster* all, offer* told) {
 static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* verdict, char* why,
                    size_t why_bytes) {
   offer told = {0};
+  const char* placed_by = "as before";
   if (of->leads && !fresh) of->slot = pool_find(all->members, all->inside, &told);
-  if (of->leads && of->slot == NULL) of->slot = make_slot(comm, all, &told, why, why_bytes);
+  if (of->leads && of->slot == NULL) {
+    of->slot = make_slot(comm, all, &told, &placed_by, why, why_bytes);
+  }
   int status = spread(comm, all, &told);
   if (status != 0) return status;
   int outcome = taken_ok;
@@ -352,7 +358,7 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
     return status;
   }
   if (of->leads && settings->verbose >= (reused ? tells_reuse : tells_choices)) {
-    say_choice(of, all->inside, all->hosts);
+    say_choice(of, all->inside, all->hosts, placed_by);
   }
   if (reused) {
     pthread_mutex_lock(&mutex);

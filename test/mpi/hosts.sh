@@ -60,6 +60,7 @@ list=$(IFS=,; echo "${hosts[*]}")
 total=0
 for count in "${ranks[@]}"; do total=$((total + count)); done
 preload=$build/mpi/libmuster_mpi_preload.so
+# Each host believes that its ranks have these CPUs to themselves: in truth all hosts share them.
 if [ "$mpi" = openmpi ]; then
   command=(mpirun.openmpi -n "$total" --oversubscribe --bind-to none --host "$list"
     --mca plm_rsh_agent "$scratch/agent" --mca btl_tcp_if_include 10.213.0.0/24
