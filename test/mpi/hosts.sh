@@ -64,7 +64,8 @@ preload=$build/mpi/libmuster_mpi_preload.so
 if [ "$mpi" = openmpi ]; then
   command=(mpirun.openmpi -n "$total" --oversubscribe --bind-to none --host "$list"
     --mca plm_rsh_agent "$scratch/agent" --mca btl_tcp_if_include 10.213.0.0/24
-    --mca oob_tcp_if_include 10.213.0.0/24 --mca btl_base_warn_component_unused 0)
+    --mca oob_tcp_if_include 10.213.0.0/24 --mca btl_base_warn_component_unused 0
+    --mca mpi_yield_when_idle 1)
 else
   command=(mpirun.mpich -n "$total" -launcher ssh -launcher-exec "$scratch/agent" -hosts "$list"
     -iface eth0)
@@ -75,9 +76,10 @@ if [ "$how" = component ]; then
   ln -s "$build/mpi/mca_coll_muster.so" "$scratch/components"
   system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')
   command+=(--mca mca_base_component_path "$system:$scratch/components"
-    --mca coll_muster_verbose 1 -x MUSTER_MPI_COUNTERS)
+    --mca coll_muster_verbose 1 --mca coll_muster_wait yield -x MUSTER_MPI_COUNTERS)
 else
-  command+=(env "LD_PRELOAD=$preload" MUSTER_VERBOSE=1 MUSTER_MPI_COUNTERS=1)
+  command+=(env "LD_PRELOAD=$preload" MUSTER_VERBOSE=1 MUSTER_WAIT=yield
+    MUSTER_MPI_COUNTERS=1)
 fi
 printf '%q ' "${command[@]}" "$@" >"$scratch/command"
 timeout --kill-after=5 100 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
