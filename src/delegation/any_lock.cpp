@@ -4,6 +4,7 @@
 #include "delegation/any_lock.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <new>
 #include <thread>
 
@@ -117,6 +118,7 @@ class Plain : public AnyLock {
 
   void serve() {
     if constexpr (has_server<L>) {
+      this_thread.error = &errno;
       Port port(memory_.domain(), 0);
       Work work({}, board_, this);
       lock_.serve(port, work);

@@ -40,6 +40,8 @@ class Blocking {
   Station* serving_;
 };
 
+std::atomic<std::uint64_t> locks_ever{0};
+
 bool is_pending(const Hardware::Cell* entry) {
   return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
 }
@@ -50,6 +52,7 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
     : AnyLock(traits),
       station_(station != nullptr ? std::move(station) : default_station()),
       always_delegates_(traits.style == locks::Style::server),
+      number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
       number_(station_->add()),
       desk_(station_->desk(number_)),
       auto_(desk_, &station_->server_cell()) {
@@ -68,11 +71,22 @@ Delegated::~Delegated() {
   if (in_own_process()) station_->remove(number_);
 }
 
+Delegated::Client Delegated::find_client(const Depth& depth) {
+  Station::Seat& seat = station_->seat(depth.seat());
+  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
+  Thread& t = depth.thread();
+  if (t.depth == 1) {
+    t.last_lock = number_ever_;
+    t.last_seat = &seat;
+    t.last_habit = &habit;
+  }
+  return {seat, habit};
+}
+
 void Delegated::execute(Section section) {
   admit();
   const Depth depth;
-  Station::Seat& seat = station_->seat(depth.seat());
-  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
+  const auto [seat, habit] = client(depth);
   if (depth.thread().serving != nullptr) [[unlikely]]
     return execute_nested(section, seat, habit);
   PostedWork work(section, *station_, this);
@@ -123,7 +137,7 @@ void Delegated::post(Section section) {
   if (!station_->has_server()) return execute(section);
   admit();
   const Depth depth;
-  Station::Seat& seat = station_->seat(depth.seat());
+  const auto [seat, habit] = client(depth);
   PostedWork work(section, *station_, this);
   desk_.enter(seat.port, seat.ring);
   if (this_thread.serving != nullptr) {
@@ -132,7 +146,6 @@ void Delegated::post(Section section) {
   } else {
     seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   }
-  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
   ++habit.delegated;
   // The server may have left between: either it has seen the request, or this sees that it left
   // (ring_bell() has the fence).

@@ -28,12 +28,26 @@ class Delegated final : public AnyLock {
   std::string explain() const override;
 
  private:
+  /// What the calling thread has here.
+  struct Client {
+    Station::Seat& seat;
+    Auto::Habit& habit;
+  };
+  Client client(const Depth& depth) {
+    const Thread& t = depth.thread();
+    if (t.depth == 1 && t.last_lock == number_ever_) [[likely]] {
+      return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Auto::Habit*>(t.last_habit)};
+    }
+    return find_client(depth);
+  }
+  [[gnu::noinline]] Client find_client(const Depth& depth);
   void execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit);
   void take_blocking(Port& port);
   bool combines() const { return combines_.load(std::memory_order_relaxed); }
 
   std::shared_ptr<Station> station_;
   const bool always_delegates_;
+  const std::uint64_t number_ever_;  ///< no other lock of this process has or had it
   std::atomic<bool> combines_{true};
   Word number_;
   locks::Desk<Port> desk_;

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -197,6 +198,7 @@ void Station::serve(Servant& self) {
   { const std::scoped_lock made(roles_); }
   this_thread.serving = this;
   this_thread.servant = &self;
+  this_thread.error = &errno;
   Port port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
   unsigned idle = 0;
   std::int64_t idle_since_ns = 0;

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -13,8 +13,6 @@
 
 namespace muster::delegation {
 namespace {
-
-std::atomic<unsigned> current_generation{1};
 
 /// Which numbers are taken. Never destroyed: threads end after main does.
 class Seats {
@@ -67,6 +65,7 @@ class Seats {
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
+    t.last_lock = 0;
   }
 
   std::mutex mutex_;
@@ -81,6 +80,7 @@ thread_local constinit Thread this_thread;
 
 unsigned take_seat(unsigned depth) {
   Thread& t = this_thread;
+  t.error = &errno;
   while (t.seats <= depth) {
     if (t.seats > 0) {
       void* const grown = std::realloc(t.others, t.seats * sizeof(unsigned));
@@ -95,7 +95,5 @@ unsigned take_seat(unsigned depth) {
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }
-
-unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
 
 }  // namespace muster::delegation

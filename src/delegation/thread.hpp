@@ -5,6 +5,7 @@
 // seat: the first one's request may still be pending.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace muster::delegation {
@@ -21,10 +22,14 @@ struct Thread {
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  AnyLock* inside = nullptr;   ///< the lock whose section it executes
-  Station* serving = nullptr;  ///< whose requests it executes, if it is a server's
-  void* servant = nullptr;     ///< what it is there
-  bool for_another = false;    ///< the section is another client's
+  AnyLock* inside = nullptr;    ///< the lock whose section it executes
+  Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
+  void* servant = nullptr;      ///< what it is there
+  std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
+  void* last_seat = nullptr;    ///< and what it has there
+  void* last_habit = nullptr;
+  int* error = nullptr;      ///< where its errno is: asking costs a call
+  bool for_another = false;  ///< the section is another client's
 };
 
 /// The calling thread's. Plain data: no destructor runs before the last use.
@@ -84,6 +89,7 @@ class Inside {
 };
 
 /// The process's generation: a fork's child has another, and none of its parent's threads.
-unsigned generation() noexcept;
+inline std::atomic<unsigned> current_generation{1};
+inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
 
 }  // namespace muster::delegation

@@ -2,8 +2,6 @@
 // What a client wants done, in the words of lock/shape.hpp: how a section is executed on hardware.
 #pragma once
 
-#include <cerrno>
-
 #include "delegation/any_lock.hpp"
 
 namespace muster::delegation {
@@ -11,14 +9,18 @@ namespace muster::delegation {
 class Work {
  public:
   Work(Section section, const Board& board, AnyLock* lock) noexcept
-      : lock_(lock), section_(section), board_(board), error_(errno) {}
+      : lock_(lock),
+        section_(section),
+        board_(board),
+        errno_of_thread_(this_thread.error),
+        error_(*errno_of_thread_) {}
 
   template <class M>
   void run_own(M&) noexcept {
     const Inside inside(lock_, false);
-    errno = error_;  // waiting may have changed it
+    *errno_of_thread_ = error_;  // waiting may have changed it
     section_.function(section_.argument);
-    error_ = errno;
+    error_ = *errno_of_thread_;
     lock_->run_deferred();
     put_ = nullptr;
   }
@@ -32,17 +34,18 @@ class Work {
   void run(M&, unsigned slot) noexcept {
     Request& request = board_.at(slot);
     const Inside inside(lock_, &request != put_);
-    const int kept = errno;
-    errno = 0;
+    int& error = *errno_of_thread_;
+    const int kept = error;
+    error = 0;
     request.section.function(request.section.argument);
-    if (errno != 0) request.error = errno;
+    if (error != 0) request.error = error;
     lock_->run_deferred();
-    errno = kept;
+    error = kept;
   }
 
   /// After the section: the caller's errno is what the section left, or as before if it set none.
   void finish() const noexcept {
-    errno = put_ != nullptr && put_->error != 0 ? put_->error : error_;
+    *errno_of_thread_ = put_ != nullptr && put_->error != 0 ? put_->error : error_;
   }
 
  protected:
@@ -52,6 +55,7 @@ class Work {
   Section section_;
   const Board& board_;
   Request* put_ = nullptr;
+  int* errno_of_thread_;
   int error_;
 };
 
