@@ -56,7 +56,7 @@ class Plain : public AnyLock {
       lock_.prepare(port);
     }
     if constexpr (has_server<L>) {
-      server_ = std::thread([this] { serve(); });
+      server_ = std::make_unique<std::thread>([this] { serve(); });
     }
   }
 
@@ -64,11 +64,11 @@ class Plain : public AnyLock {
     if constexpr (has_server<L>) {
       Port port(memory_.domain(), 0);
       if (!in_own_process()) {
-        static_cast<void>(new std::thread(std::move(server_)));  // the parent's: never joined here
+        static_cast<void>(server_.release());  // the parent's: never joined here
         return;
       }
       lock_.stop(port);
-      server_.join();
+      server_->join();
     }
   }
 
@@ -129,7 +129,7 @@ class Plain : public AnyLock {
   Board board_;
   L lock_;
   PerSeat<Seat> seats_;
-  std::thread server_;
+  std::unique_ptr<std::thread> server_;
 };
 
 /// The C library's mutex, also between processes.

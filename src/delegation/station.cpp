@@ -82,8 +82,8 @@ Station::~Station() {
     return;
   }
   // A fork's child: the threads are the parent's.
-  static_cast<void>(new auto(std::move(servants_)));
-  static_cast<void>(new std::thread(std::move(watchdog_)));
+  for (auto& servant : servants_) static_cast<void>(servant.release());
+  static_cast<void>(watchdog_.release());
 }
 
 Station::Seat& Station::seat(unsigned number) {
@@ -127,7 +127,7 @@ void Station::remove(Word number) {
 }
 
 void Station::start(const ServerOptions& options) {
-  const std::scoped_lock lock(roles_);
+  std::unique_lock lock(roles_);
   if (!servants_.empty()) throw Error(Status::busy, "this server runs already");
   options_ = options;
   cpus_ = options.cpus;
@@ -138,16 +138,14 @@ void Station::start(const ServerOptions& options) {
   at_work_ = 1;
   try {
     add_servant();
-    watchdog_ = std::thread([this] { watch(); });
-  } catch (const std::exception& error) {
+    watchdog_ = std::make_unique<std::thread>([this] { watch(); });
+  } catch (...) {
+    stopping_ = true;
+    lock.unlock();
+    for (const auto& servant : servants_) servant->thread.join();
+    servants_.clear();
     at_work_ = 0;
-    if (!servants_.empty()) {
-      stopping_ = true;
-      servants_.front()->thread.detach();
-      servants_.clear();
-    }
-    throw Error(Status::system,
-                std::string("the server's threads cannot be made: ") + error.what());
+    throw;
   }
   count_servers(cpus_, 1);
   server_cell().value.store(1, std::memory_order_release);
@@ -399,7 +397,7 @@ void Station::end_threads() {
   wake();
   spares_.notify_all();
   watchdog_wake_.notify_all();
-  watchdog_.join();
+  watchdog_->join();
   // Without the watchdog only sections that enter_blocking() make threads, and those are ending.
   for (std::size_t i = 0;; ++i) {
     Servant* servant = nullptr;

@@ -151,7 +151,7 @@ class Station {
   unsigned idle_spares_ = 0;
   std::vector<std::unique_ptr<Servant>> servants_;
   bool watching_ = false;
-  std::thread watchdog_;
+  std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
   bool realtime_granted_ = false;
   ServerCounters counters_;

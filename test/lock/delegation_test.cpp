@@ -318,6 +318,15 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   EXPECT_EQ(1U, executed);
 }
 
+TEST(DelegationWithoutServer, AServerThatCannotStartLeavesNothing) {
+  const auto station = std::make_shared<Station>();
+  EXPECT_THROW(station->start({.cpus = {allowed_cpus().back() + 100}}), Error);
+  EXPECT_FALSE(station->has_server());
+  station->start({});
+  EXPECT_TRUE(station->has_server());
+  EXPECT_THROW(station->start({}), Error) << "it runs already";
+}
+
 TEST(DelegationWithoutServer, PostsAreExecutedAtOnce) {
   const auto station = std::make_shared<Station>();
   const auto lock = make_lock({.kind = "auto", .station = station});
