@@ -260,7 +260,7 @@ const mca_coll_base_component_t mca_coll_muster_component = {
             .mca_register_component_params = register_parameters,
             .reserved = {0},
         },
-    .collm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
     .collm_init_query = init_query,
     .collm_comm_query = query,
 };
