@@ -6,8 +6,8 @@ PREFIX ?= /usr/local
 FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench soak format install install-openmpi peers clean packages-build \
-  packages-test
+.PHONY: help demo test build bench soak format install install-openmpi peers clean test-numa \
+  packages-build packages-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,10 @@ demo: packages-build ## Every barrier on this machine, in threads and in process
 
 test: packages-test ## Everything that is checked: all suites, in one ctest
 	@test/run.sh
+
+test-numa: packages-test ## What only four NUMA nodes can show, on an emulated machine (a minute)
+	@cmake/build.sh release test-numa-programs
+	@ctest --test-dir build/release -R '^numa$$' --output-on-failure --no-tests=error
 
 build: packages-build ## Build build/$(PRESET) (PRESET=release, debug, asan, tsan, aarch64 or soak)
 	@cmake/build.sh $(PRESET)

@@ -127,7 +127,7 @@ class CorpusPlacements : public ::testing::TestWithParam<std::string> {};
 TEST_P(CorpusPlacements, AreAsBefore) {
   const char* const corpus = std::getenv("MUSTER_CORPUS");
   if (corpus == nullptr || *corpus == '\0') {
-    GTEST_SKIP() << "MUSTER_CORPUS names no folder with " << GetParam() << ".xml";
+    GTEST_SKIP() << "MUSTER_CORPUS names no folder with " << fs::path(GetParam()).stem() << ".xml";
   }
   const std::string name = fs::path(GetParam()).stem().string();
   const fs::path machine = fs::path(corpus) / (name + ".xml");
