@@ -71,9 +71,9 @@ class outcome {
 inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::size_t*),
                            const void* handle) {
   std::size_t needed = 0;
-  check(explain(handle, nullptr, 0, &needed));
+  detail::check(explain(handle, nullptr, 0, &needed));
   std::string text(needed, '\0');
-  check(explain(handle, text.data(), text.size(), nullptr));
+  detail::check(explain(handle, text.data(), text.size(), nullptr));
   text.resize(text.find('\0'));
   return text;
 }
@@ -130,13 +130,14 @@ class server {
  public:
   /// `cpus`: such as "3" or "2-3"; empty: chosen.
   explicit server(const std::string& cpus = "", bool realtime = false) {
-    check(muster_server_start(&handle_, cpus.empty() ? nullptr : cpus.c_str(), realtime ? 1 : 0));
+    detail::check(
+        muster_server_start(&handle_, cpus.empty() ? nullptr : cpus.c_str(), realtime ? 1 : 0));
   }
   ~server() { muster_server_stop(handle_); }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  void place(const std::string& cpus) { check(muster_server_place(handle_, cpus.c_str())); }
+  void place(const std::string& cpus) { detail::check(muster_server_place(handle_, cpus.c_str())); }
   std::string explain() const {
     return detail::text_of(
         [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
@@ -160,7 +161,7 @@ class lock {
     muster_lock_options_init(&options);
     options.kind = kind;
     if (of != nullptr) options.server = of->native_handle();
-    check(muster_lock_create(&handle_, &options));
+    detail::check(muster_lock_create(&handle_, &options));
   }
   ~lock() { muster_lock_destroy(handle_); }
   lock(const lock&) = delete;
@@ -174,7 +175,7 @@ class lock {
       std::remove_reference_t<F>* section;
       detail::outcome<R> result;
     } mine{std::addressof(section), {}};
-    check(muster_execute(
+    detail::check(muster_execute(
         handle_,
         [](void* argument) {
           auto& self = *static_cast<call*>(argument);
@@ -189,7 +190,7 @@ class lock {
   void post(F&& section) {
     using copy = std::decay_t<F>;
     auto owned = std::make_unique<copy>(std::forward<F>(section));
-    check(muster_post(
+    detail::check(muster_post(
         handle_,
         [](void* argument) noexcept {
           const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
@@ -209,7 +210,7 @@ class lock {
       std::decay_t<F> section;
     };
     auto mine = std::make_unique<request>(std::forward<F>(section));
-    check(muster_post(
+    detail::check(muster_post(
         handle_,
         [](void* argument) noexcept {
           auto& self = *static_cast<request*>(argument);
@@ -237,13 +238,13 @@ class lock {
 /// A condition for sections of a lock: made before the lock is used, waited for inside of sections.
 class condition {
  public:
-  explicit condition(lock& of) { check(muster_cond_create(&handle_, of.native_handle())); }
+  explicit condition(lock& of) { detail::check(muster_cond_create(&handle_, of.native_handle())); }
   ~condition() { muster_cond_destroy(handle_); }
   condition(const condition&) = delete;
   condition& operator=(const condition&) = delete;
 
   /// May return without a notification.
-  void wait() { check(muster_cond_wait(handle_)); }
+  void wait() { detail::check(muster_cond_wait(handle_)); }
   template <class Predicate>
   void wait(Predicate holds) {
     while (!holds()) wait();
@@ -254,7 +255,7 @@ class condition {
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
     const int status = muster_cond_timedwait(handle_, ns < 0 ? 0 : ns);
     if (status == MUSTER_ETIMEDOUT) return false;
-    check(status);
+    detail::check(status);
     return true;
   }
   template <class Rep, class Period, class Predicate>
@@ -265,8 +266,8 @@ class condition {
     }
     return true;
   }
-  void notify_one() { check(muster_cond_signal(handle_)); }
-  void notify_all() { check(muster_cond_broadcast(handle_)); }
+  void notify_one() { detail::check(muster_cond_signal(handle_)); }
+  void notify_all() { detail::check(muster_cond_broadcast(handle_)); }
 
  private:
   muster_cond* handle_ = nullptr;
