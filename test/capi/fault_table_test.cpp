@@ -277,9 +277,11 @@ TEST(Row, ACancelledThreadFinishesItsWait) {
   const HangGuard guard(120);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
     const CapiSubject barrier(shared_options(3, algorithm(round), policy(round)));
+    Shared<std::atomic<bool>> cancelled;
     Child late([&] {
       if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_OK) _exit(1);
-      usleep(30'000);
+      while (!cancelled->load()) usleep(1000);
+      usleep(30'000);  // so that the others look after each other
       if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_OK) _exit(2);
     });
     struct Thread {
@@ -306,6 +308,7 @@ TEST(Row, ACancelledThreadFinishesItsWait) {
       usleep(1000);
       EXPECT_EQ(pthread_cancel(ids[i]), 0);
     }
+    cancelled->store(true);
     for (int i = 0; i < 2; ++i) {
       void* result = nullptr;
       pthread_join(ids[i], &result);
@@ -326,6 +329,7 @@ TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
   const HangGuard guard(120);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
     const bool takes_part = round % 2 == 0;
+    constexpr int episodes = 200;  // of those whom its death does not concern
     const CapiSubject barrier(shared_options(takes_part ? 3 : 2, algorithm(round), policy(round)));
     Shared<Orphan> orphan;
     Child parent([&] {
@@ -333,7 +337,7 @@ TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
         prctl(PR_SET_PDEATHSIG, 0);
         orphan->pid = getpid();
         int status = MUSTER_OK;
-        for (int i = 0; i < 200 && status == MUSTER_OK; ++i) {
+        for (int i = 0; (takes_part || i < episodes) && status == MUSTER_OK; ++i) {
           status = muster_barrier_wait(barrier.handle(), 1);
           if (!takes_part) usleep(200);
         }
@@ -348,7 +352,7 @@ TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
       parent.kill();
     });
     int status = MUSTER_OK;
-    for (int i = 0; i < 200 && status == MUSTER_OK; ++i) {
+    for (int i = 0; (takes_part || i < episodes) && status == MUSTER_OK; ++i) {
       status = muster_barrier_wait(barrier.handle(), 0);
     }
     killer.join();
