@@ -3,10 +3,11 @@
 # Builds every suite and runs all of them in one ctest. The closing line is ctest's own; what was
 # skipped, and why, is counted just before it.
 #
-#   release   every test, the style checks and the installation
-#   asan      tests labelled memory or concurrency, AddressSanitizer and UBSan
-#   tsan      tests labelled concurrency, ThreadSanitizer
-#   aarch64   tests labelled concurrency, cross-compiled, under qemu-user
+#   release     every test, the style checks and the installation
+#   asan        tests labelled memory or concurrency, AddressSanitizer and UBSan
+#   tsan        tests labelled concurrency, ThreadSanitizer
+#   tsan-clang  those labelled races, clang's ThreadSanitizer
+#   aarch64     tests labelled concurrency, cross-compiled, under qemu-user
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -33,11 +34,18 @@ why_not_aarch64() {
   [ -e $lib/libstdc++.so.6 ] || { echo "package libstdc++6:arm64"; return; }
 }
 
-for preset in release asan tsan aarch64; do
+why_not_tsan_clang() {
+  command -v clang++ >/dev/null || { echo "package clang"; return; }
+  echo 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o "$suites/probe" 2>/dev/null ||
+    echo "package libclang-rt-dev"
+}
+
+for preset in release asan tsan tsan-clang aarch64; do
   reason=
   [ $preset = aarch64 ] && reason=$(why_not_aarch64)
+  [ $preset = tsan-clang ] && reason=$(why_not_tsan_clang)
   if [ -n "$reason" ]; then
-    leave_out aarch64 "$reason"
+    leave_out $preset "$reason"
     continue
   fi
   cmake/build.sh $preset

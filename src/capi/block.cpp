@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -214,7 +215,7 @@ Block Block::attach(std::byte* memory, std::size_t available, Plan& plan) {
     throw_foreign("its description is longer than the memory");
   }
   std::vector<std::byte> bytes(header.description_bytes);
-  std::memcpy(bytes.data(), memory + description, bytes.size());
+  std::copy_n(memory + description, bytes.size(), bytes.begin());
   if (hash_of(bytes) != header.description_hash) throw_foreign("its description is damaged");
   try {
     plan = read_description(bytes);
