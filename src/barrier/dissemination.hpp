@@ -14,7 +14,7 @@
 //    reset.
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "barrier/shape.hpp"
 
@@ -35,9 +35,7 @@ class Dissemination {
   struct Ticket {
     Word parity = 0;
     Word sense = 1;
-    unsigned rounds = 0;
-    // In place: the first store is on the critical path.
-    std::array<Round, rounds_of(participants_max)> round{};
+    std::vector<Round> rounds;
   };
 
   static Layout layout(const Shape& shape) {
@@ -50,12 +48,12 @@ class Dissemination {
   void prepare(M&) const {}
 
   Ticket ticket(unsigned rank) const {
-    Ticket t{.rounds = rounds_};
+    Ticket t{.rounds = {}};
     for (unsigned round = 0; round < rounds_; ++round) {
       const std::uint64_t told = rank + (std::uint64_t{1} << round);
       const auto partner = static_cast<unsigned>(told % participants_);
-      t.round[round] = {{&flag(partner, 0, round), &flag(partner, 1, round)},
-                        {&flag(rank, 0, round), &flag(rank, 1, round)}};
+      t.rounds.push_back({{&flag(partner, 0, round), &flag(partner, 1, round)},
+                          {&flag(rank, 0, round), &flag(rank, 1, round)}});
     }
     return t;
   }
@@ -66,8 +64,7 @@ class Dissemination {
     // Before the rounds, not after: the next episode's first store waits for nothing but the code.
     t.sense ^= parity;
     t.parity ^= 1;
-    for (unsigned k = 0; k < t.rounds; ++k) {
-      const Round& round = t.round[k];
+    for (const Round& round : t.rounds) {
       // Pairs with the partner's await, which is this line's below.
       m.store(*round.partners[parity], sense, release);
       if (!m.await(*round.own[parity], equals(sense), acquire)) return false;

@@ -45,7 +45,7 @@ TEST(Create, RefusesWhatMakesNoSense) {
   EXPECT_EQ(create_spoilt([](muster_options& o) { o.size = 0; }), MUSTER_EINVAL);
   EXPECT_THAT(muster_last_error(), HasSubstr("muster_options_init"));
   EXPECT_EQ(create_spoilt([](muster_options& o) { o.size += 8; }), MUSTER_EINVAL);
-  EXPECT_EQ(create_spoilt([](muster_options& o) { o.flags = 8; }), MUSTER_EINVAL);
+  EXPECT_EQ(create_spoilt([](muster_options& o) { o.flags = 1U << 20; }), MUSTER_EINVAL);
   EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = "quick"; }), MUSTER_EUNKNOWN);
   EXPECT_THAT(muster_last_error(), HasSubstr("dissemination"));
   EXPECT_EQ(create_spoilt([](muster_options& o) { o.algorithm = ""; }), MUSTER_EUNKNOWN);
