@@ -145,6 +145,9 @@ TEST(LockAbi, RefusesNonsense) {
 void increment(void* argument) { ++*static_cast<int*>(argument); }
 
 TEST(LockAbi, AKilledHolderIsReported) {
+#ifdef MUSTER_TEST_EMULATED
+  GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
+#endif
   const HangGuard guard(60);
   const SharedMemory memory(muster_lock_memory() + 4096);
   auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
