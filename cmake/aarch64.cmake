@@ -8,7 +8,9 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 
 # Debian keeps both architectures under one root, so no sysroot: qemu finds arm64's loader there.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+# The emulator forks with whatever its threads hold: glib's own allocator then waits for ever in the
+# child; malloc does not.
+set(CMAKE_CROSSCOMPILING_EMULATOR env G_SLICE=always-malloc qemu-aarch64)
 
 # Atomics inline as LSE or LL/SC are the compiler's choice (-moutline-atomics, its default).
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
