@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What `make install` puts where: libmuster.so.0.1, headers, the binary, find_package, pkg-config.
+# What `make install` puts where: libmuster.so.0.1, libmuster-memory.so.0.1, headers, the binary,
+# find_package, pkg-config.
 
 if(TARGET muster)
   include(CMakePackageConfigHelpers)
@@ -10,9 +11,19 @@ if(TARGET muster)
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/muster.map)
   install(TARGETS muster EXPORT muster-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
+  if(TARGET muster-memory)
+    install(TARGETS muster-memory EXPORT muster-targets
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
+    if(TARGET muster-malloc)
+      set_target_properties(muster-malloc PROPERTIES INSTALL_RPATH "$ORIGIN")
+      install(TARGETS muster-malloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
+  else()
+    set(without PATTERN "memory.h*" EXCLUDE)
+  endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/muster
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" ${without})
   set(muster_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
   install(EXPORT muster-targets NAMESPACE muster:: DESTINATION ${muster_cmake_dir})
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake
@@ -25,9 +36,15 @@ if(TARGET muster)
   file(RELATIVE_PATH MUSTER_PC_TO_PREFIX  # so that the installed tree can be moved
     /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
   string(REGEX REPLACE "/$" "" MUSTER_PC_TO_PREFIX "${MUSTER_PC_TO_PREFIX}")
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/muster.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/muster.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  function(muster_install_pc name description)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  endfunction()
+  muster_install_pc(muster "${PROJECT_DESCRIPTION}")
+  if(TARGET muster-memory)
+    muster_install_pc(muster-memory "Memory on the NUMA node of delegation's servers")
+  endif()
 endif()
 
 if(TARGET muster-cli)

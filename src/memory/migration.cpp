@@ -27,18 +27,30 @@ struct Batch {
   std::size_t count = 0;
 };
 
-bool ask(Batch& batch) {
-  return syscall(SYS_move_pages, 0, batch.count, batch.pages.data(), nullptr, batch.before.data(),
-                 0) == 0;
+bool ask(const Batch& batch, std::array<int, batch_pages>& where) {
+  return syscall(SYS_move_pages, 0, batch.count, batch.pages.data(), nullptr, where.data(), 0) == 0;
+}
+
+bool absent(int where) {  // the zero page, which reading leaves behind, counts as no page too
+  return where == -ENOENT || where == -EFAULT;
 }
 
 /// 0, or errno. Where it fails, or does not get to some pages, `after` has what was there before.
-int move(Batch& batch) {
+int move(Batch& batch, int numa) {
   batch.after = batch.before;
   const long left = syscall(SYS_move_pages, 0, batch.count, batch.pages.data(), batch.to.data(),
                             batch.after.data(), MPOL_MF_MOVE);
-  if (left < 0) return errno;
-  return left > 0 ? EBUSY : 0;
+  const int error = left < 0 ? errno : left > 0 ? EBUSY : 0;
+  // A huge page moves when its first part is named; of the others the kernel then says that they
+  // are busy. Where they are is what counts.
+  const auto stayed = [&](int where) { return where != numa && !absent(where); };
+  if (!std::any_of(batch.after.begin(), batch.after.begin() + batch.count, stayed)) return error;
+  std::array<int, batch_pages> now;
+  if (!ask(batch, now)) return error;
+  for (std::size_t i = 0; i < batch.count; ++i) {
+    if (now[i] == numa) batch.after[i] = numa;
+  }
+  return error;
 }
 
 void refuse(Migration& migration, int error) {
@@ -50,8 +62,7 @@ void count(const Batch& batch, int numa, int error, Migration& migration) {
   for (std::size_t i = 0; i < batch.count; ++i) {
     if (batch.before[i] == numa) {
       ++migration.already_there;
-    } else if (batch.before[i] == -ENOENT || batch.before[i] == -EFAULT) {
-      // The zero page, which reading leaves behind, counts as no page too.
+    } else if (absent(batch.before[i])) {
       ++migration.not_there_yet;
     } else if (batch.after[i] == numa) {
       ++migration.moved;
@@ -87,12 +98,13 @@ Migration migrate_to_numa(const void* address, std::size_t bytes, unsigned numa_
       batch.pages[i] = reinterpret_cast<void*>((next + i) * page);
     }
     next += batch.count;
-    if (!ask(batch)) {
+    if (!ask(batch, batch.before)) {
       const int error = errno;
       for (std::size_t i = 0; i < batch.count; ++i) refuse(migration, error);
       continue;
     }
-    count(batch, numa, move(batch), migration);
+    const int error = move(batch, numa);
+    count(batch, numa, error, migration);
   }
   return migration;
 }

@@ -22,7 +22,7 @@ struct Migration {
 /// Moves the pages that hold [address, address + bytes), those at its ends with whatever else is on
 /// them, to a NUMA node, by the system's number for it. Contents stay, also of what other threads
 /// write meanwhile. Nothing is said about pages to come: mbind does that. Two system calls a
-/// thousand pages; no allocation; thread-safe.
+/// thousand pages, three where some stay; no allocation; thread-safe.
 Migration migrate_to_numa(const void* address, std::size_t bytes, unsigned numa_os_index) noexcept;
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdint>
@@ -60,6 +61,28 @@ void touch(std::byte* first, std::size_t bytes) {
   }
 }
 
+constexpr unsigned word_bits = sizeof(unsigned long) * CHAR_BIT;
+using NumaMask = std::array<unsigned long, 64>;  // 4096 NUMA nodes; Linux is built for at most 1024
+constexpr unsigned numa_nodes_max = NumaMask{}.size() * word_bits;
+
+/// 0, or errno. Preferred, not bound: a full NUMA node must not become SIGBUS.
+int set_policy(void* address, std::size_t bytes, std::optional<unsigned> numa, unsigned flags) {
+  NumaMask mask{};
+  if (numa) {
+    if (*numa >= numa_nodes_max) return EINVAL;
+    mask[*numa / word_bits] |= 1UL << (*numa % word_bits);
+  }
+  const int policy = numa ? MPOL_PREFERRED : MPOL_DEFAULT;
+  // The kernel takes one bit less than it is told.
+  const unsigned long bits = numa ? *numa + 2UL : 0;
+  return syscall(SYS_mbind, address, bytes, policy, mask.data(), bits, flags) == 0 ? 0 : errno;
+}
+
+bool ask_allowed(NumaMask& mask) {
+  return syscall(SYS_get_mempolicy, nullptr, mask.data(), numa_nodes_max, nullptr,
+                 MPOL_F_MEMS_ALLOWED) == 0;
+}
+
 }  // namespace
 
 std::size_t page_size() noexcept {
@@ -83,30 +106,39 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 bool bind_to_numa(void* address, std::size_t bytes, unsigned numa_os_index) noexcept {
-  constexpr unsigned bits = sizeof(unsigned long) * CHAR_BIT;
-  std::array<unsigned long, 64> mask{};  // 4096 NUMA nodes; Linux is built for at most 1024
-  if (bytes == 0 || numa_os_index >= mask.size() * bits) return false;
-  mask[numa_os_index / bits] |= 1UL << (numa_os_index % bits);
-
   auto* const first = static_cast<std::byte*>(address);
   const std::size_t page = page_size();
-  if (reinterpret_cast<std::uintptr_t>(address) % page != 0 || bytes > SIZE_MAX - page) {
+  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % page != 0 ||
+      bytes > SIZE_MAX - page) {
     return false;
   }
   const std::size_t length = (bytes + page - 1) / page * page;
-  // The kernel takes one bit less than it is told. Preferred, not bound: a full NUMA node must not
-  // become SIGBUS.
-  const unsigned long mask_bits = numa_os_index + 2UL;
-  const auto set_policy = [&](unsigned flags) {
-    return syscall(SYS_mbind, address, length, MPOL_PREFERRED, mask.data(), mask_bits, flags) == 0;
-  };
-  if (!set_policy(0)) return false;  // first, so that pages to come are allocated there
+  // First, so that pages to come are allocated there.
+  if (set_policy(address, length, numa_os_index, 0) != 0) return false;
   touch(first, length);
-  if (!set_policy(MPOL_MF_MOVE)) return false;
+  if (set_policy(address, length, numa_os_index, MPOL_MF_MOVE) != 0) return false;
   for (std::size_t at = 0; at < length; at += page) {
     if (numa_of_page(first + at) != static_cast<int>(numa_os_index)) return false;
   }
   return true;
+}
+
+int prefer_numa(void* address, std::size_t bytes, std::optional<unsigned> numa_os_index) noexcept {
+  return set_policy(address, bytes, numa_os_index, 0);
+}
+
+unsigned numa_nodes_allowed() noexcept {
+  NumaMask mask{};
+  if (!ask_allowed(mask)) return 0;
+  unsigned count = 0;
+  for (const unsigned long word : mask) count += static_cast<unsigned>(std::popcount(word));
+  return count;
+}
+
+bool numa_node_allowed(unsigned numa_os_index) noexcept {
+  NumaMask mask{};
+  if (numa_os_index >= numa_nodes_max || !ask_allowed(mask)) return false;
+  return (mask[numa_os_index / word_bits] >> (numa_os_index % word_bits) & 1) != 0;
 }
 
 int numa_of_page(const void* address) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 namespace muster {
 
@@ -28,6 +29,16 @@ std::size_t round_up(std::size_t bytes, std::size_t unit);
 /// either the creator places every block before others attach, or each participant places its own
 /// before anyone else touches it. Reads and writes go on unharmed meanwhile.
 bool bind_to_numa(void* address, std::size_t bytes, unsigned numa_os_index) noexcept;
+
+/// Where pages to come of whole pages of private memory are allocated: on a NUMA node, by the
+/// system's number for it, or elsewhere if that one is full; without one, as by default. Pages that
+/// exist stay. 0, or errno.
+int prefer_numa(void* address, std::size_t bytes, std::optional<unsigned> numa_os_index) noexcept;
+
+/// Of how many NUMA nodes this process may have memory; 0, with errno, if the kernel does not say.
+unsigned numa_nodes_allowed() noexcept;
+/// Whether that one is among them.
+bool numa_node_allowed(unsigned numa_os_index) noexcept;
 
 /// The NUMA node, by the system's number, of the page that holds `address`; -1 if that page does
 /// not exist yet or the kernel does not say.

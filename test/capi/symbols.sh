@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# symbols.sh <libmuster.so> <header>...: the library's name is libmuster.so.0.1, it exports what the
-# headers declare and nothing else, and a call that stays inside goes through no table.
+# symbols.sh <library> <header>...: the library is named for its minor version, and exports what the
+# headers declare and nothing else.
 set -euo pipefail
 library=$1
 shift
-objdump -p "$library" | grep -E '^ *SONAME +libmuster\.so\.0\.1$' || {
-  echo "its SONAME is not libmuster.so.0.1" >&2
+name=$(basename "$library" | sed 's/\.[0-9]*$//')  # libmuster.so.0.1
+objdump -p "$library" | grep -E "^ *SONAME +$name\$" || {
+  echo "its SONAME is not $name" >&2
   exit 1
 }
 exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort)

@@ -55,10 +55,31 @@ $CXX -std=c++20 "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $f
 "$scratch/by_pkg_config_c"
 "$scratch/by_pkg_config_cpp"
 
+if [ -e "$prefix/include/muster/memory.h" ]; then
+  echo "-- memory on the servers' NUMA node: linked, and preloaded after a move"
+  for header in memory.h memory.hpp; do
+    printf '#include <muster/%s>\nint main(void) { return 0; }\n' $header >"$scratch/alone.cpp"
+    $CXX -std=c++20 $strict "$scratch/alone.cpp"
+  done
+  printf '#include <muster/memory.h>\nint main(void) { return 0; }\n' >"$scratch/alone.c"
+  $CC -std=c11 $strict "$scratch/alone.c"
+  $CC -std=c11 "$here/consumer/memory.c" -o "$scratch/memory" \
+    $(pkg-config --cflags --libs muster-memory)
+  "$scratch/memory" linked
+else
+  echo "skipped: memory on the servers' NUMA node (package libjemalloc-dev)"
+fi
+
 echo "-- moved: neither file names the prefix it was installed to"
 mv "$prefix" "$prefix-moved"
 export LD_LIBRARY_PATH=${libdir/"$prefix"/"$prefix-moved"}
 export PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig
 include=$(pkg-config --variable=includedir muster)
 [ -e "$include/muster/muster.h" ] || fail "pkg-config points to where it was: $include"
+preload=$LD_LIBRARY_PATH/libmuster-malloc.so
+if [ -e "$preload" ]; then
+  $CC -std=c11 -DPRELOADED "$here/consumer/memory.c" -o "$scratch/preloaded"
+  env -u LD_LIBRARY_PATH LD_PRELOAD="$preload" MUSTER_MEMORY_SERVERS=0 \
+    "$scratch/preloaded" preloaded
+fi
 rm -rf "$prefix-moved"

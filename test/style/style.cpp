@@ -206,9 +206,9 @@ void Checker::algorithms() {
 
 /// The project's own file behind an #include, from the root; nothing for other people's headers.
 std::optional<std::string> included(std::string_view from, const std::string& name) {
-  static constexpr std::array under_src = {"machine/", "topology/",   "placement/",
-                                           "memory/",  "message/",    "barrier/",
-                                           "lock/",    "delegation/", "capi/"};
+  static constexpr std::array under_src = {"machine/",    "topology/", "placement/", "memory/",
+                                           "allocation/", "message/",  "barrier/",   "lock/",
+                                           "delegation/", "capi/"};
   static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/",
                                             "bench/", "test/",  "examples/", "src/"};
   if (name.starts_with("muster/")) return "include/" + name;
@@ -258,6 +258,7 @@ const std::vector<Layer>& layers() {
       {"src/topology/", {"src/machine/error.hpp"}},
       {"src/placement/", {"src/machine/error.hpp", "src/topology/"}},
       {"src/memory/", {"src/machine/"}},
+      {"src/allocation/", {"src/memory/", "include/muster/"}},
       {"src/message/", {"src/machine/"}},
       {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "allocation/heap.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+
+#include "allocation/jemalloc.hpp"
+#include "memory/pages.hpp"
+
+namespace muster::allocation {
+
+constinit std::atomic<std::uint64_t> current{Policy{}.word()};
+constinit RegionMap regions;
+constinit std::atomic<bool> binds{false};
+constinit Refusals refusals{};
+
+namespace {
+
+struct Heap {
+  extent_hooks_t hooks;  // first: what jemalloc calls the hooks with
+  std::array<std::atomic<std::uint16_t>, arenas_max> arenas;  // jemalloc's number plus 1
+};
+constinit std::array<Heap, heaps_max> heaps{};
+constinit std::mutex making;
+
+/// jemalloc's callers want their errno as it was.
+class KeepErrno {
+ public:
+  KeepErrno() = default;
+  ~KeepErrno() { errno = value_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int value_ = errno;
+};
+
+std::byte* map(std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+/// `alignment` is a power of two, as jemalloc's are.
+std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
+  std::byte* const first = map(bytes);
+  const auto past = [&](std::byte* at) {
+    return reinterpret_cast<std::uintptr_t>(at) & (alignment - 1);
+  };
+  if (first == nullptr || past(first) == 0) return first;
+  munmap(first, bytes);
+  if (bytes > SIZE_MAX - alignment) return nullptr;
+  std::byte* const more = map(bytes + alignment);
+  if (more == nullptr) return nullptr;
+  const std::size_t lead = past(more) == 0 ? 0 : alignment - past(more);
+  if (lead != 0) munmap(more, lead);
+  munmap(more + lead + bytes, alignment - lead);
+  return more + lead;
+}
+
+/// The policy may change meanwhile. Whoever changes it exchanges `current` and then looks at the
+/// regions: either he finds this one, or what is read here is his.
+void place(std::byte* first, std::size_t bytes, HeapNumber heap) {
+  std::optional<unsigned> placed;
+  std::uint64_t word = current.fetch_add(0, std::memory_order_acq_rel);
+  for (std::uint64_t seen = ~word; seen != word;) {
+    seen = word;
+    const std::optional<unsigned> wanted = Policy::of(word).numa_for(heap);
+    if (wanted != placed && binds.load(std::memory_order_relaxed)) {
+      refusals.note(prefer_numa(first, bytes, wanted));
+      placed = wanted;
+    }
+    word = current.fetch_add(0, std::memory_order_acq_rel);
+  }
+}
+
+void* allocate_extent(extent_hooks_t* hooks, void* at, std::size_t bytes, std::size_t alignment,
+                      bool* zero, bool* commit, unsigned) {
+  constexpr std::size_t granule = RegionMap::granule;
+  const KeepErrno keep;
+  if (at != nullptr || bytes > SIZE_MAX - granule) return nullptr;
+  const std::size_t whole = (bytes + granule - 1) / granule * granule;
+  const auto heap = static_cast<HeapNumber>(reinterpret_cast<Heap*>(hooks) - heaps.data());
+  std::byte* const first = map_aligned(whole, std::max(alignment, granule));
+  if (first == nullptr) return nullptr;
+  if (!regions.add(first, whole, heap)) {
+    munmap(first, whole);
+    return nullptr;
+  }
+  place(first, whole, heap);
+  *zero = true;
+  *commit = true;
+  return first;
+}
+
+/// Declined: jemalloc keeps the address range and purges its pages. Unmapping would cut the map of
+/// this process into thousands of pieces.
+bool deallocate_extent(extent_hooks_t*, void*, std::size_t, bool, unsigned) { return true; }
+
+bool purge(int advice, void* address, std::size_t offset, std::size_t bytes) {
+  const KeepErrno keep;
+  return madvise(static_cast<std::byte*>(address) + offset, bytes, advice) != 0;
+}
+bool purge_lazily(extent_hooks_t*, void* address, std::size_t, std::size_t offset,
+                  std::size_t bytes, unsigned) {
+  return purge(MADV_FREE, address, offset, bytes);
+}
+bool purge_now(extent_hooks_t*, void* address, std::size_t, std::size_t offset, std::size_t bytes,
+               unsigned) {
+  return purge(MADV_DONTNEED, address, offset, bytes);
+}
+
+// jemalloc splits and merges extents of one arena only, and they are all alike.
+bool split(extent_hooks_t*, void*, std::size_t, std::size_t, std::size_t, bool, unsigned) {
+  return false;
+}
+bool merge(extent_hooks_t*, void*, std::size_t, void*, std::size_t, bool, unsigned) {
+  return false;
+}
+
+constexpr extent_hooks_t our_hooks = {
+    .alloc = allocate_extent,
+    .dalloc = deallocate_extent,
+    .destroy = nullptr,  // arenas live as long as the process
+    .commit = nullptr,   // memory is committed by being mapped
+    .decommit = nullptr,
+    .purge_lazy = purge_lazily,
+    .purge_forced = purge_now,
+    .split = split,
+    .merge = merge,
+};
+
+}  // namespace
+
+void Refusals::note(int error) noexcept {
+  if (error == 0) return;
+  regions.fetch_add(1, std::memory_order_relaxed);
+  int none = 0;
+  first_error.compare_exchange_strong(none, error, std::memory_order_relaxed);
+}
+
+std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept {
+  std::atomic<std::uint16_t>& known = heaps[heap].arenas[slot];
+  std::uint16_t number = known.load(std::memory_order_acquire);
+  if (number == 0) {
+    const std::lock_guard lock(making);
+    number = known.load(std::memory_order_relaxed);
+    if (number == 0) {
+      extent_hooks_t* hooks = &heaps[heap].hooks;
+      if (hooks->alloc == nullptr) *hooks = our_hooks;
+      unsigned made = 0;
+      std::size_t bytes = sizeof made;
+      if (je_mallctl("arenas.create", &made, &bytes, &hooks, sizeof hooks) != 0) {
+        return std::nullopt;
+      }
+      number = static_cast<std::uint16_t>(made + 1);
+      known.store(number, std::memory_order_release);
+    }
+  }
+  return number - 1U;
+}
+
+unsigned arenas_made(HeapNumber heap) noexcept {
+  const auto& arenas = heaps[heap].arenas;
+  return static_cast<unsigned>(std::count_if(arenas.begin(), arenas.end(), [](const auto& number) {
+    return number.load(std::memory_order_acquire) != 0;
+  }));
+}
+
+void lock_arenas() noexcept { making.lock(); }
+void unlock_arenas() noexcept { making.unlock(); }
+
+}  // namespace muster::allocation

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks while servers come and go: what they hold, whose heap they are of, who frees them. Where
+// their pages are: test/numa/allocation_test.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <muster/memory.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "allocation/heap.hpp"
+#include "harness.hpp"
+#include "muster/memory.hpp"
+
+namespace {
+
+// In place of libmuster's, which this program is without. Exported, so that dlsym() finds it.
+void (*observer)(const unsigned*, unsigned, void*);
+void* observer_context;
+
+}  // namespace
+
+extern "C" MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned*, unsigned,
+                                                                     void*),
+                                                     void* context) {
+  observer = changed;
+  observer_context = context;
+  return 0;
+}
+
+namespace muster::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+void servers(std::vector<unsigned> numa_nodes) {
+  ASSERT_EQ(muster_memory_servers(numa_nodes.data(), static_cast<unsigned>(numa_nodes.size())),
+            MUSTER_OK);
+}
+
+/// A block that knows what it should hold.
+struct Block {
+  unsigned char* data = nullptr;
+  std::size_t bytes = 0;
+  unsigned char first = 0;
+
+  void fill(unsigned char from) {
+    first = from;
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<unsigned char>(from + i * 7);
+  }
+  bool intact(std::size_t upto) const {
+    for (std::size_t i = 0; i < upto; ++i) {
+      if (data[i] != static_cast<unsigned char>(first + i * 7)) return false;
+    }
+    return true;
+  }
+};
+
+constexpr std::size_t sizes[] = {1,    8,     24,    100,    512,     2000,
+                                 4096, 14336, 40000, 100000, 1 << 20, (3 << 20) + 5};
+
+class Allocation : public ::testing::Test {
+ protected:
+  void SetUp() override { servers({}); }
+  void TearDown() override { servers({}); }
+};
+
+TEST_F(Allocation, KeepsTheFamilysPromises) {
+  for (const std::size_t bytes : sizes) {
+    auto* const block = static_cast<unsigned char*>(muster_alloc(bytes));
+    ASSERT_NE(block, nullptr);
+    EXPECT_GE(muster_usable_size(block), bytes);
+    std::memset(block, 0xA5, muster_usable_size(block));
+    muster_free(block);
+    auto* const zeroed = static_cast<unsigned char*>(muster_alloc_zeroed(bytes, 3));
+    for (std::size_t i = 0; i < 3 * bytes; ++i) ASSERT_EQ(zeroed[i], 0) << i << " of " << bytes;
+    muster_free(zeroed);
+  }
+  for (std::size_t alignment = 1; alignment <= std::size_t{4} << 20; alignment *= 2) {
+    void* const block = muster_alloc_aligned(alignment, 100);
+    ASSERT_NE(block, nullptr) << alignment;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
+    muster_free(block);
+  }
+  errno = 0;
+  EXPECT_EQ(muster_alloc_aligned(24, 100), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  errno = 0;
+  EXPECT_EQ(muster_alloc(SIZE_MAX - 100), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  errno = 0;
+  EXPECT_EQ(muster_alloc_zeroed(SIZE_MAX / 2, 3), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  void* const nothing = muster_alloc(0);
+  void* const other = muster_alloc(0);
+  EXPECT_NE(nothing, nullptr);
+  EXPECT_NE(nothing, other);
+  muster_free(nothing);
+  EXPECT_EQ(muster_realloc(other, 0), nullptr);
+  muster_free(nullptr);
+  EXPECT_EQ(muster_usable_size(nullptr), 0U);
+  EXPECT_EQ(muster_memory_servers(nullptr, 1), MUSTER_EINVAL);
+  EXPECT_EQ(muster_memory_get_counters(nullptr), MUSTER_EINVAL);
+}
+
+TEST_F(Allocation, FreeingLeavesErrnoAlone) {
+  for (const bool strict : {false, true}) {
+    std::vector<void*> blocks;
+    for (const std::size_t bytes : sizes) blocks.push_back(muster_alloc(bytes * 16));
+    if (strict) {
+      servers({1, 2});
+      servers({2});
+    }
+    errno = 4711;
+    for (void* const block : blocks) muster_free(block);
+    EXPECT_EQ(errno, 4711);
+  }
+}
+
+TEST_F(Allocation, BlocksAreOfTheServersHeap) {
+  const auto home_of_new_blocks = [] {
+    std::vector<int> homes;
+    std::vector<void*> blocks;
+    for (const std::size_t bytes : sizes) {
+      for (unsigned i = 0; i < 50; ++i) {
+        blocks.push_back(i % 3 == 0 ? muster_alloc_zeroed(1, bytes) : muster_alloc(bytes));
+        homes.push_back(muster_memory_numa(blocks.back()));
+      }
+      blocks.push_back(muster_alloc_aligned(256, bytes));
+      homes.push_back(muster_memory_numa(blocks.back()));
+    }
+    for (void* const block : blocks) muster_free(block);
+    std::sort(homes.begin(), homes.end());
+    homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
+    return homes;
+  };
+  using Homes = std::vector<int>;
+  EXPECT_EQ(home_of_new_blocks(), Homes{-1});
+  servers({3});
+  EXPECT_EQ(home_of_new_blocks(), Homes{3});
+  servers({3, 3});
+  EXPECT_EQ(home_of_new_blocks(), Homes{3});
+  servers({3, 3, 0});
+  EXPECT_EQ(home_of_new_blocks(), Homes{-1});
+  servers({0});
+  EXPECT_EQ(home_of_new_blocks(), Homes{0});
+  servers({});
+  EXPECT_EQ(home_of_new_blocks(), Homes{-1});
+  servers({1023});
+  EXPECT_EQ(home_of_new_blocks(), Homes{1023});
+  servers({1024});  // no such
+  EXPECT_EQ(home_of_new_blocks(), Homes{-1});
+}
+
+// A cache that hands out again what it was given is where allocators of several heaps leak.
+TEST_F(Allocation, FreedBlocksOfAnotherHeapAreNotHandedOutAgain) {
+  servers({1, 2});
+  std::vector<void*> old;
+  for (unsigned i = 0; i < 2000; ++i) old.push_back(muster_alloc(sizes[i % 7]));
+  servers({2});
+  for (unsigned i = 0; i < 2000; ++i) {
+    if (i % 3 == 0) {
+      old[i] = muster_realloc(old[i], 20000);  // frees it on the way
+      ASSERT_EQ(muster_memory_numa(old[i]), 2);
+    } else {
+      muster_free(old[i]);
+    }
+    void* const block = muster_alloc(sizes[i % 7]);
+    ASSERT_EQ(muster_memory_numa(block), 2) << i;
+    if (i % 3 == 0) muster_free(old[i]);
+    muster_free(block);
+  }
+}
+
+TEST_F(Allocation, BlocksKeepWhatTheyHold) {
+  SCOPED_TRACE(replay_command());
+  Random random(case_seed());
+  std::vector<Block> blocks(400);
+  std::map<int, unsigned> homes;
+  for (unsigned step = 0; step < rounds(20000); ++step) {
+    if (step % 500 == 0) {
+      std::vector<unsigned> now(random.below(3));
+      for (unsigned& numa : now) numa = random.below(2);
+      servers(now);
+    }
+    Block& block = blocks[random.below(400)];
+    const std::size_t bytes = 1 + random.below(1U << (4 + random.below(14)));
+    if (block.data == nullptr) {
+      block.data = static_cast<unsigned char*>(muster_alloc(bytes));
+    } else if (random.one_in(3)) {
+      ASSERT_TRUE(block.intact(block.bytes));
+      muster_free(block.data);
+      block.data = nullptr;
+      continue;
+    } else {
+      block.data = static_cast<unsigned char*>(muster_realloc(block.data, bytes));
+      ASSERT_NE(block.data, nullptr);
+      ASSERT_TRUE(block.intact(std::min(block.bytes, bytes)));
+    }
+    ASSERT_NE(block.data, nullptr);
+    block.bytes = bytes;
+    block.fill(static_cast<unsigned char>(step));
+    ++homes[muster_memory_numa(block.data)];
+  }
+  for (const Block& block : blocks) {
+    EXPECT_TRUE(block.data == nullptr || block.intact(block.bytes));
+    muster_free(block.data);
+  }
+  EXPECT_EQ(homes.size(), 3U);  // the trial has been at all of them
+}
+
+// Threads hand blocks to each other, while servers come and go under their feet.
+TEST_F(Allocation, ThreadsFreeEachOthersBlocks) {
+  SCOPED_TRACE(replay_command());
+  constexpr unsigned count = 4;
+  const std::uint64_t seed = case_seed();
+  struct Mailbox {
+    std::mutex mutex;
+    std::vector<Block> blocks;
+  };
+  std::vector<Mailbox> mailboxes(count);
+  std::atomic<unsigned> damaged{0};
+  std::atomic<unsigned> running{count};
+  const auto work = [&](unsigned me) {
+    Random random(seed + me);
+    for (unsigned step = 0; step < rounds(20000); ++step) {
+      Block block;
+      block.bytes = 1 + random.below(1U << (4 + random.below(10)));
+      block.data = static_cast<unsigned char*>(muster_alloc(block.bytes));
+      block.fill(static_cast<unsigned char>(step));
+      Mailbox& to = mailboxes[random.below(count)];
+      Block got;
+      {
+        const std::lock_guard lock(to.mutex);
+        if (to.blocks.size() < 50) {
+          to.blocks.push_back(block);
+        } else {
+          got = std::exchange(to.blocks[random.below(50)], block);
+        }
+      }
+      if (got.data == nullptr) continue;
+      if (!got.intact(got.bytes)) ++damaged;
+      muster_free(got.data);
+    }
+    --running;
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < count; ++i) threads.emplace_back(work, i);
+  Random random(seed + count);
+  unsigned changes = 0;
+  while (running != 0) {
+    std::vector<unsigned> now(random.below(3));
+    for (unsigned& numa : now) numa = random.below(3);
+    servers(now);
+    ++changes;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (Mailbox& mailbox : mailboxes) {
+    for (const Block& block : mailbox.blocks) {
+      if (!block.intact(block.bytes)) ++damaged;
+      muster_free(block.data);
+    }
+  }
+  EXPECT_EQ(damaged, 0U);
+  EXPECT_GT(changes, 3U);
+}
+
+// Destructors of a thread's variables allocate and free when jemalloc's own is through.
+TEST_F(Allocation, ThreadsMayAllocateUntilTheirEnd) {
+  struct Late {
+    void* block = muster_alloc(100);
+    ~Late() {
+      muster_free(block);
+      void* const more = muster_alloc(5000);
+      std::memset(more, 1, 5000);
+      muster_free(more);
+    }
+  };
+  for (unsigned i = 0; i < 50; ++i) {
+    if (i % 10 == 0) servers({i % 3});
+    std::thread([] {
+      static thread_local Late late;
+      std::memset(late.block, 2, 100);
+    }).join();
+  }
+}
+
+unsigned count_maps() {
+  std::ifstream maps("/proc/self/maps");
+  unsigned count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+TEST_F(Allocation, LeavesTheMapOfTheProcessInOnePiece) {
+  Random random(case_seed());
+  muster_free(muster_alloc(1));
+  const unsigned before = count_maps();
+  std::vector<void*> blocks(64);
+  for (unsigned step = 0; step < rounds(4000); ++step) {
+    if (step % 400 == 0) servers({random.below(2)});
+    void*& block = blocks[random.below(64)];
+    muster_free(block);
+    const std::size_t bytes = 1 + random.below(1U << (12 + random.below(10)));
+    block = muster_alloc(bytes);
+    *static_cast<char*>(block) = 1;
+  }
+  for (void* const block : blocks) muster_free(block);
+  EXPECT_LT(count_maps(), before + 60);
+}
+
+// A child has one thread, and the allocator as if the others had never been.
+TEST_F(Allocation, ChildrenAllocateWhateverOtherThreadsWereDoing) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      Random random(i);
+      while (!stop) {
+        void* const block = muster_alloc(1 + random.below(100000));
+        muster_free(block);
+        if (i == 0) {
+          const unsigned numa[] = {random.below(2), random.below(2)};
+          muster_memory_servers(numa, 1 + random.below(2));
+        }
+      }
+    });
+  }
+  for (unsigned turn = 0; turn < rounds(24); ++turn) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);
+      const unsigned numa = turn % 5;
+      if (muster_memory_servers(&numa, 1) != MUSTER_OK) _exit(1);
+      for (const std::size_t bytes : sizes) {
+        auto* const block = static_cast<unsigned char*>(muster_alloc(bytes));
+        if (block == nullptr || muster_memory_numa(block) != static_cast<int>(numa)) _exit(2);
+        std::memset(block, 1, bytes);
+        muster_free(muster_realloc(block, 2 * bytes));
+      }
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "turn " << turn;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Allocation, ServesContainers) {
+  servers({5});
+  std::vector<double, allocator<double>> numbers(1000, 1.5);
+  EXPECT_EQ(muster_memory_numa(numbers.data()), 5);
+  struct alignas(256) Wide {
+    char data[256];
+  };
+  const std::vector<Wide, allocator<Wide>> wide(3);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide.data()) % 256, 0U);
+  EXPECT_THROW(static_cast<void>(allocator<double>().allocate(SIZE_MAX / 4)),
+               std::bad_array_new_length);
+  EXPECT_THROW(static_cast<void>(allocator<char>().allocate(SIZE_MAX - 1)), std::bad_alloc);
+  std::pmr::map<int, int> table(servers_memory());
+  for (int i = 0; i < 1000; ++i) table[i] = -i;
+  EXPECT_EQ(muster_memory_numa(&table[17]), 5);
+  void* const narrow = servers_memory()->allocate(1, 16);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(narrow) % 16, 0U);
+  servers_memory()->deallocate(narrow, 1, 16);
+  EXPECT_TRUE(servers_memory()->is_equal(*servers_memory()));
+  EXPECT_FALSE(servers_memory()->is_equal(*std::pmr::new_delete_resource()));
+}
+
+TEST_F(Allocation, SaysWhatItDoes) {
+  EXPECT_THAT(explain_memory(), HasSubstr("no server: blocks come from default allocation"));
+  const muster_memory_counters before = memory_counters();
+  servers({3, 3});
+  EXPECT_THAT(explain_memory(), HasSubstr("2 servers on NUMA node 3"));
+  EXPECT_EQ(memory_counters().numa_node, 3);
+  EXPECT_EQ(memory_counters().servers, 2U);
+  servers({3, 2});
+  EXPECT_THAT(explain_memory(), HasSubstr("2 servers on several NUMA nodes: default allocation"));
+  EXPECT_EQ(memory_counters().numa_node, -1);
+  servers({5000});
+  EXPECT_THAT(explain_memory(), HasSubstr("one server on a NUMA node that has no memory"));
+  const muster_memory_counters after = memory_counters();
+  EXPECT_EQ(after.bindings, before.bindings + 1);
+  EXPECT_EQ(after.lifts, before.lifts + 1);
+  EXPECT_GE(after.bytes, std::uint64_t{2} << 20);
+  if (!allocation::binds) {
+    EXPECT_THAT(explain_memory(), HasSubstr("no page is bound or moved: "));
+    EXPECT_EQ(after.bytes_bound, 0U);
+  }
+  char text[8] = "1234567";
+  std::size_t needed = 0;
+  EXPECT_EQ(muster_memory_explain(text, 4, &needed), MUSTER_OK);
+  EXPECT_STREQ(text, "one");
+  EXPECT_EQ(needed, explain_memory().size() + 1);
+}
+
+TEST_F(Allocation, FollowsServers) {
+  ASSERT_TRUE(follow_servers());
+  ASSERT_NE(observer, nullptr);
+  const unsigned numa_nodes[] = {1, 1};
+  observer(numa_nodes, 2, observer_context);
+  EXPECT_EQ(memory_counters().numa_node, 1);
+  observer(nullptr, 0, observer_context);
+  EXPECT_EQ(memory_counters().numa_node, -1);
+}
+
+}  // namespace
+}  // namespace muster::test
