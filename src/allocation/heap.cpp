@@ -97,10 +97,6 @@ void* allocate_extent(extent_hooks_t* hooks, void* at, std::size_t bytes, std::s
   return first;
 }
 
-/// Declined: jemalloc keeps the address range and purges its pages. Unmapping would cut the map of
-/// this process into thousands of pieces.
-bool deallocate_extent(extent_hooks_t*, void*, std::size_t, bool, unsigned) { return true; }
-
 bool purge(int advice, void* address, std::size_t offset, std::size_t bytes) {
   const KeepErrno keep;
   return madvise(static_cast<std::byte*>(address) + offset, bytes, advice) != 0;
@@ -124,7 +120,9 @@ bool merge(extent_hooks_t*, void*, std::size_t, void*, std::size_t, bool, unsign
 
 constexpr extent_hooks_t our_hooks = {
     .alloc = allocate_extent,
-    .dalloc = deallocate_extent,
+    // Declined: jemalloc keeps the address range and purges its pages. Unmapping would cut the map of
+    // this process into thousands of pieces.
+    .dalloc = nullptr,
     .destroy = nullptr,  // arenas live as long as the process
     .commit = nullptr,   // memory is committed by being mapped
     .decommit = nullptr,

@@ -93,7 +93,9 @@ Migration migrate_to_numa(const void* address, std::size_t bytes, unsigned numa_
   Batch batch;
   batch.to.fill(numa);
   for (std::uintptr_t next = begin / page; next <= last;) {
-    batch.count = std::min<std::size_t>(batch_pages, last - next + 1);
+    // Huge pages begin at multiples of their size: one that were cut in two would come along whole
+    // with its first part, and be found there with the second.
+    batch.count = std::min<std::size_t>(batch_pages - next % batch_pages, last - next + 1);
     for (std::size_t i = 0; i < batch.count; ++i) {
       batch.pages[i] = reinterpret_cast<void*>((next + i) * page);
     }

@@ -10,7 +10,7 @@ namespace muster {
 /// Pages of a migration, each counted once.
 struct Migration {
   std::size_t moved = 0;
-  std::size_t already_there = 0;
+  std::size_t already_there = 0;  ///< and what is beyond the first 1,024 pages of a huge one
   std::size_t not_there_yet = 0;  ///< never touched: whoever does decides where they come to lie
   std::size_t refused = 0;        ///< shared with other processes, locked, no room, ...
   int first_refusal = 0;          ///< errno of the first page that was refused

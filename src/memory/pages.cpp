@@ -73,9 +73,10 @@ int set_policy(void* address, std::size_t bytes, std::optional<unsigned> numa, u
     mask[*numa / word_bits] |= 1UL << (*numa % word_bits);
   }
   const int policy = numa ? MPOL_PREFERRED : MPOL_DEFAULT;
-  // The kernel takes one bit less than it is told.
+  // The kernel takes one bit less than it is told; by default there is to be no mask at all.
+  const unsigned long* const nodes = numa ? mask.data() : nullptr;
   const unsigned long bits = numa ? *numa + 2UL : 0;
-  return syscall(SYS_mbind, address, bytes, policy, mask.data(), bits, flags) == 0 ? 0 : errno;
+  return syscall(SYS_mbind, address, bytes, policy, nodes, bits, flags) == 0 ? 0 : errno;
 }
 
 bool ask_allowed(NumaMask& mask) {

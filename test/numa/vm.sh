@@ -63,9 +63,9 @@ ldd "${files[@]}" | awk '/=> \// { print $3 } /^\t\/lib/ { print $1 }' | sort -u
 
 # Two packages of two NUMA nodes of two CPUs; CPU numbers alternate between a package's NUMA nodes,
 # so that whoever takes neighbours for close is found out.
-machine=(-smp 8,sockets=2,cores=4,threads=1 -m 768M)
+machine=(-smp 8,sockets=2,cores=4,threads=1 -m 1024M)
 for numa in 0 1 2 3; do
-  machine+=(-object "memory-backend-ram,id=memory$numa,size=192M"
+  machine+=(-object "memory-backend-ram,id=memory$numa,size=256M"
     -numa "node,nodeid=$numa,memdev=memory$numa")
 done
 for cpu in 0 1 2 3 4 5 6 7; do
