@@ -120,8 +120,8 @@ bool merge(extent_hooks_t*, void*, std::size_t, void*, std::size_t, bool, unsign
 
 constexpr extent_hooks_t our_hooks = {
     .alloc = allocate_extent,
-    // Declined: jemalloc keeps the address range and purges its pages. Unmapping would cut the map of
-    // this process into thousands of pieces.
+    // Declined: jemalloc keeps the address range and purges its pages. Unmapping would cut the map
+    // of this process into thousands of pieces.
     .dalloc = nullptr,
     .destroy = nullptr,  // arenas live as long as the process
     .commit = nullptr,   // memory is committed by being mapped
