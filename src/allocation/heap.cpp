@@ -152,7 +152,7 @@ std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept {
       if (hooks->alloc == nullptr) *hooks = our_hooks;
       unsigned made = 0;
       std::size_t bytes = sizeof made;
-      if (je_mallctl("arenas.create", &made, &bytes, &hooks, sizeof hooks) != 0) {
+      if (je_mallctl("arenas.create", &made, &bytes, &hooks, sizeof(void*)) != 0) {
         return std::nullopt;
       }
       number = static_cast<std::uint16_t>(made + 1);

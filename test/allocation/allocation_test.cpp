@@ -187,13 +187,10 @@ TEST_F(Allocation, BlocksKeepWhatTheyHold) {
   SCOPED_TRACE(replay_command());
   Random random(case_seed());
   std::vector<Block> blocks(400);
+  const std::vector<std::vector<unsigned>> in_turn = {{}, {0}, {0, 1}, {1, 1}, {0}};
   std::map<int, unsigned> homes;
   for (unsigned step = 0; step < rounds(20000); ++step) {
-    if (step % 500 == 0) {
-      std::vector<unsigned> now(random.below(3));
-      for (unsigned& numa : now) numa = random.below(2);
-      servers(now);
-    }
+    if (step % 250 == 0) servers(in_turn[step / 250 % in_turn.size()]);
     Block& block = blocks[random.below(400)];
     const std::size_t bytes = 1 + random.below(1U << (4 + random.below(14)));
     if (block.data == nullptr) {
