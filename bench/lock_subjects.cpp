@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The locks that are measured: ours through the C interface, and those people use today.
 #include <pthread.h>
+#include <sched.h>
 
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include "bench/ck_lock.h"
 #include "bench/lock_slice.hpp"
@@ -18,12 +21,25 @@ void require_ok(int status) {
   if (status != MUSTER_OK) throw Error(static_cast<Status>(status), muster_last_error());
 }
 
+/// The last CPU that this process may use: clients are bound from the first on.
+std::string last_cpu() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  int cpu = CPU_SETSIZE - 1;
+  while (cpu > 0 && !CPU_ISSET(cpu, &allowed)) --cpu;
+  return std::to_string(cpu);
+}
+
 class Ours : public LockSubject {
  public:
   explicit Ours(const char* kind) {
     muster_lock_options options;
     muster_lock_options_init(&options);
     options.kind = kind;
+    if (std::string_view(kind) == "rcl") {
+      require_ok(muster_server_start(&options.server, last_cpu().c_str(), 0));
+    }
     require_ok(muster_lock_create(&lock_, &options));
   }
   void run(Slice& slice) override {

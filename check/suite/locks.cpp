@@ -101,7 +101,7 @@ class LockRehearsal {
 
   L make() {
     if constexpr (std::is_same_v<L, locks::Auto<Checked>>) {
-      if (has_server()) return L(desk(), &server_cell());
+      if (has_server()) return L(desk(), &cells_.global(2), &server_cell());
     }
     return L(shape_, cells_);
   }

@@ -11,6 +11,8 @@
  * A section runs on whatever thread executes it: thread-local variables are that thread's (errno
  * alone comes back), and so are its thread id, its stack and its signal mask. A section must not
  * end its thread, jump out, or wait for something that only its own caller would do later.
+ *
+ * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.
  */
 #ifndef MUSTER_LOCK_H
 #define MUSTER_LOCK_H
@@ -36,7 +38,8 @@ typedef struct muster_lock_options {
   size_t size;           /**< set by muster_lock_options_init(); do not touch */
   const char* kind;      /**< default NULL: "auto" */
   muster_server* server; /**< of "rcl" and "auto"; default NULL: the process's own, which is started
-                            by the first "rcl" lock. The lock keeps it alive. */
+                            by the first "rcl" lock, or by "auto" locks whose clients meet while a
+                            core is free; then it also leaves by itself. The lock keeps it alive. */
   void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, shared by
                    the caller; default NULL */
   int attach;   /**< nonzero: another process made the lock that is there */
@@ -63,8 +66,9 @@ MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* a
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones; up to 16 can be outstanding, then it waits. Without
- * a server it is executed at once; from inside a section of this lock, right after that. `argument`
- * has to live until then. */
+ * a server it is executed at once. In a section it never waits: to a lock that the section has, it
+ * is executed right after the section; to another "rcl" or "auto" lock it is sent when the thread
+ * is outside of all sections, or waits for a condition. `argument` has to live until then. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
 
 /** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
@@ -100,13 +104,17 @@ MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 /** Nobody may wait. NULL is ignored. */
 MUSTER_API void muster_cond_destroy(muster_cond* cond);
 
-/** Starts a server: a thread on a CPU of its own that executes the sections of its locks, as many
+/** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
  * as there are. Sections that block do not stop its other locks: spare threads go on. It sleeps
- * when there is nothing to do. `cpus`: CPUs it may use ("3", "2-3"); NULL: the allowed one with the
- * fewest servers, the last among equals. `realtime`: SCHED_FIFO, if the system allows it. */
-MUSTER_API int muster_server_start(muster_server** server, const char* cpus, int realtime);
-/** Moves it. MUSTER_EINVAL: not to there. */
-MUSTER_API int muster_server_place(muster_server* server, const char* cpus);
+ * when there is nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
+ * RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has
+ * the most servers) or "spread" (the fewest); one core stays free of servers. `realtime`:
+ * SCHED_FIFO, if the system allows it. On a machine that MUSTER_TOPOLOGY imposes, where it is
+ * decided and counted, and the thread is not bound. MUSTER_EINVAL: not to there; MUSTER_EUNKNOWN:
+ * no such policy. */
+MUSTER_API int muster_server_start(muster_server** server, const char* where, int realtime);
+/** Moves it. Fails as muster_server_start() does. */
+MUSTER_API int muster_server_place(muster_server* server, const char* where);
 /** Where it is and what it has done, as text. As muster_barrier_explain(). */
 MUSTER_API int muster_server_explain(const muster_server* server, char* text, size_t bytes,
                                      size_t* needed);
@@ -114,6 +122,47 @@ MUSTER_API int muster_server_explain(const muster_server* server, char* text, si
  * their clients then execute the sections. MUSTER_EINVAL from a section of its own. NULL is
  * ignored. */
 MUSTER_API int muster_server_stop(muster_server* server);
+
+/** Has `changed` called after each server of the process starts, moves or ends (also those that
+ * "rcl" and "auto" locks start by themselves), with the NUMA nodes of all servers by the operating
+ * system's numbers: each once, ascending; MUSTER_NO_NUMA_NODE for servers on cores without memory
+ * of their own. One entry: all share that NUMA node; none: no server runs. At once, if any run. By
+ * any thread, one call at a time; it must not start, move or stop servers, nor wait for a section.
+ * NULL: nobody is told. One observer a process; memory that follows the servers is one. */
+MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes,
+                                                          unsigned count, void* context),
+                                          void* context);
+#define MUSTER_NO_NUMA_NODE (~0U)
+
+/** Binds the calling thread to a core by RCLHierarchicalAffinity [PS18, Algorithm 2]: of the cores
+ * with the fewest threads placed so far the nearest to the server of `lock`, or, if that is NULL or
+ * has none, to the first server; the server's own core only if every core has one. The place is
+ * given back when the thread ends. A thread that has a place gets another. `*core`, if not NULL:
+ * which, among the topology's usable cores. On a machine that MUSTER_TOPOLOGY imposes the place is
+ * counted, and the thread not bound. MUSTER_EDECLINED: no server runs; MUSTER_ESYSTEM. */
+MUSTER_API int muster_thread_place(const muster_lock* lock, unsigned* core);
+/** Gives the calling thread's place back, and binds it as it was before; nothing without one. */
+MUSTER_API void muster_thread_unplace(void);
+
+/** A core, as the functions below choose it. */
+typedef struct muster_place {
+  unsigned core; /**< position among the topology's usable cores */
+  unsigned pu;   /**< its first usable PU, by the operating system's number */
+  int numa_node; /**< by the operating system's number; -1: none with memory */
+} muster_place;
+
+/** Where `count` servers go, one after the other, on `topology` (as in muster_options: NULL for
+ * $MUSTER_TOPOLOGY or this machine): the first `named` on these `cores`, the others by
+ * RCLLockInitNUMA with `policy`. Nothing is started or bound: a pure function. MUSTER_EINVAL,
+ * MUSTER_EUNKNOWN, MUSTER_ESYSTEM: as their texts say. */
+MUSTER_API int muster_place_servers(const char* topology, const char* policy, const unsigned* cores,
+                                    unsigned named, muster_place* servers, unsigned count);
+/** Where `count` threads go by RCLHierarchicalAffinity, one after the other, with servers on these
+ * cores. `near`: for each thread the core of the server that its locks use; NULL: the first
+ * server's. */
+MUSTER_API int muster_place_threads(const char* topology, const unsigned* servers,
+                                    unsigned server_count, const unsigned* near,
+                                    muster_place* threads, unsigned count);
 
 #ifdef __cplusplus
 }

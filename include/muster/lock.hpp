@@ -128,16 +128,17 @@ class future {
 /// A server thread; lives at least as long as this object, and its locks outlive it.
 class server {
  public:
-  /// `cpus`: such as "3" or "2-3"; empty: chosen.
-  explicit server(const std::string& cpus = "", bool realtime = false) {
-    detail::check(
-        muster_server_start(&handle_, cpus.empty() ? nullptr : cpus.c_str(), realtime ? 1 : 0));
+  /// `where`: CPUs such as "3" or "2-3", or "pack" or "spread" (RCLLockInitNUMA).
+  explicit server(const std::string& where = "pack", bool realtime = false) {
+    detail::check(muster_server_start(&handle_, where.c_str(), realtime ? 1 : 0));
   }
   ~server() { muster_server_stop(handle_); }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  void place(const std::string& cpus) { detail::check(muster_server_place(handle_, cpus.c_str())); }
+  void place(const std::string& where) {
+    detail::check(muster_server_place(handle_, where.c_str()));
+  }
   std::string explain() const {
     return detail::text_of(
         [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
@@ -233,6 +234,23 @@ class lock {
 
  private:
   muster_lock* handle_ = nullptr;
+};
+
+/// Keeps its thread near the server of a lock, else near the first server, for as long as it lives:
+/// muster_thread_place(). A thread's.
+class thread_place {
+ public:
+  explicit thread_place(lock* near = nullptr) {
+    detail::check(muster_thread_place(near == nullptr ? nullptr : near->native_handle(), &core_));
+  }
+  ~thread_place() { muster_thread_unplace(); }
+  thread_place(const thread_place&) = delete;
+  thread_place& operator=(const thread_place&) = delete;
+
+  unsigned core() const noexcept { return core_; }
+
+ private:
+  unsigned core_ = 0;
 };
 
 /// A condition for sections of a lock: made before the lock is used, waited for inside of sections.

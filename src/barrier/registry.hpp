@@ -16,6 +16,7 @@
 #include "barrier/topo.hpp"
 #include "barrier/topo_counter.hpp"
 #include "barrier/tournament.hpp"
+#include "machine/by_name.hpp"
 #include "machine/error.hpp"
 
 namespace muster {
@@ -50,18 +51,7 @@ const Traits& traits_of(std::string_view name);
 /// returns. Throws Error(unknown_name).
 template <class M, class Fn>
 decltype(auto) with_barrier(std::string_view name, Fn&& fn) {
-  using Result = decltype(fn.template operator()<SenseReversing<M>>());
-  const auto dispatch = [&]<class First, class... Rest>(auto&& self,
-                                                        std::tuple<First, Rest...>*) -> Result {
-    if (name == First::traits.name) return fn.template operator()<First>();
-    if constexpr (sizeof...(Rest) > 0) {
-      return self(self, static_cast<std::tuple<Rest...>*>(nullptr));
-    } else {
-      static_cast<void>(traits_of(name));  // throws
-      throw Error(Status::unknown_name, std::string(name));
-    }
-  };
-  return dispatch(dispatch, static_cast<Barriers<M>*>(nullptr));
+  return with_named<Barriers<M>>(name, fn, [&] { static_cast<void>(traits_of(name)); });
 }
 
 /// What `auto` decides by.

@@ -4,20 +4,19 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "capi/failure.hpp"
 #include "delegation/condition.hpp"
+#include "delegation/delegated.hpp"
+#include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "lock/registry.hpp"
 #include "topology/pu_set.hpp"
 
-struct muster_lock {
-  std::unique_ptr<muster::delegation::AnyLock> lock;
-};
-
 struct muster_cond {
-  explicit muster_cond(muster_lock& of) : condition(*of.lock) {}
   muster::delegation::Condition condition;
 };
 
@@ -28,14 +27,38 @@ struct muster_server {
 namespace muster {
 namespace {
 
-using delegation::Section;
+using delegation::AnyLock;
+
+// A lock's handle is the lock: one step less on the way of each section.
+AnyLock& lock_of(muster_lock* handle) { return *reinterpret_cast<AnyLock*>(handle); }
+const AnyLock& lock_of(const muster_lock* handle) {
+  return *reinterpret_cast<const AnyLock*>(handle);
+}
 
 void require(bool holds, const char* message) {
   if (!holds) throw Error(Status::invalid, message);
 }
 
-std::vector<unsigned> cpus_of(const char* text) {
-  return text == nullptr ? std::vector<unsigned>{} : PuSet::parse(text).to_vector();
+/// A policy, or CPUs.
+delegation::ServerOptions server_options(const char* where) {
+  delegation::ServerOptions options;
+  if (where == nullptr) return options;
+  if (where[0] >= 'a' && where[0] <= 'z') {
+    options.policy = parse_policy(where);
+  } else {
+    options.cpus = PuSet::parse(where);
+    require(!options.cpus.empty(), "a server is on one CPU or more");
+  }
+  return options;
+}
+
+muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned core) {
+  const std::optional<unsigned> numa = tree.numa_nodes()[tree.numa_of(core)].os_index;
+  return {core, topology.cores()[core].pus.front(), numa ? static_cast<int>(*numa) : -1};
+}
+
+[[gnu::noinline, gnu::cold]] int refuse_nothing() {
+  return fail(Status::invalid, "no lock, or no section");
 }
 
 Status put_text(const std::string& whole, char* text, size_t bytes, size_t* needed) {
@@ -84,15 +107,16 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
       made.shared_memory = options->memory;
       made.creates = options->attach == 0;
     }
-    *lock = new muster_lock{muster::delegation::make_lock(made)};
+    *lock = reinterpret_cast<muster_lock*>(muster::delegation::make_lock(made).release());
     return Status::ok;
   });
 }
 
 int muster_execute(muster_lock* lock, muster_section section, void* argument) {
+  if (lock == nullptr || section == nullptr) [[unlikely]]
+    return muster::refuse_nothing();
   return guarded([&] {
-    muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
-    lock->lock->execute({section, argument});
+    muster::delegation::execute_section(muster::lock_of(lock), {section, argument});
     return Status::ok;
   });
 }
@@ -100,7 +124,7 @@ int muster_execute(muster_lock* lock, muster_section section, void* argument) {
 int muster_post(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
     muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
-    lock->lock->post({section, argument});
+    muster::lock_of(lock).post({section, argument});
     return Status::ok;
   });
 }
@@ -108,7 +132,7 @@ int muster_post(muster_lock* lock, muster_section section, void* argument) {
 int muster_lock_recover(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
     muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
-    lock->lock->recover({section, argument});
+    muster::lock_of(lock).recover({section, argument});
     return Status::ok;
   });
 }
@@ -117,7 +141,7 @@ int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* coun
   return guarded([&] {
     muster::require(lock != nullptr && counters != nullptr,
                     "no lock, or no place for its counters");
-    const muster::delegation::Counters all = lock->lock->counters();
+    const muster::delegation::Counters all = muster::lock_of(lock).counters();
     *counters = {all.inlined, all.delegated, all.combined, all.switches};
     return Status::ok;
   });
@@ -126,16 +150,18 @@ int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* coun
 int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes, size_t* needed) {
   return guarded([&] {
     muster::require(lock != nullptr, "no lock");
-    return muster::put_text(lock->lock->explain(), text, bytes, needed);
+    return muster::put_text(muster::lock_of(lock).explain(), text, bytes, needed);
   });
 }
 
-void muster_lock_destroy(muster_lock* lock) { delete lock; }
+void muster_lock_destroy(muster_lock* lock) {
+  if (lock != nullptr) delete &muster::lock_of(lock);
+}
 
 int muster_cond_create(muster_cond** cond, muster_lock* lock) {
   return guarded([&] {
     muster::require(cond != nullptr && lock != nullptr, "no lock, or no place for the handle");
-    *cond = new muster_cond(*lock);
+    *cond = new muster_cond{muster::delegation::Condition(muster::lock_of(lock))};
     return Status::ok;
   });
 }
@@ -173,20 +199,22 @@ int muster_cond_broadcast(muster_cond* cond) {
 
 void muster_cond_destroy(muster_cond* cond) { delete cond; }
 
-int muster_server_start(muster_server** server, const char* cpus, int realtime) {
+int muster_server_start(muster_server** server, const char* where, int realtime) {
   return guarded([&] {
     muster::require(server != nullptr, "no place for the server's handle");
     auto station = std::make_shared<muster::delegation::Station>();
-    station->start({.cpus = muster::cpus_of(cpus), .realtime = realtime != 0});
+    muster::delegation::ServerOptions options = muster::server_options(where);
+    options.realtime = realtime != 0;
+    station->start(options);
     *server = new muster_server{std::move(station)};
     return Status::ok;
   });
 }
 
-int muster_server_place(muster_server* server, const char* cpus) {
+int muster_server_place(muster_server* server, const char* where) {
   return guarded([&] {
     muster::require(server != nullptr, "no server");
-    server->station->place(muster::cpus_of(cpus));
+    server->station->place(muster::server_options(where));
     return Status::ok;
   });
 }
@@ -203,6 +231,70 @@ int muster_server_stop(muster_server* server) {
     if (server == nullptr) return Status::ok;
     server->station->stop();
     delete server;
+    return Status::ok;
+  });
+}
+
+int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes, unsigned count,
+                                               void* context),
+                               void* context) {
+  return guarded([&] {
+    if (changed == nullptr) {
+      muster::delegation::Places::instance().set_observer({});
+      return Status::ok;
+    }
+    muster::delegation::Places::instance().set_observer(
+        [changed, context](const std::vector<unsigned>& nodes) {
+          changed(nodes.data(), static_cast<unsigned>(nodes.size()), context);
+        });
+    return Status::ok;
+  });
+}
+
+int muster_thread_place(const muster_lock* lock, unsigned* core) {
+  return guarded([&] {
+    std::optional<unsigned> near;
+    if (lock != nullptr) near = muster::lock_of(lock).server_core();
+    const unsigned placed = muster::delegation::Places::instance().place_thread(near);
+    if (core != nullptr) *core = placed;
+    return Status::ok;
+  });
+}
+
+void muster_thread_unplace(void) { muster::delegation::Places::unplace_thread(); }
+
+int muster_place_servers(const char* topology, const char* policy, const unsigned* cores,
+                         unsigned named, muster_place* servers, unsigned count) {
+  return guarded([&] {
+    muster::require(
+        (cores != nullptr || named == 0) && (servers != nullptr || count == 0) && named <= count,
+        "a core for each named server, at most as many as there are servers, and room "
+        "for all");
+    const auto by = policy == nullptr ? muster::ServerPolicy::pack : muster::parse_policy(policy);
+    const auto machine =
+        muster::Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
+    muster::Placer placer{muster::CoreTree(machine)};
+    for (unsigned i = 0; i < count; ++i) {
+      const auto server = i < named ? placer.add_server_at(cores[i]) : placer.add_server(by);
+      servers[i] = muster::place_on(machine, placer.tree(), server.core);
+    }
+    return Status::ok;
+  });
+}
+
+int muster_place_threads(const char* topology, const unsigned* servers, unsigned server_count,
+                         const unsigned* near, muster_place* threads, unsigned count) {
+  return guarded([&] {
+    muster::require(servers != nullptr && server_count > 0 && (threads != nullptr || count == 0),
+                    "the core of one server or more, and room for all threads");
+    const auto machine =
+        muster::Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
+    muster::Placer placer{muster::CoreTree(machine)};
+    for (unsigned i = 0; i < server_count; ++i) placer.add_server_at(servers[i]);
+    for (unsigned i = 0; i < count; ++i) {
+      const auto core = near != nullptr ? placer.add_thread(near[i]) : placer.add_thread();
+      threads[i] = muster::place_on(machine, placer.tree(), *core);
+    }
     return Status::ok;
   });
 }

@@ -3,18 +3,24 @@
 // of its own.
 #include "delegation/any_lock.hpp"
 
+#include <sched.h>
+
 #include <atomic>
 #include <cerrno>
 #include <new>
 #include <thread>
 
 #include "delegation/delegated.hpp"
+#include "delegation/kept.hpp"
+#include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "delegation/work.hpp"
 #include "lock/registry.hpp"
 
 namespace muster::delegation {
 namespace {
+
+std::atomic<std::uint64_t> locks_ever{0};
 
 /// Cells of a slot are packed on its line, and its request behind them.
 template <class L>
@@ -42,6 +48,10 @@ class Memory {
 template <class L>
 constexpr bool is_direct = L::traits.style == locks::Style::direct;
 template <class L>
+constexpr bool has_clusters = requires(const L& lock) {
+  lock.ticket(0U, 0U);
+};
+template <class L>
 constexpr bool has_server = L::traits.style == locks::Style::server;
 
 /// A lock of src/lock on hardware.
@@ -49,7 +59,11 @@ template <class L>
 class Plain : public AnyLock {
  public:
   explicit Plain(const locks::Shape& shape)
-      : AnyLock(L::traits), memory_(shape), board_(memory_.board()), lock_(shape, memory_.cells()) {
+      : AnyLock(L::traits),
+        memory_(shape),
+        board_(memory_.board()),
+        lock_(shape, memory_.cells()),
+        clients_in_(has_clusters<L> ? shape.clusters : 0) {
     static_assert(sizeof(Hardware::Domain) <= line_bytes);
     if constexpr (requires(Port & m) { lock_.prepare(m); }) {
       Port port(memory_.domain(), 0);
@@ -76,9 +90,11 @@ class Plain : public AnyLock {
     admit();
     const Depth depth;
     Seat& seat = seat_of(depth.seat());
+    choose_cluster(seat, depth.seat());
     Work work(section, board_, this);
     lock_.execute(seat.port, seat.ticket, work);
     work.finish();
+    send_kept_posts();
   }
 
   void give_up() override {
@@ -98,17 +114,40 @@ class Plain : public AnyLock {
   void allow_conditions() override {
     if constexpr (!is_direct<L>) AnyLock::allow_conditions();
   }
+  std::string explain() const override {
+    std::string text = AnyLock::explain();
+    if constexpr (has_clusters<L>) {
+      text +=
+          "clusters: " + std::to_string(clients_in_.size()) + ", by NUMA node; clients in them:";
+      for (const auto& clients : clients_in_) text += " " + std::to_string(clients.load());
+      text += "\n";
+    }
+    return text;
+  }
 
  private:
   struct Seat {
     Port port;
     typename L::Ticket ticket;
+    int thread_id = 0;  ///< of which the cluster is known
   };
 
   Seat& seat_of(unsigned number) {
     return seats_.of(number, [&] {
       return Seat{Port(memory_.domain(), number), lock_.ticket(number)};
     });
+  }
+  /// A client's cluster is the NUMA node on which its thread first needs the lock.
+  void choose_cluster(Seat& seat, unsigned number) {
+    if constexpr (has_clusters<L>) {
+      const int thread_id = this_thread.id;
+      if (seat.thread_id == thread_id) [[likely]]
+        return;
+      if (seat.thread_id != 0) clients_in_[seat.ticket.cluster].fetch_sub(1);
+      seat.thread_id = thread_id;
+      seat.ticket.cluster = Places::instance().numa_of_this_thread(number);
+      clients_in_[seat.ticket.cluster].fetch_add(1);
+    }
   }
   /// Of the section that this thread is in.
   Seat& innermost() {
@@ -128,6 +167,7 @@ class Plain : public AnyLock {
   Memory<L> memory_;
   Board board_;
   L lock_;
+  std::vector<std::atomic<unsigned>> clients_in_;  ///< by cluster
   PerSeat<Seat> seats_;
   std::unique_ptr<std::thread> server_;
 };
@@ -150,7 +190,7 @@ class Pthread final : public AnyLock {
   }
 
   void execute(Section section) override {
-    if (!shared_ || this_thread.inside == this) admit();
+    if (!shared_ || Inside::of(this)) admit();
     if (!mutex_->acquire()) [[unlikely]] {
       throw Error(Status::peer,
                   "a process died inside a section of this lock: what it protects may be half "
@@ -162,6 +202,7 @@ class Pthread final : public AnyLock {
       run_deferred();
     }
     mutex_->release();
+    send_kept_posts();
   }
   void give_up() override { mutex_->release(); }
   void take_again() override { static_cast<void>(mutex_->acquire()); }
@@ -181,6 +222,16 @@ class Pthread final : public AnyLock {
 };
 
 }  // namespace
+
+AnyLock::AnyLock(const locks::Traits& traits)
+    : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
+      traits_(traits),
+      made_in_(generation()) {}
+
+void AnyLock::await_kept() {
+  if (this_thread.kept != nullptr) this_thread.kept->execute(*this);
+  while (kept_.load(std::memory_order_acquire) != 0) sched_yield();
+}
 
 void AnyLock::give_up() {
   throw Error(Status::unsupported,
@@ -238,7 +289,11 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
     return std::make_unique<Delegated>(traits, options.station);
   }
   return locks::with_lock<Port>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
-    return std::make_unique<Plain<L>>(locks::Shape{.clients = seats_max - 1});
+    locks::Shape shape{.clients = seats_max - 1};
+    if constexpr (has_clusters<L>) {
+      shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
+    }
+    return std::make_unique<Plain<L>>(shape);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,19 +27,20 @@ struct Counters {
 
 class AnyLock {
  public:
-  explicit AnyLock(const locks::Traits& traits) : traits_(traits), made_in_(generation()) {}
+  explicit AnyLock(const locks::Traits& traits);
   virtual ~AnyLock() = default;
   AnyLock(const AnyLock&) = delete;
   AnyLock& operator=(const AnyLock&) = delete;
 
   /// Executes the section in mutual exclusion with all others of this lock, and returns after it.
   /// Throws Error: a thread's first call may (no_memory); in a fork's child it does (busy), where
-  /// the lock is not shared; peer: a process died in a section.
+  /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
+  /// in a section. execute_section() in delegated.hpp is the short way.
   virtual void execute(Section section) = 0;
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
-  /// no server it is executed at once.
+  /// no server it is executed at once; in a section of this lock, right after that one.
   virtual void post(Section section) {
-    if (this_thread.inside == this) return defer(section);
+    if (Inside::of(this)) return defer(section);
     execute(section);
   }
 
@@ -51,39 +53,56 @@ class AnyLock {
   /// A shared lock whose holder died: sets right what it protects, and the lock is whole again.
   virtual void recover(Section section);
 
+  /// The core of Places::tree() where its sections are executed, if a server has one.
+  virtual std::optional<unsigned> server_core() const { return std::nullopt; }
   virtual Counters counters() const { return {}; }
   /// What it does and why, for people.
   virtual std::string explain() const;
 
   const locks::Traits& traits() const { return traits_; }
+  /// No other lock of this process has or had it; not 0.
+  std::uint64_t number_ever() const { return number_ever_; }
 
   /// From inside a section of this lock: has it executed right after that section, by whoever
   /// executes that one.
   void defer(Section section) { deferred_.push_back(section); }
+  bool has_deferred() const { return !deferred_.empty(); }
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
-    if (!deferred_.empty()) [[unlikely]]
+    if (has_deferred()) [[unlikely]]
       run_all_deferred();
+  }
+  /// Posts to this lock that sections of other locks have made and that are not sent yet.
+  void count_kept(int more) noexcept {
+    kept_.fetch_add(static_cast<unsigned>(more), std::memory_order_release);
   }
 
  protected:
   /// Refuses a fork's child, and a section that would wait for itself.
   void admit() const {
-    if (made_in_ != generation()) [[unlikely]]
-      refuse_child();
-    if (this_thread.inside == this) [[unlikely]]
+    admit_process();
+    if (Inside::of(this)) [[unlikely]]
       refuse_recursion();
   }
+  void admit_process() const {
+    if (made_in_ != generation()) [[unlikely]]
+      refuse_child();
+  }
   bool in_own_process() const { return made_in_ == generation(); }
+  /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
+  void await_kept();
 
  private:
   [[noreturn, gnu::cold]] static void refuse_child();
   [[noreturn, gnu::cold]] void refuse_recursion() const;
-  void run_all_deferred() noexcept;
+  [[gnu::cold]] void run_all_deferred() noexcept;
 
+  // Read by every section.
+  const std::uint64_t number_ever_;
   std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
   unsigned made_in_;
+  std::atomic<unsigned> kept_{0};
 };
 
 struct LockOptions {

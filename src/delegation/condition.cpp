@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "delegation/kept.hpp"
 #include "delegation/station.hpp"
 #include "machine/error.hpp"
 
@@ -13,19 +14,25 @@ bool Condition::wait(std::int64_t timeout_ns) {
   if (thread.inside != &lock_) {
     throw Error(Status::invalid, "a condition is waited for inside a section of its lock");
   }
-  std::unique_lock guard(mutex_);  // before the lock is given up: no signal is lost
+  // Before the lock is given up: no signal after that is lost.
+  std::unique_lock guard(mutex_);
+  const std::uint64_t seen = signals_;
+  guard.unlock();
   lock_.give_up();
-  // Requests that the section posted belong to it, and are executed at its end.
+  // What it has posted to its own lock is executed at its end; to others, now.
   thread.inside = nullptr;
+  send_kept_posts();
   Station* const serving = thread.serving;
   if (serving != nullptr) serving->enter_blocking();
   bool signalled = true;
+  const auto is_signalled = [&] { return signals_ != seen; };
+  guard.lock();
   if (timeout_ns == WaitPolicy::forever) {
-    condition_.wait(guard);
+    condition_.wait(guard, is_signalled);
   } else {
     const auto timeout = std::chrono::nanoseconds(timeout_ns);
-    signalled = condition_.wait_until(guard, std::chrono::steady_clock::now() + timeout) ==
-                std::cv_status::no_timeout;
+    signalled =
+        condition_.wait_until(guard, std::chrono::steady_clock::now() + timeout, is_signalled);
   }
   guard.unlock();
   lock_.take_again();
@@ -34,13 +41,18 @@ bool Condition::wait(std::int64_t timeout_ns) {
   return signalled;
 }
 
+void Condition::count_signal() {
+  const std::scoped_lock guard(mutex_);
+  ++signals_;
+}
+
 void Condition::signal() {
-  { const std::scoped_lock guard(mutex_); }
+  count_signal();
   condition_.notify_one();
 }
 
 void Condition::broadcast() {
-  { const std::scoped_lock guard(mutex_); }
+  count_signal();
   condition_.notify_all();
 }
 

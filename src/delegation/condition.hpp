@@ -27,9 +27,12 @@ class Condition {
   void broadcast();
 
  private:
+  void count_signal();
+
   AnyLock& lock_;
   std::mutex mutex_;
   std::condition_variable condition_;
+  std::uint64_t signals_ = 0;
 };
 
 }  // namespace muster::delegation

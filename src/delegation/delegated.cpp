@@ -2,13 +2,15 @@
 #include "delegation/delegated.hpp"
 
 #include "delegation/work.hpp"
-#include "machine/usable_cpus.hpp"
 
 namespace muster::delegation {
 namespace {
 
 /// How long a servicing thread waits before it lets a spare take over: about a round trip or two.
 constexpr unsigned polls_before_handover = 500;
+
+/// A client that delegates asks so often whether a server should start.
+constexpr unsigned requests_between_looks = 32;
 
 /// Work for rings: tells the server that there is some.
 class PostedWork : public Work {
@@ -40,8 +42,6 @@ class Blocking {
   Station* serving_;
 };
 
-std::atomic<std::uint64_t> locks_ever{0};
-
 bool is_pending(const Hardware::Cell* entry) {
   return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
 }
@@ -52,10 +52,9 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
     : AnyLock(traits),
       station_(station != nullptr ? std::move(station) : default_station()),
       always_delegates_(traits.style == locks::Style::server),
-      number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
       number_(station_->add()),
       desk_(station_->desk(number_)),
-      auto_(desk_, &station_->server_cell()) {
+      auto_(desk_, &station_->wanted_cell(number_), &station_->server_cell()) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
@@ -68,15 +67,19 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
 }
 
 Delegated::~Delegated() {
-  if (in_own_process()) station_->remove(number_);
+  if (!in_own_process()) return;
+  await_kept();
+  station_->remove(number_);
 }
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
   Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
   Thread& t = depth.thread();
+  seat.thread_id.store(t.id, std::memory_order_relaxed);
   if (t.depth == 1) {
-    t.last_lock = number_ever_;
+    t.quick = 0;
+    t.last_lock = number_ever();
     t.last_seat = &seat;
     t.last_habit = &habit;
   }
@@ -85,17 +88,37 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
 
 void Delegated::execute(Section section) {
   admit();
-  const Depth depth;
-  const auto [seat, habit] = client(depth);
-  if (depth.thread().serving != nullptr) [[unlikely]]
-    return execute_nested(section, seat, habit);
-  PostedWork work(section, *station_, this);
-  if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
-    auto_.delegate(seat.port, seat.ring, habit, work, combines());
-  } else {
-    auto_.execute(seat.port, seat.ring, habit, work, combines());
+  {
+    const Depth depth;
+    const auto [seat, habit] = client(depth);
+    if (depth.thread().serving != nullptr) [[unlikely]]
+      return execute_nested(section, seat, habit);
+    PostedWork work(section, *station_, this);
+    if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
+      auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
+    } else {
+      auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
+    }
+    learn(depth.thread(), seat, habit);
+    work.finish();
   }
-  work.finish();
+  send_kept_posts();
+}
+
+/// After a section: whether the thread's next one is executed at once; and now and then, whether a
+/// server would be of use.
+void Delegated::learn(Thread& thread, Station::Seat& seat, const Auto::Habit& habit) {
+  ++seat.sections;
+  if (always_delegates_) return;
+  const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
+  if (habit.delegates) {
+    ++seat.meets;
+    if (outside && habit.until_trial % requests_between_looks == 0) station_->consider();
+  } else if (outside && !is_pending(seat.last)) {
+    thread.quick = number_ever();
+    return;
+  }
+  thread.quick = 0;
 }
 
 void Delegated::execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit) {
@@ -118,7 +141,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Auto::Habit
   }
   if (!Port::poll(*entry, polls_before_handover)) {
     const Blocking blocking(serving);
-    auto_.finish(seat.port, seat.ring, habit, *entry, work, false);
+    auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });
   }
   work.finish();
 }
@@ -133,9 +156,10 @@ void Delegated::take_blocking(Port& port) {
 }
 
 void Delegated::post(Section section) {
-  if (this_thread.inside == this) return defer(section);
+  if (Inside::of(this)) return defer(section);
+  admit_process();
+  if (Inside::any()) return keep_post(*this, section);
   if (!station_->has_server()) return execute(section);
-  admit();
   const Depth depth;
   const auto [seat, habit] = client(depth);
   PostedWork work(section, *station_, this);
@@ -147,10 +171,13 @@ void Delegated::post(Section section) {
     seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   }
   ++habit.delegated;
+  ++seat.sections;
+  ++seat.meets;
+  depth.thread().quick = 0;  // what it executes next comes after this one
   // The server may have left between: either it has seen the request, or this sees that it left
   // (ring_bell() has the fence).
   if (!station_->has_server()) {
-    auto_.finish(seat.port, seat.ring, habit, *seat.last, work, combines());
+    auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
   }
 }
 
@@ -186,11 +213,9 @@ std::string Delegated::explain() const {
   const Counters c = counters();
   std::string text = AnyLock::explain();
   const auto line = [&](const std::string& what) { text += what + "\n"; };
-  if (station_->has_server()) {
-    line("server: " + station_->describe());
-  } else {
-    line("server: none; start one with muster_server_start() where a core can be spared (" +
-         std::to_string(usable_cpus()) + " usable here)");
+  line(station_->has_server() ? "server: " + station_->describe() : "server: none");
+  if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
+    line("server of its own accord: " + reason);
   }
   const std::uint64_t all = c.inlined + c.delegated;
   std::string way = "executed by their own clients: no contention so far";

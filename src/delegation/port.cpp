@@ -10,30 +10,30 @@
 namespace muster::delegation {
 namespace {
 
+/// Before it looks at `other` again and says that it waits; whoever has the lock then comes at once,
+/// if it runs.
+constexpr std::int64_t patience_ns = 8'000;
+/// Before it sleeps: who has the lock does not run, or its section is long.
+constexpr std::int64_t spin_ns = 14'000;
 // Short, then longer: when `other` changes nobody wakes who sleeps on `own`.
-constexpr std::int64_t spin_ns = 4'000;
-constexpr std::int64_t yield_ns = 1'000'000;
 constexpr std::int64_t first_slice_ns = 50'000;
 constexpr std::int64_t longest_slice_ns = 1'000'000;
 
 }  // namespace
 
-int Port::await_either_slowly(Cell& own, const Cell& other) noexcept {
+int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted) noexcept {
   const std::int64_t start_ns = now_ns();
+  std::int64_t next_look_ns = start_ns + patience_ns;
   std::int64_t slice_ns = first_slice_ns;
   FutexLot lot(false);
   for (;;) {
-    if (poll(own, polls_between / 2)) return 0;
-    if (other.value.load(std::memory_order_acquire) == 0) {
-      // Both at once: then the request is executed.
-      return own.value.load(std::memory_order_acquire) == 0 ? 0 : 1;
-    }
-    const std::int64_t waited_ns = now_ns() - start_ns;
-    if (waited_ns < spin_ns) continue;
-    if (waited_ns < yield_ns) {
-      sched_yield();
-      continue;
-    }
+    if (poll(own, polls_at_last)) return 0;
+    const std::int64_t at_ns = now_ns();
+    if (at_ns < next_look_ns) continue;
+    if (is_free(other)) return poll(own, 1) ? 0 : 1;
+    if (wanted != nullptr) wanted->value.store(1, std::memory_order_relaxed);
+    next_look_ns = at_ns + (at_ns - start_ns < spin_ns ? spin_ns - patience_ns : 0);
+    if (at_ns - start_ns < spin_ns) continue;
     lot.set_slice(slice_ns);
     slice_ns = std::min(2 * slice_ns, longest_slice_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));

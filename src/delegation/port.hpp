@@ -30,10 +30,19 @@ class Port : public Hardware {
     for (; turns > 0; --turns) relax();
   }
 
-  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is not ours to read often.
+  /// 1 for 0, which nobody waits for: nobody is to be woken. What was there before.
+  static Word take(Cell& cell) noexcept {
+    return cell.value.exchange(1, std::memory_order_acquire);
+  }
+
+  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
+  /// it is read soon, since most sections are short, and then less and less often.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
-    if (poll(own, polls_between)) return 0;
-    return await_either_slowly(own, other);
+    return await_either(own, other, nullptr);
+  }
+  /// The same; sets `wanted` when it has waited for some time.
+  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted) noexcept {
+    return await_either(own, other, &wanted);
   }
 
   /// True if `own` becomes 0 within so many polls.
@@ -46,8 +55,20 @@ class Port : public Hardware {
   }
 
  private:
-  static constexpr unsigned polls_between = 64;
-  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other) noexcept;
+  static constexpr unsigned polls_at_first = 8;
+  static constexpr unsigned polls_at_last = 32;
+
+  static bool is_free(const Cell& cell) noexcept {
+    return cell.value.load(std::memory_order_acquire) == 0;
+  }
+  int await_either(Cell& own, const Cell& other, Cell* wanted) noexcept {
+    for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
+      if (poll(own, polls)) return 0;
+      if (is_free(other)) return poll(own, 1) ? 0 : 1;  // both at once: then it is executed
+    }
+    return await_either_slowly(own, other, wanted);
+  }
+  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted) noexcept;
 
   Announcements<Atom>& announcements_;
 };
@@ -112,15 +133,23 @@ class PerSeat {
 
   template <class Fn>
   void for_each(Fn&& fn) const {
-    for (unsigned seat = 0; seat < seats_max; ++seat) {
-      if (State* const state = find(seat)) fn(*state);
+    for (unsigned i = 0; i < seats_max / chunk_size; ++i) {
+      Chunk* const chunk = chunks_[i].load(std::memory_order_acquire);
+      if (chunk == nullptr) continue;
+      for (auto& place : chunk->states) {
+        if (Line* const line = place.load(std::memory_order_acquire)) fn(line->state);
+      }
     }
   }
 
  private:
   static constexpr unsigned chunk_size = 64;
+  /// Written by its seat's thread alone.
+  struct alignas(line_bytes) Line {
+    State state;
+  };
   struct Chunk {
-    std::atomic<State*> states[chunk_size] = {};
+    std::atomic<Line*> states[chunk_size] = {};
     ~Chunk() {
       for (auto& state : states) delete state.load();
     }
@@ -129,7 +158,8 @@ class PerSeat {
   State* find(unsigned seat) const noexcept {
     Chunk* const chunk = chunks_[seat / chunk_size].load(std::memory_order_acquire);
     if (chunk == nullptr) return nullptr;
-    return chunk->states[seat % chunk_size].load(std::memory_order_acquire);
+    Line* const line = chunk->states[seat % chunk_size].load(std::memory_order_acquire);
+    return line == nullptr ? nullptr : &line->state;
   }
 
   template <class Make>
@@ -142,9 +172,9 @@ class PerSeat {
         chunk = fresh.release();
       }
     }
-    auto* const state = new State(make());
-    chunk->states[seat % chunk_size].store(state, std::memory_order_release);
-    return *state;
+    auto* const line = new Line{make()};
+    chunk->states[seat % chunk_size].store(line, std::memory_order_release);
+    return line->state;
   }
 
   std::unique_ptr<std::atomic<Chunk*>[]> chunks_;

@@ -3,16 +3,19 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <system_error>
 
+#include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "machine/error.hpp"
+#include "machine/usable_cpus.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -32,36 +35,37 @@ constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr auto watchdog_period = std::chrono::milliseconds(4);
 constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
 
-std::mutex placement_mutex;
-std::map<unsigned, unsigned> servers_on_cpu;
+constexpr std::int64_t between_looks_ns = 10'000'000;
+constexpr std::int64_t between_cpu_counts_ns = 1'000'000'000;
 
-/// The allowed CPU with the fewest servers; among equals the last: programs fill from the first.
-unsigned pick_cpu() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  const std::scoped_lock lock(placement_mutex);
-  unsigned best = CPU_SETSIZE;
-  for (unsigned cpu = CPU_SETSIZE; cpu-- > 0;) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    if (best == CPU_SETSIZE || servers_on_cpu[cpu] < servers_on_cpu[best]) best = cpu;
-  }
-  return best;
+std::int64_t nanoseconds(const timespec& time) {
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-void count_servers(const std::vector<unsigned>& cpus, unsigned change) {
-  const std::scoped_lock lock(placement_mutex);
-  for (const unsigned cpu : cpus) servers_on_cpu[cpu] += change;
+std::int64_t clock_now_ns(clockid_t clock) {
+  timespec now{};
+  return clock_gettime(clock, &now) == 0 ? nanoseconds(now) : 0;
 }
 
-cpu_set_t mask_of(const std::vector<unsigned>& cpus) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  for (const unsigned cpu : cpus) {
-    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &mask);
-  }
-  return mask;
+/// CPUs that the process may use: by the masks of its first thread and of this one, either of which
+/// may have been bound to less since, and by its control groups' quota.
+unsigned cpus_of_process() {
+  PuSet cpus = binding_of(getpid());
+  cpus |= binding_of(0);
+  return std::min(cpus.count(), cpu_quota().value_or(~0U));
 }
+
+/// A thread is not cancelled in here.
+class NoCancellation {
+ public:
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = 0;
+};
 
 }  // namespace
 
@@ -127,11 +131,33 @@ void Station::remove(Word number) {
 }
 
 void Station::start(const ServerOptions& options) {
+  {
+    std::unique_lock lock(roles_);
+    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
+    if (phase_ == Phase::serving && by_itself_) {
+      by_itself_ = false;
+      lock.unlock();
+      return place(options);
+    }
+    if (phase_ == Phase::serving) throw Error(Status::busy, "this server runs already");
+  }
+  Places& places = Places::instance();
+  start_at(
+      options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus),
+      options, false);
+}
+
+/// Gives the place back if the server cannot start.
+void Station::start_at(const Places::Server& place, const ServerOptions& options, bool by_itself) {
   std::unique_lock lock(roles_);
-  if (!servants_.empty()) throw Error(Status::busy, "this server runs already");
+  if (phase_ != Phase::stopped) {
+    Places::instance().remove_server(place);
+    throw Error(Status::busy, "this server runs already");
+  }
+  join_watchdog();
   options_ = options;
-  cpus_ = options.cpus;
-  if (cpus_.empty()) cpus_ = {pick_cpu()};
+  place_ = place;
+  by_itself_ = by_itself;
   stopping_ = false;
   watching_ = true;
   wanted_ = 0;
@@ -140,25 +166,34 @@ void Station::start(const ServerOptions& options) {
     add_servant();
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
   } catch (...) {
-    stopping_ = true;
+    phase_ = Phase::leaving;
     lock.unlock();
-    for (const auto& servant : servants_) servant->thread.join();
-    servants_.clear();
-    at_work_ = 0;
+    end_servants();
+    has_ended();
     throw;
   }
-  count_servers(cpus_, 1);
+  phase_ = Phase::serving;
   server_cell().value.store(1, std::memory_order_release);
+  lock.unlock();
+  Places::instance().tell_observer();
 }
 
-void Station::apply_options(std::thread& thread) {
-  const cpu_set_t mask = mask_of(cpus_);
-  const int error = pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
-  if (error != 0) {
-    throw Error(Status::invalid, std::string("the server cannot be bound there: ") +
-                                     std::strerror(error) + "; name CPUs this process may use");
+void Station::apply_options(std::thread& thread, const ServerOptions& options, const PuSet& cpus) {
+  if (!cpus.empty()) {
+    pthread_t const handle = thread.native_handle();
+    std::vector<unsigned> const numbers = cpus.to_vector();
+    cpu_set_t* const mask = CPU_ALLOC(numbers.back() + 1);
+    const std::size_t bytes = CPU_ALLOC_SIZE(numbers.back() + 1);
+    CPU_ZERO_S(bytes, mask);
+    for (const unsigned cpu : numbers) CPU_SET_S(cpu, bytes, mask);
+    const int error = pthread_setaffinity_np(handle, bytes, mask);
+    CPU_FREE(mask);
+    if (error != 0) {
+      throw Error(Status::invalid, std::string("the server cannot be bound there: ") +
+                                       std::strerror(error) + "; name CPUs this process may use");
+    }
   }
-  if (!options_.realtime) return;
+  if (!options.realtime) return;
   sched_param priority{};
   priority.sched_priority = sched_get_priority_min(SCHED_FIFO);
   realtime_granted_ = pthread_setschedparam(thread.native_handle(), SCHED_FIFO, &priority) == 0;
@@ -172,24 +207,35 @@ void Station::add_servant() {
   self.thread = std::thread([this, &self] { serve(self); });
   servants_.push_back(std::move(servant));
   ++counters_.threads;
-  apply_options(self.thread);
+  apply_options(self.thread, options_, place_.cpus);
 }
 
-void Station::place(const std::vector<unsigned>& cpus) {
-  const std::scoped_lock lock(roles_);
-  if (cpus.empty()) throw Error(Status::invalid, "a server is placed on one CPU or more");
-  const std::vector<unsigned> before = cpus_;
-  cpus_ = cpus;
+void Station::place(const ServerOptions& options) {
+  Places& places = Places::instance();
+  const Places::Server next =
+      options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus);
+  Places::Server before = next;
+  std::unique_lock lock(roles_);
   try {
-    for (const auto& servant : servants_) apply_options(servant->thread);
-  } catch (const Error&) {
-    cpus_ = before;
-    for (const auto& servant : servants_) apply_options(servant->thread);
+    if (phase_ != Phase::serving) throw Error(Status::invalid, "the server does not run");
+    for (const auto& servant : servants_) apply_options(servant->thread, options, next.cpus);
+    std::swap(before, place_);
+  } catch (...) {
+    for (const auto& servant : servants_) apply_options(servant->thread, options_, place_.cpus);
+    lock.unlock();
+    places.remove_server(next);
     throw;
   }
-  if (servants_.empty()) return;
-  count_servers(before, ~0U);
-  count_servers(cpus, 1);
+  options_.cpus = options.cpus;
+  options_.policy = options.policy;
+  lock.unlock();
+  places.remove_server(before);
+  places.tell_observer();
+}
+
+std::optional<unsigned> Station::core() const {
+  const std::scoped_lock lock(roles_);
+  return phase_ == Phase::stopped ? std::nullopt : place_.core;
 }
 
 void Station::serve(Servant& self) {
@@ -271,18 +317,45 @@ void Station::watch() {
   while (watching_) {
     watchdog_wake_.wait_for(lock, asleep_ ? watchdog_idle_period : watchdog_period);
     if (!watching_) return;
-    for (std::size_t i = 0; i < servants_.size(); ++i) {  // replace() may add one
-      Servant& servant = *servants_[i];
-      const std::uint64_t progress = servant.progress.load(std::memory_order_relaxed);
-      const bool stuck = progress % 2 != 0 && progress == servant.seen;
-      servant.seen = progress;
-      if (!stuck || !servant.counted) continue;
-      servant.counted = false;
-      --at_work_;
-      if (at_work_ == 0) ++counters_.by_watchdog;
-    }
-    if (at_work_ == 0 && !stopping_) replace();
+    look_after_servants();
+    if (!by_itself_ || phase_ != Phase::serving) continue;
+    lock.unlock();
+    const bool leaves = is_to_leave();
+    lock.lock();
+    if (leaves && by_itself_ && phase_ == Phase::serving) return leave(lock);
   }
+}
+
+/// With roles_ locked: who has been in one section for a whole period is blocked in it.
+void Station::look_after_servants() {
+  for (std::size_t i = 0; i < servants_.size(); ++i) {  // replace() may add one
+    Servant& servant = *servants_[i];
+    const std::uint64_t progress = servant.progress.load(std::memory_order_relaxed);
+    const bool stuck = progress % 2 != 0 && progress == servant.seen;
+    servant.seen = progress;
+    if (!stuck || !servant.counted) continue;
+    servant.counted = false;
+    --at_work_;
+    if (at_work_ == 0) ++counters_.by_watchdog;
+  }
+  if (at_work_ == 0 && !stopping_) replace();
+}
+
+/// By the watchdog: ends the server and itself. Returns without the lock: who starts the next one
+/// has it, and joins this thread.
+void Station::leave(std::unique_lock<std::mutex>& roles) {
+  phase_ = Phase::leaving;
+  roles.unlock();
+  close();
+  Pending pending(*this);
+  roles.lock();
+  while (!pending.are_executed()) {
+    watchdog_wake_.wait_for(roles, std::chrono::milliseconds(1));
+    look_after_servants();
+  }
+  roles.unlock();
+  end_servants();
+  has_ended();
 }
 
 bool Station::pass(Servant& self, Port& port) {
@@ -322,6 +395,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   }
   self.progress.store(progress + 2 * executed, std::memory_order_relaxed);
   lock.give(port);
+  send_kept_posts();
   return executed != 0;
 }
 
@@ -333,13 +407,24 @@ bool Station::any_pending(Port& port) {
   return false;
 }
 
-/// Pending, or being executed.
-bool Station::any_unfinished(Port& port) {
-  const Word count = cells_.global(0).value.load(std::memory_order_acquire);
+Station::Pending::Pending(const Station& station) {
+  const Word count = station.cells_.global(0).value.load(std::memory_order_acquire);
   for (unsigned client = 0; client < count; ++client) {
-    if (rings_.next(port, client).value.load(std::memory_order_acquire) != 0) return true;
+    for (unsigned at = 0; at < depth; ++at) {
+      const Hardware::Cell& entry = station.cells_.of(client, at);
+      const Word request = entry.value.load(std::memory_order_acquire);
+      if (request != 0) entries_.emplace_back(&entry, request);
+    }
   }
-  return false;
+}
+
+/// Each has a number: whatever is there now came later.
+bool Station::Pending::are_executed() {
+  const auto changed = [](const auto& entry) {
+    return entry.first->value.load(std::memory_order_acquire) != entry.second;
+  };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), changed), entries_.end());
+  return entries_.empty();
 }
 
 /// Between passes that found nothing: polls, then yields, then sleeps.
@@ -351,6 +436,7 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
   FutexLot lot(false);
   lot.set_slice(lot.longest_slice_ns());
   asleep_ = true;
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
   sleep_on_bell(lot, bell_,
                 [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
   asleep_ = false;
@@ -368,27 +454,39 @@ void Station::wake() noexcept {
   FutexLot(false).unpark_all(bell_.bell);
 }
 
+/// From here on clients help themselves; what they posted before is still pending.
+void Station::close() noexcept {
+  server_cell().value.store(0, std::memory_order_release);
+  FutexLot(false).heavy_fence();
+}
+
 void Station::stop() {
-  {
-    const std::scoped_lock lock(roles_);
-    if (servants_.empty() || stopping_) return;
-  }
   if (this_thread.serving == this) {
     throw Error(Status::invalid, "a section cannot stop the server that executes it");
   }
-  // From here on clients help themselves; what they posted before is seen below.
-  server_cell().value.store(0, std::memory_order_release);
-  FutexLot(false).heavy_fence();
-  Port port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
-  while (any_unfinished(port)) {
+  {
+    std::unique_lock lock(roles_);
+    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
+    if (phase_ == Phase::stopped) return join_watchdog();
+    phase_ = Phase::leaving;
+  }
+  close();
+  for (Pending pending(*this); !pending.are_executed();) {
     ring_bell();
     sched_yield();
   }
-  end_threads();
+  end_servants();
+  join_watchdog();
+  if (by_itself_) {
+    const std::scoped_lock lock(stewarding_);
+    steward_->no_server(now_ns(), "it was stopped");
+  }
+  has_ended();
 }
 
-void Station::end_threads() {
-  std::vector<std::unique_ptr<Servant>> ending;
+/// The watchdog ends when it next looks; without it only sections that enter_blocking() make
+/// threads, and those are ending.
+void Station::end_servants() {
   {
     const std::scoped_lock lock(roles_);
     stopping_ = true;
@@ -397,8 +495,6 @@ void Station::end_threads() {
   wake();
   spares_.notify_all();
   watchdog_wake_.notify_all();
-  watchdog_->join();
-  // Without the watchdog only sections that enter_blocking() make threads, and those are ending.
   for (std::size_t i = 0;; ++i) {
     Servant* servant = nullptr;
     {
@@ -409,14 +505,107 @@ void Station::end_threads() {
     servant->thread.join();
   }
   const std::scoped_lock lock(roles_);
+  for (const auto& servant : servants_) counters_.executed += servant->progress / 2;
   servants_.clear();
   at_work_ = 0;
-  count_servers(cpus_, ~0U);
+}
+
+/// The last step of a server's end, and of its watchdog's where that ends it: another may start.
+void Station::has_ended() {
+  Places& places = Places::instance();
+  places.remove_server(place_);
+  places.tell_observer();
+  const std::scoped_lock lock(roles_);
+  phase_ = Phase::stopped;
+  phase_changed_.notify_all();
+}
+
+void Station::join_watchdog() {
+  if (watchdog_ == nullptr) return;
+  watchdog_->join();
+  watchdog_.reset();
+}
+
+void Station::employ(const Steward& steward, std::function<void(Steward::Look&)> impose) {
+  const std::scoped_lock lock(stewarding_);
+  steward_ = steward;
+  impose_ = std::move(impose);
+}
+
+void Station::look_around() noexcept {
+  const std::int64_t at_ns = now_ns();
+  if (at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
+  const NoCancellation whole;
+  const std::unique_lock lock(stewarding_, std::try_to_lock);
+  if (!lock || at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
+  next_look_ns_.store(at_ns + between_looks_ns, std::memory_order_relaxed);
+  if (has_server()) return;  // the watchdog looks
+  try {
+    std::vector<int> thread_ids;
+    if (steward_->look(see(at_ns, thread_ids)) != Steward::Advice::start) return;
+    const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
+    if (!place) return steward_->no_server(at_ns, "no core is free of clients");
+    start_at(*place, {}, true);
+  } catch (const std::exception&) {
+    steward_->no_server(at_ns, "a server could not be started");
+  }
+}
+
+bool Station::is_to_leave() {
+  const std::scoped_lock lock(stewarding_);
+  std::vector<int> thread_ids;
+  return steward_->look(see(now_ns(), thread_ids)) == Steward::Advice::leave;
+}
+
+/// With stewarding_ locked. `thread_ids`: of the clients that had sections since the last look.
+Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
+  Steward::Look look{.now_ns = at_ns};
+  seats_.for_each([&](Seat& seat) {
+    const std::uint64_t sections = seat.sections.value();
+    look.sections += sections;
+    look.meets += seat.meets.value();
+    if (sections == seat.sections_seen) return;
+    seat.sections_seen = sections;
+    ++look.clients;
+    thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
+  });
+  if (at_ns >= cpus_counted_ns_) {
+    usable_cpus_ = cpus_of_process();
+    cpus_counted_ns_ = at_ns + between_cpu_counts_ns;
+  }
+  look.usable_cpus = usable_cpus_;
+  const auto passed_ns = static_cast<double>(at_ns - std::exchange(last_look_ns_, at_ns));
+  const std::int64_t process_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+  const std::int64_t server_ns = server_cpu_ns();
+  // A server's threads take their clocks along when they end.
+  const std::int64_t by_server_ns =
+      std::max<std::int64_t>(0, server_ns - std::exchange(server_cpu_ns_, server_ns));
+  const std::int64_t by_all_ns = process_ns - std::exchange(process_cpu_ns_, process_ns);
+  look.threads_cpus = static_cast<double>(by_all_ns - by_server_ns) / passed_ns;
+  const std::uint64_t sleeps = sleeps_.load(std::memory_order_relaxed);
+  if (std::exchange(sleeps_seen_, sleeps) == sleeps && !asleep_) {
+    look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;
+  }
+  if (impose_) impose_(look);
+  return look;
+}
+
+std::int64_t Station::server_cpu_ns() const {
+  const std::scoped_lock lock(roles_);
+  std::int64_t sum_ns = 0;
+  for (const auto& servant : servants_) {
+    clockid_t clock{};
+    if (pthread_getcpuclockid(servant->thread.native_handle(), &clock) == 0) {
+      sum_ns += clock_now_ns(clock);
+    }
+  }
+  return sum_ns;
 }
 
 ServerCounters Station::counters() const {
   const std::scoped_lock lock(roles_);
   ServerCounters all = counters_;
+  all.sleeps = sleeps_.load(std::memory_order_relaxed);
   for (const auto& servant : servants_) {
     all.executed += servant->progress.load(std::memory_order_relaxed) / 2;
   }
@@ -426,20 +615,43 @@ ServerCounters Station::counters() const {
 std::string Station::describe() const {
   const ServerCounters c = counters();
   const std::scoped_lock lock(roles_);
-  std::string text = "on CPU";
-  for (const unsigned cpu : cpus_) text += " " + std::to_string(cpu);
+  std::string text;
+  if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
+  if (place_.core) {
+    const Places& places = Places::instance();
+    const CoreTree& tree = places.tree();
+    const auto numa = tree.numa_nodes()[tree.numa_of(*place_.core)].os_index;
+    if (place_.cpus.empty()) text += "not bound";
+    if (!places.topology().is_this_machine()) {
+      text +=
+          ", counted on core " + std::to_string(*place_.core) + " of " + places.topology().source();
+    }
+    if (numa) text += ", NUMA node " + std::to_string(*numa);
+  }
   text += "; " + std::to_string(c.executed) + " sections executed, " + std::to_string(c.threads) +
           " threads made, " + std::to_string(c.handovers) + " handovers (" +
-          std::to_string(c.by_watchdog) + " by the watchdog)";
+          std::to_string(c.by_watchdog) + " by the watchdog), " + std::to_string(c.sleeps) +
+          " sleeps";
   if (options_.realtime) {
     text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
   }
   return text;
 }
 
+std::string Station::reason() const {
+  const std::scoped_lock lock(stewarding_);
+  if (!steward_) return "";
+  return steward_->why() + "; started " + std::to_string(steward_->starts()) + " times, left " +
+         std::to_string(steward_->leaves()) + " times";
+}
+
 std::shared_ptr<Station> default_station() {
   // Never destroyed: threads that use it may end after main does.
-  static auto* const station = new std::shared_ptr<Station>(std::make_shared<Station>());
+  static auto* const station = [] {
+    auto made = std::make_shared<Station>();
+    made->employ(Steward());
+    return new std::shared_ptr<Station>(std::move(made));
+  }();
   return *station;
 }
 

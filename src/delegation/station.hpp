@@ -5,19 +5,29 @@
 // the watchdog sees that it has been in one section for a whole period) a spare takes over, made at
 // need: other locks go on. Who comes back while another is at work becomes a spare.
 //
+// Its server is started by the program, or, in a station with a steward, by itself: a client of an
+// `auto` lock starts it when the steward says so, and the watchdog ends it. Both are safe at any
+// moment, since whoever executes a request has its lock: without a server, clients execute what is
+// pending themselves, and a server leaves when it has executed what had been posted before.
+//
 // Source: Lozi et al., ACM TOCS 33(4), 2016, section 3.2, whose manager, servicing and backup
 // threads need SCHED_FIFO; here the kernel's usual scheduling does.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "delegation/places.hpp"
 #include "delegation/port.hpp"
+#include "delegation/steward.hpp"
 #include "lock/rings.hpp"
 
 namespace muster::delegation {
@@ -28,12 +38,13 @@ struct ServerCounters {
   std::uint64_t threads = 0;      ///< servicing threads made so far
   std::uint64_t handovers = 0;    ///< a spare took over: of these
   std::uint64_t by_watchdog = 0;  ///< so many because the watchdog saw a section that blocked
-  std::uint64_t sleeps = 0;       ///< idle, until woken
+  std::uint64_t sleeps = 0;       ///< idle, until woken or for a while
 };
 
 struct ServerOptions {
-  std::vector<unsigned> cpus;  ///< empty: wherever the process may run
-  bool realtime = false;       ///< SCHED_FIFO, if the system allows it
+  PuSet cpus{};  ///< RCLLockInitDefault; empty: RCLLockInitNUMA chooses a core
+  ServerPolicy policy = ServerPolicy::pack;
+  bool realtime = false;  ///< SCHED_FIFO, if the system allows it
 };
 
 class Station {
@@ -45,7 +56,11 @@ class Station {
   struct Seat {
     Port port;
     Rings::Ticket ring;
-    Hardware::Cell* last = nullptr;  ///< the entry of its last request without an answer
+    Hardware::Cell* last = nullptr;   ///< the entry of its last request without an answer
+    locks::Count sections{};          ///< of all locks of the station
+    locks::Count meets{};             ///< of these: the lock was taken, or a server's
+    std::atomic<int> thread_id{0};    ///< who has the seat, to the operating system
+    std::uint64_t sections_seen = 0;  ///< by the steward
   };
 
   Station();
@@ -53,13 +68,24 @@ class Station {
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
-  /// Starts its server. Throws Error: busy if it has one, system.
+  /// Starts its server; one that has started by itself is the caller's from then on. Throws Error:
+  /// busy if it has one, invalid if it cannot go there, system.
   void start(const ServerOptions& options);
   /// Executes what was posted before, then ends the server's threads; its locks remain usable. From
   /// no section of this server.
   void stop();
-  /// Moves the server's threads. Throws Error(invalid) if that is not possible.
-  void place(const std::vector<unsigned>& cpus);
+  /// Moves the server. Throws Error(invalid) if that is not possible.
+  void place(const ServerOptions& options);
+  /// The core of Places::tree() that it has; nothing without a server, or if that is not known.
+  std::optional<unsigned> core() const;
+
+  /// Lets a server come and go. `impose` changes what is seen, for tests. Before the first lock.
+  void employ(const Steward& steward, std::function<void(Steward::Look&)> impose = {});
+  /// Now and then, by clients that meet others at a lock, outside of all sections: starts a server
+  /// if the steward says so.
+  void consider() noexcept {
+    if (steward_) look_around();
+  }
   bool has_server() const noexcept {
     return server_cell().value.load(std::memory_order_relaxed) != 0;
   }
@@ -68,6 +94,8 @@ class Station {
   locks::Desk<Port> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }
+  /// Where a lock's waiting clients say so; on the line of its desk's `held`.
+  Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
   const Rings& rings() const noexcept { return rings_; }
   const Board& board() const noexcept { return board_; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
@@ -91,7 +119,10 @@ class Station {
   void leave_blocking();
 
   ServerCounters counters() const;
+  /// Where its server is and what it has done.
   std::string describe() const;
+  /// Why there is a server, or none, if there is a steward; else empty.
+  std::string reason() const;
 
  private:
   struct Servant {
@@ -104,12 +135,23 @@ class Station {
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
   /// gives it up, and who read an old request still tries to take it.
-  struct Entry {
+  struct alignas(line_bytes) Entry {
     Hardware::Cell held;
+    Hardware::Cell wanted;
     std::atomic<AnyLock*> lock;
-    char rest[line_bytes - sizeof(Hardware::Cell) - sizeof(std::atomic<AnyLock*>)];
   };
   class ServerWork;
+  enum class Phase : std::uint8_t { stopped, serving, leaving };
+
+  /// Requests that were pending at one moment.
+  class Pending {
+   public:
+    explicit Pending(const Station& station);
+    bool are_executed();
+
+   private:
+    std::vector<std::pair<const Hardware::Cell*, Word>> entries_;
+  };
 
   Entry& entry(Word number) const noexcept {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
@@ -119,14 +161,23 @@ class Station {
   bool execute_for(Servant& self, Port& port, unsigned client, Word request);
   void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
   bool any_pending(Port& port);
-  bool any_unfinished(Port& port);
   bool remains(Servant& self);
   void replace();
   void add_servant();
   void watch();
+  void look_after_servants();
+  void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
-  void apply_options(std::thread& thread);
-  void end_threads();
+  void apply_options(std::thread& thread, const ServerOptions& options, const PuSet& cpus);
+  void start_at(const Places::Server& place, const ServerOptions& options, bool by_itself);
+  void close() noexcept;
+  void end_servants();
+  void has_ended();
+  void join_watchdog();
+  void look_around() noexcept;
+  bool is_to_leave();
+  Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
+  std::int64_t server_cpu_ns() const;
 
   Reserved memory_;
   Hardware::Cells cells_;
@@ -144,19 +195,35 @@ class Station {
   alignas(line_bytes) std::atomic<unsigned> at_work_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
+  std::atomic<std::uint64_t> sleeps_{0};
   mutable std::mutex roles_;
   std::condition_variable spares_;
   std::condition_variable watchdog_wake_;
   unsigned wanted_ = 0;  ///< spares that are to take over
   unsigned idle_spares_ = 0;
   std::vector<std::unique_ptr<Servant>> servants_;
+  Phase phase_ = Phase::stopped;
+  std::condition_variable phase_changed_;
+  bool by_itself_ = false;  ///< the steward's server, not the program's
   bool watching_ = false;
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
   bool realtime_granted_ = false;
   ServerCounters counters_;
-  std::vector<unsigned> cpus_;  ///< where its threads are bound
+  Places::Server place_;
   Rings rings_;
+
+  // The steward's; `stewarding_` is locked before `roles_`.
+  mutable std::mutex stewarding_;
+  std::optional<Steward> steward_;
+  std::function<void(Steward::Look&)> impose_;
+  std::atomic<std::int64_t> next_look_ns_{0};
+  std::int64_t last_look_ns_ = 0;
+  std::int64_t process_cpu_ns_ = 0;  ///< at the last look
+  std::int64_t server_cpu_ns_ = 0;
+  std::uint64_t sleeps_seen_ = 0;
+  std::int64_t cpus_counted_ns_ = 0;
+  unsigned usable_cpus_ = 1;
   unsigned made_in_ = generation();
 };
 

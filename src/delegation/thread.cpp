@@ -2,6 +2,7 @@
 #include "delegation/thread.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "delegation/kept.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -21,7 +23,7 @@ class Seats {
     if (pthread_key_create(&at_exit_, [](void*) { leave(); }) != 0) {
       throw Error(Status::system, "no key left for what a thread gives back at its end");
     }
-    pthread_atfork(nullptr, nullptr, [] { current_generation.fetch_add(1); });
+    watch_forks();
   }
 
   static Seats& instance() {
@@ -66,6 +68,9 @@ class Seats {
     t.others = nullptr;
     t.seats = 0;
     t.last_lock = 0;
+    t.quick = 0;
+    delete t.kept;
+    t.kept = nullptr;
   }
 
   std::mutex mutex_;
@@ -81,6 +86,7 @@ thread_local constinit Thread this_thread;
 unsigned take_seat(unsigned depth) {
   Thread& t = this_thread;
   t.error = &errno;
+  t.id = gettid();
   while (t.seats <= depth) {
     if (t.seats > 0) {
       void* const grown = std::realloc(t.others, t.seats * sizeof(unsigned));
@@ -92,6 +98,14 @@ unsigned take_seat(unsigned depth) {
     ++t.seats;
   }
   return depth == 0 ? t.first : t.others[depth - 1];
+}
+
+void watch_forks() {
+  static const int failed = pthread_atfork(nullptr, nullptr, [] {
+    current_generation.fetch_add(1);
+    this_thread.quick = 0;
+  });
+  if (failed != 0) throw Error(Status::no_memory, "no memory for what a fork's child is told");
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the calling thread is to locks: its seats, and the section it is in. A seat is a small
+// What the calling thread is to locks: its seats, and the sections it is in. A seat is a small
 // number that no other thread has, the lowest that is free; a thread takes one when it first needs
 // it and gives it back when it ends. A section that executes another lock's section needs a second
 // seat: the first one's request may still be pending.
@@ -11,6 +11,8 @@
 namespace muster::delegation {
 
 class AnyLock;
+class Inside;
+class Kept;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
@@ -18,18 +20,28 @@ class Station;
 inline constexpr unsigned seats_max = 16'384;
 
 struct Thread {
-  unsigned depth = 0;  ///< of sections that this thread waits for or executes
+  // The first line: all that a section of the lock used last needs.
+
+  /// Number of the lock of which it may execute a section at once, if that is free: outside of all
+  /// sections, with nothing of its own pending, and where it does not delegate. 0: of none.
+  std::uint64_t quick = 0;
+  void* last_seat = nullptr;  ///< what it has at the lock that it used last
+  void* last_habit = nullptr;
+  AnyLock* inside = nullptr;  ///< the lock whose section it executes
+  unsigned depth = 0;         ///< of sections that this thread waits for or executes
+  unsigned todo = 0;          ///< posts that its sections have left, for this thread to see to
+
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  AnyLock* inside = nullptr;    ///< the lock whose section it executes
-  Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
-  void* servant = nullptr;      ///< what it is there
-  std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
-  void* last_seat = nullptr;    ///< and what it has there
-  void* last_habit = nullptr;
-  int* error = nullptr;      ///< where its errno is: asking costs a call
-  bool for_another = false;  ///< the section is another client's
+  const Inside* outer = nullptr;  ///< the sections around this one
+  Kept* kept = nullptr;           ///< posts of sections, until it is outside of all
+  Station* serving = nullptr;     ///< whose requests it executes, if it is a server's
+  void* servant = nullptr;        ///< what it is there
+  std::uint64_t last_lock = 0;    ///< number of the lock that it used last, outside of any section
+  int* error = nullptr;           ///< where its errno is: asking costs a call
+  int id = 0;                     ///< to the operating system; once it has a seat
+  bool for_another = false;       ///< the section is another client's
 };
 
 /// The calling thread's. Plain data: no destructor runs before the last use.
@@ -71,25 +83,57 @@ class Depth {
 class Inside {
  public:
   Inside(AnyLock* lock, bool for_another)
-      : thread_(this_thread), outer_(thread_.inside), outer_for_another_(thread_.for_another) {
+      : thread_(this_thread),
+        lock_(thread_.inside),
+        outer_(thread_.outer),
+        quick_(thread_.quick),
+        for_another_(thread_.for_another) {
+    thread_.quick = 0;
     thread_.inside = lock;
+    thread_.outer = this;
     thread_.for_another = for_another;
   }
   ~Inside() {
-    thread_.inside = outer_;
-    thread_.for_another = outer_for_another_;
+    thread_.quick = quick_;
+    thread_.inside = lock_;
+    thread_.outer = outer_;
+    thread_.for_another = for_another_;
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
+  /// Whether the calling thread executes a section of the lock, which may be around others.
+  static bool of(const AnyLock* lock) noexcept {
+    const Thread& t = this_thread;
+    bool found = t.inside == lock;
+    for (const Inside* at = t.outer; at != nullptr && !found; at = at->outer_) {
+      found = at->lock_ == lock;
+    }
+    return found;
+  }
+  /// Whether it executes any; not while it waits for a condition in its only one.
+  static bool any() noexcept {
+    const Thread& t = this_thread;
+    bool found = t.inside != nullptr;
+    for (const Inside* at = t.outer; at != nullptr && !found; at = at->outer_) {
+      found = at->lock_ != nullptr;
+    }
+    return found;
+  }
+
  private:
   Thread& thread_;
-  AnyLock* outer_;
-  bool outer_for_another_;
+  // What was before.
+  AnyLock* lock_;
+  const Inside* outer_;
+  std::uint64_t quick_;
+  bool for_another_;
 };
 
 /// The process's generation: a fork's child has another, and none of its parent's threads.
 inline std::atomic<unsigned> current_generation{1};
 inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
+/// From now on; once is enough.
+void watch_forks();
 
 }  // namespace muster::delegation

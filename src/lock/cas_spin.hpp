@@ -14,7 +14,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class CasSpin {
+class CasSpin : public Direct<CasSpin<M>> {
  public:
   static constexpr Traits traits{"cas-spin", Style::direct, false,
                                  "one, and one for each that tries at once",
@@ -39,14 +39,6 @@ class CasSpin {
 
   void release(M& m, Ticket&) const {
     m.store(word(), 0, muster::release);  // pairs with the exchange in acquire
-  }
-
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    if (!acquire(m, t)) return false;
-    work.run_own(m);
-    release(m, t);
-    return true;
   }
 
  private:

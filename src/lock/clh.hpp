@@ -16,7 +16,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class Clh {
+class Clh : public Direct<Clh<M>> {
  public:
   static constexpr Traits traits{"clh", Style::direct, true, "two",
                                  "Craig 1993; Magnusson, Landin and Hagersten 1994"};
@@ -42,14 +42,6 @@ class Clh {
   void release(M& m, Ticket& t) const {
     m.store(busy(t.mine), 0, muster::release);  // pairs with the successor's await
     t.mine = t.predecessor;
-  }
-
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    if (!acquire(m, t)) return false;
-    work.run_own(m);
-    release(m, t);
-    return true;
   }
 
  private:

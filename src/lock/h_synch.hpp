@@ -22,7 +22,7 @@ class HSynch {
 
   struct Ticket {
     typename CcSynch<M>::Ticket queue;
-    unsigned cluster;
+    unsigned cluster;  ///< may change between two sections: spare slots are alike
   };
 
   /// Global: the clusters' tails, the central lock's tail, its words, and which each cluster has.

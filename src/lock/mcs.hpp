@@ -16,7 +16,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class Mcs {
+class Mcs : public Direct<Mcs<M>> {
  public:
   static constexpr Traits traits{"mcs", Style::direct, true, "two",
                                  "Mellor-Crummey and Scott 1991, algorithm 5"};
@@ -49,14 +49,6 @@ class Mcs {
       successor = m.load(next(t.client), relaxed);
     }
     m.store(waiting(successor - 1), 0, muster::release);  // pairs with acquire's await
-  }
-
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    if (!acquire(m, t)) return false;
-    work.run_own(m);
-    release(m, t);
-    return true;
   }
 
  private:

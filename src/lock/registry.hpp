@@ -21,6 +21,7 @@
 #include "lock/rcl.hpp"
 #include "lock/rcl_batch.hpp"
 #include "lock/ticket.hpp"
+#include "machine/by_name.hpp"
 #include "machine/error.hpp"
 
 namespace muster::locks {
@@ -40,18 +41,10 @@ const Traits& traits_of(std::string_view name);
 /// returns. Throws Error(unknown_name), also for `pthread-mutex`.
 template <class M, class Fn>
 decltype(auto) with_lock(std::string_view name, Fn&& fn) {
-  using Result = decltype(fn.template operator()<CasSpin<M>>());
-  const auto dispatch = [&]<class First, class... Rest>(auto&& self,
-                                                        std::tuple<First, Rest...>*) -> Result {
-    if (name == First::traits.name) return fn.template operator()<First>();
-    if constexpr (sizeof...(Rest) > 0) {
-      return self(self, static_cast<std::tuple<Rest...>*>(nullptr));
-    } else {
-      static_cast<void>(traits_of(name));  // throws
-      throw Error(Status::unknown_name, std::string(name) + " is not over a machine");
-    }
-  };
-  return dispatch(dispatch, static_cast<Locks<M>*>(nullptr));
+  return with_named<Locks<M>>(name, fn, [&] {
+    static_cast<void>(traits_of(name));  // throws
+    throw Error(Status::unknown_name, std::string(name) + " is not over a machine");
+  });
 }
 
 }  // namespace muster::locks

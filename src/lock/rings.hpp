@@ -111,7 +111,13 @@ struct Desk {
   }
 
   /// True if the caller now has the lock.
-  bool take(M& m) const { return m.exchange(*held, 1, acquire) == 0; }  // pairs with give's store
+  bool take(M& m) const {
+    if constexpr (requires { m.take(*held); }) {
+      return m.take(*held) == 0;
+    } else {
+      return m.exchange(*held, 1, acquire) == 0;  // pairs with give's store
+    }
+  }
   void give(M& m) const { m.store(*held, 0, release); }  // pairs with take's exchange
 
   /// Executes what is pending, one request of each client; how many. The caller has the lock.

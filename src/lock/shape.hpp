@@ -89,6 +89,20 @@ class Backoff {
   unsigned turns_ = 4;
 };
 
+/// Locks that carry the lock to the section: `acquire` and `release` are all that they are.
+template <class L>
+class Direct {
+ public:
+  template <class M, class Ticket, class Work>
+  bool execute(M& m, Ticket& t, Work& work) const {
+    const L& lock = static_cast<const L&>(*this);
+    if (!lock.acquire(m, t)) return false;
+    work.run_own(m);
+    lock.release(m, t);
+    return true;
+  }
+};
+
 /// Waits until `own` is 0 or `other` is; true if `own` is. Hardware looks at `other` rarely: its
 /// line is the holder's to write.
 template <Machine M>

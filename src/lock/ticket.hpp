@@ -15,7 +15,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class TicketLock {
+class TicketLock : public Direct<TicketLock<M>> {
  public:
   static constexpr Traits traits{"ticket", Style::direct, true, "one for each that waits",
                                  "Mellor-Crummey and Scott 1991, algorithm 2"};
@@ -37,14 +37,6 @@ class TicketLock {
 
   void release(M& m, Ticket& t) const {
     m.store(serving(), t.number + 1, muster::release);  // pairs with the next one's await
-  }
-
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    if (!acquire(m, t)) return false;
-    work.run_own(m);
-    release(m, t);
-    return true;
   }
 
  private:

@@ -74,20 +74,28 @@ ServerPolicy parse_policy(std::string_view text) {
 unsigned choose_server_core(const CoreTree& tree, const Occupancy& now, ServerPolicy policy) {
   const auto free = std::count(now.servers.begin(), now.servers.end(), 0U);
   if (free <= 1) return next_shared(now);
+  return *choose_spare_core(tree, now, policy, std::vector<bool>(tree.cores()));
+}
+
+std::optional<unsigned> choose_spare_core(const CoreTree& tree, const Occupancy& now,
+                                          ServerPolicy policy, const std::vector<bool>& taken) {
+  const auto is_spare = [&](unsigned core) {
+    return !is_server(now.servers[core]) && !taken[core];
+  };
   const std::vector<unsigned>* best = nullptr;
   std::ptrdiff_t best_usage = 0;
   for (const NumaCores& numa : tree.numa_nodes()) {
+    if (std::none_of(numa.cores.begin(), numa.cores.end(), is_spare)) continue;
     const auto usage = std::count_if(numa.cores.begin(), numa.cores.end(),
                                      [&](unsigned core) { return is_server(now.servers[core]); });
-    if (usage == static_cast<std::ptrdiff_t>(numa.cores.size())) continue;
     const bool better = policy == ServerPolicy::pack ? usage > best_usage : usage < best_usage;
     if (best == nullptr || better) {
       best = &numa.cores;
       best_usage = usage;
     }
   }
-  return *std::find_if(best->begin(), best->end(),
-                       [&](unsigned core) { return !is_server(now.servers[core]); });
+  if (best == nullptr) return std::nullopt;
+  return *std::find_if(best->begin(), best->end(), is_spare);
 }
 
 std::optional<unsigned> choose_thread_core(const CoreTree& tree, const Occupancy& now,

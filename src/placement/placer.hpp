@@ -35,6 +35,11 @@ struct Occupancy {
 /// host some; if none does, the first core. O(cores).
 unsigned choose_server_core(const CoreTree& tree, const Occupancy& now, ServerPolicy policy);
 
+/// The same for a server that is to take nobody's core: none that hosts a server or is `taken` (by
+/// core). Nothing if there is none. O(cores).
+std::optional<unsigned> choose_spare_core(const CoreTree& tree, const Occupancy& now,
+                                          ServerPolicy policy, const std::vector<bool>& taken);
+
 /// RCLHierarchicalAffinity's core for the next working thread [PS18, Algorithm 2]: of the cores
 /// with the fewest threads the nearest to the server on core `near`, else to the first server. No
 /// core that hosts a server, unless all do. Nothing where there is no server. O(cores).

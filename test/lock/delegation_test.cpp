@@ -17,6 +17,7 @@ namespace {
 using delegation::AnyLock;
 using delegation::make_lock;
 using delegation::Station;
+using delegation::Steward;
 
 std::int64_t now_ms() { return now_ns() / 1'000'000; }
 
@@ -235,11 +236,11 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
   int cpu = -1;
   auto where = [&] { cpu = sched_getcpu(); };
   for (const unsigned target : {cpus.front(), cpus.back()}) {
-    station_->place({target});
+    station_->place({.cpus = {target}});
     lock->execute(section_of(where));
     EXPECT_EQ(static_cast<int>(target), cpu);
   }
-  EXPECT_THROW(station_->place({cpus.back() + 100}), Error);
+  EXPECT_THROW(station_->place({.cpus = {cpus.back() + 100}}), Error);
   lock->execute(section_of(where));
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
@@ -316,6 +317,243 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   lock->execute(section_of(release_it));
   waiter.join();
   EXPECT_EQ(1U, executed);
+}
+
+// A post never waits: what a section posts may need what the section has.
+TEST_F(Delegation, ASectionPostsMoreThanCanBeOutstanding) {
+  const auto a = make("auto");
+  const auto b = make();
+  constexpr unsigned posts = 100;
+  Protected data(1);
+  std::vector<Numbered> numbered;
+  for (unsigned i = 1; i <= posts; ++i) numbered.push_back({&data, 0, i, 0, 0});
+  std::atomic<bool> a_taken{false};
+  std::atomic<bool> b_taken{false};
+  // B's section waits for A, and A's posts to B.
+  std::thread other([&] {
+    auto nothing = [] {};
+    auto in_b = [&] {
+      b_taken = true;
+      while (!a_taken) sched_yield();
+      a->execute(section_of(nothing));
+    };
+    b->execute(section_of(in_b));
+  });
+  auto in_a = [&] {
+    a_taken = true;
+    while (!b_taken) sched_yield();
+    for (Numbered& section : numbered) b->post({Numbered::execute, &section});
+    EXPECT_EQ(0U, data.count);
+  };
+  a->execute(section_of(in_a));
+  auto nothing = [] {};
+  b->execute(section_of(nothing));
+  other.join();
+  EXPECT_EQ("", data.wrong);
+  EXPECT_EQ(posts, data.count);
+}
+
+TEST_F(Delegation, PostsToALockFurtherOutComeAfterItsSection) {
+  const auto outer = make("auto");
+  const auto inner = make();
+  std::vector<int> order;
+  auto first = [&] { order.push_back(1); };
+  auto posted = [&] { order.push_back(2); };
+  std::string refused;
+  auto in_inner = [&] {
+    for (int i = 0; i < 40; ++i) outer->post(section_of(posted));
+    try {
+      outer->execute(section_of(posted));
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+  };
+  const auto plain = make("mcs");  // whose section the caller executes, too
+  auto in_outer = [&] {
+    plain->execute(section_of(in_inner));
+    first();
+  };
+  outer->execute(section_of(in_outer));
+  auto nothing = [] {};
+  outer->execute(section_of(nothing));
+  ASSERT_EQ(41U, order.size());
+  EXPECT_EQ(1, order.front());
+  EXPECT_NE(std::string::npos, refused.find("wait for itself")) << refused;
+}
+
+TEST_F(Delegation, PostsOfSectionsOfServersAreSent) {
+  const auto other = std::make_shared<Station>();
+  other->start({});
+  const auto a = make();
+  const auto b = make_lock({.kind = "rcl", .station = other});
+  std::atomic<unsigned> count{0};
+  auto increment = [&] { ++count; };
+  auto in_a = [&] {
+    for (int i = 0; i < 20; ++i) b->post(section_of(increment));
+  };
+  const unsigned sections = rounds(200);
+  run_threads(3, [&](unsigned) {
+    for (unsigned i = 0; i < sections; ++i) a->execute(section_of(in_a));
+  });
+  while (count < 3 * 20 * sections) sched_yield();
+  EXPECT_EQ(3 * 20 * sections, count);
+}
+
+TEST_F(Delegation, ALockThatEndsHasExecutedWhatASectionPosted) {
+  const auto a = make("auto");
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  auto in_a = [&] {
+    auto b = make();
+    for (int i = 0; i < 40; ++i) b->post(section_of(increment));
+    b.reset();
+    EXPECT_EQ(40U, count);
+  };
+  a->execute(section_of(in_a));
+  EXPECT_EQ(40U, count);
+}
+
+TEST_F(Delegation, PostsBeforeAWaitForAConditionAreSent) {
+  const auto lock = make("auto");
+  const auto other = make("auto");
+  delegation::Condition condition(*lock);
+  bool may_go = false;
+  auto release_it = [&] {
+    may_go = true;
+    condition.broadcast();
+  };
+  auto around = [&] { lock->execute(section_of(release_it)); };
+  auto section = [&] {
+    other->post(section_of(around));  // needs the lock
+    while (!may_go) condition.wait();
+  };
+  lock->execute(section_of(section));
+  EXPECT_TRUE(may_go);
+}
+
+/// A station whose `auto` locks get a server as if the machine had CPUs to spare.
+class ByItself : public testing::Test {
+ protected:
+  void SetUp() override {
+    Steward::Rules rules;
+    rules.trial_ratio = 0;  // these CPUs are the clients' in truth: it is slower
+    station_->employ(Steward(rules), [this](Steward::Look& look) {
+      look.usable_cpus = usable_cpus_;
+      look.threads_cpus = look.clients;
+      look.server_cpus = 1;
+    });
+  }
+  std::unique_ptr<AnyLock> make() const { return make_lock({.kind = "auto", .station = station_}); }
+
+  HangGuard guard_{60};
+  std::atomic<unsigned> usable_cpus_{8};
+  std::shared_ptr<Station> station_ = std::make_shared<Station>();
+};
+
+TEST_F(ByItself, ComesAndGoesUnderLoad) {
+  const auto lock = make();
+  Protected data(3);
+  std::atomic<bool> stop{false};
+  std::uint64_t sections[3] = {};
+  std::thread changes([&] {
+    const auto await_server = [&](bool wanted) {
+      const std::int64_t until_ms = now_ms() + 20'000;
+      while (station_->has_server() != wanted && now_ms() < until_ms) sleep_ms(1);
+      EXPECT_EQ(wanted, station_->has_server()) << station_->reason();
+    };
+    for (int turn = 0; turn < 3; ++turn) {
+      usable_cpus_ = 8;
+      await_server(true);
+      sleep_ms(10);
+      EXPECT_NE(std::string::npos, lock->explain().find("a CPU is free")) << lock->explain();
+      usable_cpus_ = 2;
+      await_server(false);
+      EXPECT_NE(std::string::npos, lock->explain().find("no")) << lock->explain();
+    }
+    stop = true;
+  });
+  run_threads(3, [&](unsigned client) {
+    Random random(case_seed() + client);
+    while (!stop) {
+      Numbered section{&data, client, ++sections[client], 0, random.below(20)};
+      lock->execute({Numbered::execute, &section});
+    }
+  });
+  changes.join();
+  EXPECT_EQ("", data.wrong);
+  EXPECT_EQ(sections[0] + sections[1] + sections[2], data.count) << replay_command();
+  EXPECT_GT(station_->counters().executed, 0U) << "its servers have done something";
+}
+
+TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
+  usable_cpus_ = 2;
+  const auto lock = make();
+  const std::int64_t until_ms = now_ms() + 300;
+  run_threads(2, [&](unsigned) {
+    auto nothing = [] {};
+    while (now_ms() < until_ms) {
+      for (int i = 0; i < 1000; ++i) lock->execute(section_of(nothing));
+    }
+  });
+  EXPECT_FALSE(station_->has_server());
+  EXPECT_NE(std::string::npos, station_->reason().find("started 0 times")) << station_->reason();
+}
+
+TEST_F(ByItself, AServerThatTheProgramStartsIsItsOwn) {
+  station_->start({});
+  EXPECT_TRUE(station_->has_server());
+  usable_cpus_ = 2;
+  const auto lock = make();
+  auto nothing = [] {};
+  const std::int64_t until_ms = now_ms() + 100;
+  run_threads(3, [&](unsigned) {
+    while (now_ms() < until_ms) lock->execute(section_of(nothing));
+  });
+  EXPECT_TRUE(station_->has_server());
+}
+
+TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {
+  using delegation::Places;
+  const HangGuard guard(60);
+  Places& places = Places::instance();
+  const auto pus = [&](unsigned core) {
+    PuSet all;
+    for (const unsigned pu : places.topology().cores()[core].pus) all.add(pu);
+    return all;
+  };
+  delegation::default_station()->stop();
+  EXPECT_THROW(places.place_thread({}), Error) << "there is no server to be near";
+  Station station;
+  station.start({});
+  const unsigned core = station.core().value();
+  EXPECT_EQ(0U, core);
+  Occupancy now(places.tree().cores());
+  now.servers[core] = 1;
+  const unsigned expected = choose_thread_core(places.tree(), now).value();
+  run_threads(1, [&](unsigned) {
+    const PuSet before = delegation::binding_of(0);
+    EXPECT_EQ(expected, places.place_thread({}));
+    EXPECT_EQ(pus(expected), delegation::binding_of(0));
+    Places::unplace_thread();
+    EXPECT_EQ(before, delegation::binding_of(0));
+  });
+}
+
+TEST(Placement, TheObserverHearsOfEachServer) {
+  using delegation::Places;
+  std::vector<std::vector<unsigned>> heard;
+  Places& places = Places::instance();
+  const auto numa = places.tree().numa_nodes()[places.tree().numa_of(0)].os_index;
+  const std::vector<unsigned> one{numa.value_or(Places::no_numa_node)};
+  const std::vector<unsigned> none;
+  Station first;
+  places.set_observer([&](const std::vector<unsigned>& nodes) { heard.push_back(nodes); });
+  first.start({});
+  first.stop();
+  first.start({});
+  places.set_observer({});
+  first.stop();
+  EXPECT_EQ((std::vector<std::vector<unsigned>>{one, none, one}), heard);
 }
 
 TEST(DelegationWithoutServer, AServerThatCannotStartLeavesNothing) {

@@ -15,6 +15,35 @@
 namespace muster::test {
 namespace {
 
+// The first: the others start the process's own server, which stays.
+TEST(Placement, OfThisThread) {
+  const HangGuard guard(60);
+  unsigned core = 0;
+  EXPECT_EQ(MUSTER_EDECLINED, muster_thread_place(nullptr, &core)) << "there is no server";
+  muster_thread_unplace();  // nothing
+  unsigned told = 0;
+  const auto count = [](const unsigned* numa_nodes, unsigned nodes, void* context) {
+    if (nodes == 1 && numa_nodes[0] != 12345) ++*static_cast<unsigned*>(context);
+  };
+  ASSERT_EQ(MUSTER_OK, muster_server_set_observer(count, &told));
+  muster::server server;
+  EXPECT_EQ(1U, told);
+  muster::lock lock("rcl", &server);
+  run_threads(1, [&](unsigned) {
+    const muster::thread_place place(&lock);
+    unsigned only = 0;
+    muster_place expected{};
+    EXPECT_EQ(MUSTER_OK, muster_place_servers(nullptr, nullptr, nullptr, 0, &expected, 1));
+    only = expected.core;
+    EXPECT_EQ(MUSTER_OK, muster_place_threads(nullptr, &only, 1, nullptr, &expected, 1));
+    EXPECT_EQ(expected.core, place.core());
+    EXPECT_EQ(3, lock.execute([] { return 3; }));
+  });
+  server.place("spread");
+  EXPECT_EQ(2U, told);
+  EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
+}
+
 TEST(LockFace, ReturnsWhatTheSectionReturns) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
     const HangGuard guard(60, *kind);
@@ -135,7 +164,9 @@ TEST(LockAbi, RefusesNonsense) {
   EXPECT_EQ(nullptr, lock);
   EXPECT_EQ(MUSTER_EINVAL, muster_execute(nullptr, nullptr, nullptr));
   muster_server* server = nullptr;
-  EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "nowhere", 0));
+  EXPECT_EQ(MUSTER_EUNKNOWN, muster_server_start(&server, "nowhere", 0));
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "3-", 0));
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "", 0));
   EXPECT_EQ(nullptr, server);
   EXPECT_EQ(MUSTER_OK, muster_server_stop(nullptr));
   muster_lock_destroy(nullptr);
@@ -173,6 +204,38 @@ TEST(LockAbi, AKilledHolderIsReported) {
   EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
   EXPECT_EQ(3, *count);
   muster_lock_destroy(lock);
+}
+
+std::vector<unsigned> cores_of(const std::vector<muster_place>& places) {
+  std::vector<unsigned> cores;
+  for (const muster_place& place : places) cores.push_back(place.core);
+  return cores;
+}
+
+// The papers' Oak: two packages of four cores, a NUMA node each.
+TEST(Placement, IsAPureFunctionToo) {
+  const char* const oak = "package:2 [numa] l3:1 l2:4 core:1 pu:1";
+  std::vector<muster_place> servers(3);
+  const unsigned named[] = {5};
+  ASSERT_EQ(MUSTER_OK, muster_place_servers(oak, nullptr, named, 1, servers.data(), 3))
+      << muster_last_error();
+  EXPECT_EQ((std::vector<unsigned>{5, 4, 6}), cores_of(servers));
+  EXPECT_EQ(1, servers[1].numa_node);
+  EXPECT_EQ(4U, servers[1].pu);
+  ASSERT_EQ(MUSTER_OK, muster_place_servers(oak, "spread", named, 0, servers.data(), 3));
+  EXPECT_EQ((std::vector<unsigned>{0, 4, 1}), cores_of(servers));
+  std::vector<muster_place> threads(4);
+  const unsigned at[] = {0, 4};
+  ASSERT_EQ(MUSTER_OK, muster_place_threads(oak, at, 2, nullptr, threads.data(), 4));
+  EXPECT_EQ((std::vector<unsigned>{1, 2, 3, 5}), cores_of(threads));
+  const unsigned near[] = {0, 4, 4, 0};
+  ASSERT_EQ(MUSTER_OK, muster_place_threads(oak, at, 2, near, threads.data(), 4));
+  EXPECT_EQ((std::vector<unsigned>{1, 5, 6, 2}), cores_of(threads));
+  EXPECT_EQ(MUSTER_EUNKNOWN, muster_place_servers(oak, "heap", nullptr, 0, servers.data(), 1));
+  const unsigned beyond[] = {8};
+  EXPECT_EQ(MUSTER_EINVAL, muster_place_servers(oak, nullptr, beyond, 1, servers.data(), 1));
+  EXPECT_EQ(MUSTER_EINVAL, muster_place_threads(oak, at, 0, nullptr, threads.data(), 1));
+  EXPECT_EQ(MUSTER_EINVAL, muster_place_threads(oak, at, 1, beyond, threads.data(), 1));
 }
 
 TEST(LockAbi, ExplainsItself) {

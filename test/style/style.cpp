@@ -262,7 +262,7 @@ const std::vector<Layer>& layers() {
       {"src/message/", {"src/machine/"}},
       {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
-      {"src/delegation/", {"src/machine/", "src/lock/"}},
+      {"src/delegation/", {"src/machine/", "src/lock/", "src/placement/", "src/topology/"}},
       {"src/capi/", {"src/", "include/muster/"}},
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
       {"check/", {"src/machine/", "src/barrier/", "src/lock/", "src/topology/tree.hpp"}},

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/places.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "machine/error.hpp"
+
+namespace muster::delegation {
+namespace {
+
+using MaskWord = unsigned long;
+constexpr unsigned bits_per_word = 8 * sizeof(MaskWord);
+
+/// What the process may use: the first thread's mask, and the caller's, of which either may have
+/// been bound to less since.
+Topology read_machine() {
+  PuSet cpus = binding_of(getpid());
+  cpus |= binding_of(0);
+  std::optional<Topology> topology;
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      if (!cpus.empty()) bind_thread(0, cpus);
+      topology = Topology::from_spec_or_environment("");
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+  return std::move(*topology);
+}
+
+PuSet pus_of(const Topology& topology, unsigned core) {
+  PuSet pus;
+  for (const unsigned pu : topology.cores()[core].pus) pus.add(pu);
+  return pus;
+}
+
+}  // namespace
+
+PuSet binding_of(int thread_id) {
+  for (std::size_t words = 1024 / bits_per_word; words <= PuSet::kEnd / bits_per_word; words *= 4) {
+    std::vector<MaskWord> mask(words);
+    const long bytes =
+        syscall(SYS_sched_getaffinity, thread_id, words * sizeof(MaskWord), mask.data());
+    if (bytes < 0 && errno == EINVAL) continue;  // the kernel's mask is longer
+    PuSet cpus;
+    for (unsigned cpu = 0; cpu < static_cast<unsigned>(std::max(bytes, 0L)) * 8; ++cpu) {
+      if ((mask[cpu / bits_per_word] >> cpu % bits_per_word & 1) != 0) cpus.add(cpu);
+    }
+    return cpus;
+  }
+  return {};
+}
+
+int bind_thread(int thread_id, const PuSet& cpus) {
+  std::vector<MaskWord> mask;
+  for (const unsigned cpu : cpus.to_vector()) {
+    if (cpu / bits_per_word >= mask.size()) mask.resize(cpu / bits_per_word + 1);
+    mask[cpu / bits_per_word] |= MaskWord{1} << cpu % bits_per_word;
+  }
+  const long failed =
+      syscall(SYS_sched_setaffinity, thread_id, mask.size() * sizeof(MaskWord), mask.data());
+  return failed == 0 ? 0 : errno;
+}
+
+/// The calling thread's place; given back when it ends.
+struct Places::Bound {
+  Places* places = nullptr;
+  unsigned core = 0;
+  PuSet before;  ///< empty: it was not bound
+
+  ~Bound() { give_back(); }
+  void give_back() noexcept {
+    if (places == nullptr) return;
+    if (places->made_in_ == generation()) places->give_back(core);
+    places = nullptr;
+  }
+  static Bound& mine() {
+    thread_local Bound bound;
+    return bound;
+  }
+};
+
+Places::Places(Private) : topology_(read_machine()), placer_(CoreTree(topology_)) { watch_forks(); }
+
+Places& Places::instance() {
+  static std::atomic<Places*> places{nullptr};
+  Places* made = places.load(std::memory_order_acquire);
+  if (made != nullptr && made->made_in_ == generation()) return *made;
+  // The parent's is in use by threads that are not here, so it stays as it is.
+  auto fresh = std::make_unique<Places>(Private{});
+  if (places.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel)) {
+    return *fresh.release();
+  }
+  return *made;
+}
+
+Places::Server Places::server_on(unsigned core) const {
+  return {core, topology_.is_this_machine() ? pus_of(topology_, core) : PuSet{}};
+}
+
+Places::Server Places::add_server(ServerPolicy policy) {
+  const std::scoped_lock lock(mutex_);
+  return server_on(placer_.add_server(policy).core);
+}
+
+Places::Server Places::add_server_at(const PuSet& cpus) {
+  const unsigned core = topology_.core_of(cpus.first());
+  if (!is_unit(core)) return {std::nullopt, cpus};
+  const std::scoped_lock lock(mutex_);
+  return {placer_.add_server_at(core).core, cpus};
+}
+
+std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
+                                                       const std::vector<int>& thread_ids) {
+  std::vector<bool> taken(tree().cores());
+  for (const int thread_id : thread_ids) {
+    const PuSet cpus = binding_of(thread_id);
+    const unsigned core = topology_.core_of(cpus.first());
+    if (is_unit(core) && cpus.is_subset_of(pus_of(topology_, core))) taken[core] = true;
+  }
+  const std::scoped_lock lock(mutex_);
+  const std::optional<unsigned> core =
+      choose_spare_core(placer_.tree(), placer_.now(), policy, taken);
+  if (!core) return std::nullopt;
+  placer_.add_server_at(*core);
+  return server_on(*core);
+}
+
+void Places::remove_server(const Server& server) {
+  if (!server.core) return;
+  const std::scoped_lock lock(mutex_);
+  placer_.remove_server(*server.core);
+}
+
+unsigned Places::place_thread(std::optional<unsigned> near) {
+  unplace_thread();
+  std::optional<unsigned> core;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (near && placer_.now().servers[*near] == 0) near.reset();
+    core = placer_.add_thread(near);
+  }
+  if (!core) {
+    throw Error(Status::declined,
+                "no server runs that a thread could be near: start one, then place the threads");
+  }
+  Bound& bound = Bound::mine();
+  bound.places = this;
+  bound.core = *core;
+  bound.before = {};
+  if (!topology_.is_this_machine()) return *core;
+  PuSet before = binding_of(0);
+  const int error = bind_thread(0, pus_of(topology_, *core));
+  if (error != 0) {
+    bound.give_back();
+    throw Error(Status::system, "the thread cannot be bound to " +
+                                    pus_of(topology_, *core).to_string() + ": " +
+                                    std::strerror(error));
+  }
+  bound.before = std::move(before);
+  return *core;
+}
+
+void Places::unplace_thread() noexcept {
+  Bound& bound = Bound::mine();
+  if (bound.places == nullptr) return;
+  if (!bound.before.empty()) bind_thread(0, bound.before);
+  bound.give_back();
+}
+
+void Places::give_back(unsigned core) noexcept {
+  const std::scoped_lock lock(mutex_);
+  placer_.remove_thread(core);
+}
+
+unsigned Places::numa_of_this_thread(unsigned number) const {
+  unsigned core = number % tree().cores();
+  const Bound& bound = Bound::mine();
+  if (topology_.is_this_machine()) {
+    const int cpu = sched_getcpu();
+    const unsigned at = cpu < 0 ? kOutside : topology_.core_of(static_cast<unsigned>(cpu));
+    core = is_unit(at) ? at : 0;
+  } else if (bound.places == this) {
+    core = bound.core;
+  }
+  return tree().numa_of(core);
+}
+
+std::vector<unsigned> Places::servers_numa_nodes() const {
+  std::vector<unsigned> nodes;
+  const std::scoped_lock lock(mutex_);
+  for (unsigned core = 0; core < tree().cores(); ++core) {
+    if (placer_.now().servers[core] == 0) continue;
+    nodes.push_back(tree().numa_nodes()[tree().numa_of(core)].os_index.value_or(no_numa_node));
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+void Places::set_observer(Observer observer) {
+  const std::scoped_lock lock(telling_);
+  observer_ = std::move(observer);
+  if (observer_ && !servers_numa_nodes().empty()) observer_(servers_numa_nodes());
+}
+
+void Places::tell_observer() {
+  const std::scoped_lock lock(telling_);
+  if (observer_) observer_(servers_numa_nodes());
+}
+
+}  // namespace muster::delegation

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where this process's servers and placed threads are: RCLLockInitNUMA and RCLHierarchicalAffinity
+// [PS18] at work. The decisions are placement/placer.hpp's; here threads are bound.
+//
+// The machine is read once, at the first use: this one, as far as the process may use it, or the
+// one that MUSTER_TOPOLOGY imposes. On an imposed one everything is decided and counted as if
+// threads sat there, and nothing is bound.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "delegation/thread.hpp"
+#include "placement/placer.hpp"
+#include "topology/topology.hpp"
+
+namespace muster::delegation {
+
+/// The CPUs that a thread may run on; 0: the calling thread. Empty if the system does not say.
+PuSet binding_of(int thread_id);
+/// Zero, or the system's error.
+int bind_thread(int thread_id, const PuSet& cpus);
+
+class Places {
+  struct Private {};
+
+ public:
+  /// This process's: a fork's child begins anew. Never destroyed. Throws Error: the machine cannot
+  /// be read.
+  static Places& instance();
+
+  const Topology& topology() const { return topology_; }
+  const CoreTree& tree() const { return placer_.tree(); }
+
+  /// A server's place, counted until it is given back.
+  struct Server {
+    std::optional<unsigned> core;  ///< of tree(); nothing: its CPUs are not on this machine
+    PuSet cpus;                    ///< to bind its threads to; empty: they are not bound
+  };
+  /// RCLLockInitNUMA.
+  Server add_server(ServerPolicy policy);
+  /// RCLLockInitDefault: bound to these CPUs, counted on the core of the first.
+  Server add_server_at(const PuSet& cpus);
+  /// RCLLockInitNUMA on a core that no server has, nor one of these threads to itself. Nothing if
+  /// there is none.
+  std::optional<Server> add_spare_server(ServerPolicy policy, const std::vector<int>& thread_ids);
+  void remove_server(const Server& server);
+
+  /// RCLHierarchicalAffinity: binds the calling thread, near the server on core `near` if there is
+  /// one, else near the first; anew if it has a place. Given back when the thread ends. Returns the
+  /// core. Throws Error: declined (there is no server), system.
+  unsigned place_thread(std::optional<unsigned> near);
+  /// Binds the calling thread as it was before; nothing if it has no place.
+  static void unplace_thread() noexcept;
+
+  /// The NUMA node (position in tree().numa_nodes()) on which the calling thread is now; on an
+  /// imposed machine where it was placed, else thread `number` is taken to be on core `number`.
+  unsigned numa_of_this_thread(unsigned number) const;
+
+  /// Called after each change of the servers, one call at a time, with the NUMA nodes of all of
+  /// them by the system's numbers, each once, ascending; `no_numa_node` for cores without one. At
+  /// once, if there are servers. It must not start, move or stop any. Null: nobody is told.
+  using Observer = std::function<void(const std::vector<unsigned>& numa_nodes)>;
+  void set_observer(Observer observer);
+  static constexpr unsigned no_numa_node = ~0U;
+  /// By whoever has changed the servers, once they run or have ended.
+  void tell_observer();
+
+  explicit Places(Private);
+
+ private:
+  struct Bound;
+
+  Server server_on(unsigned core) const;
+  std::vector<unsigned> servers_numa_nodes() const;
+  void give_back(unsigned core) noexcept;
+
+  const Topology topology_;
+  const unsigned made_in_ = generation();
+  mutable std::mutex mutex_;  // of placer_
+  Placer placer_;
+  std::mutex telling_;  // of observer_
+  Observer observer_;
+};
+
+}  // namespace muster::delegation

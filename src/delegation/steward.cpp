@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/steward.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace muster::delegation {
+namespace {
+
+/// CPUs that threads keep busy; a thread that is seldom interrupted counts as one.
+unsigned wanted_cpus(const Steward::Look& now) {
+  const double busy = std::ceil(now.threads_cpus - 0.3);
+  return std::max(now.clients, busy > 0 ? static_cast<unsigned>(busy) : 0);
+}
+
+double per_second(std::uint64_t before, std::uint64_t after, double seconds) {
+  return static_cast<double>(after - before) / seconds;
+}
+
+}  // namespace
+
+Steward::Advice Steward::look(const Look& now) {
+  const Look last = std::exchange(last_, now);
+  const double seconds = static_cast<double>(now.now_ns - last.now_ns) / 1e9;
+  if (last.now_ns == 0 || seconds <= 0) return Advice::stay;  // nothing to compare with
+  const double sections = per_second(last.sections, now.sections, seconds);
+  const bool meet =
+      now.clients >= 2 && per_second(last.meets, now.meets, seconds) >= rules_.meets_per_s;
+  return serving_ ? with_server(now, meet) : without_server(now, meet, sections);
+}
+
+Steward::Advice Steward::without_server(const Look& now, bool meet, double sections_per_s) {
+  const char* against = nullptr;
+  if (!meet) {
+    against = starts_ == 0 ? "clients do not meet often" : "clients do not meet often any more";
+  } else if (wanted_cpus(now) >= now.usable_cpus) {
+    against = "no CPU is free beside the clients";
+  } else if (now.now_ns < away_until_ns_) {
+    return Advice::stay;  // for the reason for which it left
+  }
+  if (against != nullptr) {
+    why_ = against;
+    streak_ = 0;
+    return Advice::stay;
+  }
+  // The first look of a streak began before it.
+  sections_per_s_ = streak_ == 0 ? sections_per_s : std::max(sections_per_s_, sections_per_s);
+  if (++streak_ < rules_.looks_to_start) return Advice::stay;
+  why_ = "clients meet, and a CPU is free";
+  streak_ = 0;
+  serving_ = true;
+  ++starts_;
+  trial_left_ = rules_.trial_looks;
+  served_since_ns_ = now.now_ns;
+  return Advice::start;
+}
+
+Steward::Advice Steward::with_server(const Look& now, bool meet) {
+  if (wanted_cpus(now) >= now.usable_cpus) return leave(now, "the clients need its CPU", true);
+  taken_ = now.server_cpus < rules_.server_cpus ? taken_ + 1 : 0;
+  if (taken_ >= 2) return leave(now, "others take its CPU", true);
+  streak_ = meet ? 0 : streak_ + 1;
+  if (streak_ >= rules_.looks_to_leave) return leave(now, "clients no longer meet", false);
+  if (trial_left_ == 0 || !meet) return Advice::stay;
+  if (trial_left_ == rules_.trial_looks) trial_began_ = now;
+  if (--trial_left_ > 0) return Advice::stay;
+  const double seconds = static_cast<double>(now.now_ns - trial_began_.now_ns) / 1e9;
+  ratio_ = per_second(trial_began_.sections, now.sections, seconds) / sections_per_s_;
+  if (ratio_ < rules_.trial_ratio) return leave(now, "sections were slower with it", true);
+  return Advice::stay;
+}
+
+Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away) {
+  why_ = why;
+  streak_ = 0;
+  taken_ = 0;
+  serving_ = false;
+  ++leaves_;
+  if (now.now_ns - served_since_ns_ > 10 * away_ns_) away_ns_ = rules_.away_ns;
+  if (stays_away) {
+    away_until_ns_ = now.now_ns + away_ns_;
+    away_ns_ = std::min(2 * away_ns_, rules_.away_max_ns);
+  }
+  return Advice::leave;
+}
+
+void Steward::no_server(std::int64_t now_ns, const char* why) {
+  why_ = why;
+  streak_ = 0;
+  serving_ = false;
+  away_until_ns_ = now_ns + away_ns_;
+}
+
+std::string Steward::why() const {
+  std::string text = why_;
+  if (ratio_ > 0) {
+    const auto hundredths = static_cast<unsigned>(std::lround(ratio_ * 100));
+    text += " (a server gave " + std::to_string(hundredths) + " % of the throughput without)";
+  }
+  return text;
+}
+
+}  // namespace muster::delegation

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When `auto` locks get a server of their own accord, and when it leaves: a rule over what is seen
+// of the clients every few milliseconds. No threads and no clock of its own: a function of what it
+// is shown.
+//
+// A server starts when clients have met at the locks for `looks_to_start` looks in a row and a CPU
+// is free beside all threads of the process. It leaves at once when the clients need its CPU, when
+// somebody else takes it, or when the trial shows that sections became slower; and when clients no
+// longer meet. After each of these but the last it stays away, each time twice as long.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace muster::delegation {
+
+class Steward {
+ public:
+  /// What is seen. Sums are since the locks were made.
+  struct Look {
+    std::int64_t now_ns = 0;
+    std::uint64_t sections = 0;
+    std::uint64_t meets = 0;   ///< sections whose client found the lock taken, or a server
+    unsigned clients = 0;      ///< threads with sections since the last look
+    unsigned usable_cpus = 1;  ///< of the process
+    double threads_cpus =
+        0;                   ///< time of the process since the last look, in CPUs; not the server's
+    double server_cpus = 1;  ///< the server's; 1 if it slept in between
+  };
+  struct Rules {
+    unsigned looks_to_start = 3;
+    unsigned looks_to_leave = 25;  ///< in a row, without anybody meeting
+    double meets_per_s = 2000;     ///< fewer are no contention
+    double server_cpus = 0.75;     ///< less, twice in a row: others take its CPU
+    unsigned trial_looks = 6;      ///< the first is not counted
+    double trial_ratio = 0.9;      ///< of the throughput before, that is wanted with the server
+    std::int64_t away_ns = 100'000'000;         ///< after having left; then twice that, ...
+    std::int64_t away_max_ns = 10'000'000'000;  ///< ... up to that
+  };
+  enum class Advice : std::uint8_t { stay, start, leave };
+
+  Steward() : Steward(Rules{}) {}
+  explicit Steward(const Rules& rules) : rules_(rules), away_ns_(rules.away_ns) {}
+
+  Advice look(const Look& now);
+  /// The server that was advised could not start, or was stopped by somebody else.
+  void no_server(std::int64_t now_ns, const char* why);
+
+  /// Why there is a server, or none.
+  std::string why() const;
+  unsigned starts() const { return starts_; }
+  unsigned leaves() const { return leaves_; }
+
+ private:
+  Advice without_server(const Look& now, bool meet, double sections_per_s);
+  Advice with_server(const Look& now, bool meet);
+  Advice leave(const Look& now, const char* why, bool stays_away);
+
+  Rules rules_;
+  Look last_;
+  bool serving_ = false;
+  const char* why_ = "clients have not met at the lock";
+  unsigned streak_ = 0;        ///< looks in a row that speak for a change
+  unsigned taken_ = 0;         ///< and in which others had the server's CPU
+  double sections_per_s_ = 0;  ///< during the streak that led to the server
+  unsigned trial_left_ = 0;
+  Look trial_began_;
+  double ratio_ = 0;  ///< throughput with the server to that before; 0: no trial yet
+  std::int64_t away_ns_;
+  std::int64_t away_until_ns_ = 0;
+  std::int64_t served_since_ns_ = 0;
+  unsigned starts_ = 0;
+  unsigned leaves_ = 0;
+};
+
+}  // namespace muster::delegation

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Servers, threads and clusters on the tree that MUSTER_TOPOLOGY imposes, 2 packages x 2 NUMA nodes
+// x 32 cores: all is decided as if they sat there, and nothing is bound.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "delegation/places.hpp"
+#include "delegation/station.hpp"
+#include "trial.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::make_lock;
+using delegation::Places;
+using delegation::Station;
+using testing::HasSubstr;
+
+class Imposed : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(std::getenv("MUSTER_TOPOLOGY"), nullptr) << "ctest sets it";
+    ASSERT_EQ(128U, Places::instance().tree().cores());
+  }
+  HangGuard guard_{60};
+};
+
+TEST_F(Imposed, ServersArePackedOrSpread) {
+  Station packed[2];
+  Station spread;
+  for (Station& station : packed) station.start({});
+  spread.start({.policy = ServerPolicy::spread});
+  EXPECT_EQ(0U, packed[0].core());
+  EXPECT_EQ(1U, packed[1].core());
+  EXPECT_EQ(32U, spread.core());
+  EXPECT_THAT(spread.describe(), HasSubstr("not bound, counted on core 32 of"));
+  EXPECT_THAT(spread.describe(), HasSubstr("NUMA node 1;"));
+  spread.place({});
+  EXPECT_EQ(2U, spread.core());
+}
+
+// The process's CPUs are what they are: a server bound to one counts where the tree has it.
+TEST_F(Imposed, ServersAreBoundWhereTheyAreTold) {
+  const unsigned cpu = allowed_cpus().back();
+  Station station;
+  station.start({.cpus = {cpu}});
+  EXPECT_EQ(cpu, station.core());
+  EXPECT_THAT(station.describe(), HasSubstr("on CPU " + std::to_string(cpu)));
+}
+
+TEST_F(Imposed, ThreadsGoWhereTheRuleSays) {
+  Station servers[2];
+  for (Station& server : servers) server.start({.policy = ServerPolicy::spread});
+  Occupancy now(128);
+  now.servers[0] = now.servers[32] = 1;
+  const CoreTree& tree = Places::instance().tree();
+  for (unsigned thread = 0; thread < 200; ++thread) {
+    const unsigned near = thread % 3 == 0 ? 0 : 32;
+    const unsigned expected = choose_thread_core(tree, now, near).value();
+    unsigned core = 0;
+    std::thread placed([&] { core = Places::instance().place_thread(near); });
+    placed.join();
+    ASSERT_EQ(expected, core) << "what a thread had is free again";
+  }
+  // Those that stay are counted.
+  run_threads(1, [&](unsigned) {
+    for (int turn = 0; turn < 2; ++turn) {
+      EXPECT_EQ(choose_thread_core(tree, now, 0).value(), Places::instance().place_thread(0));
+      ++now.threads[1];
+      std::thread([&] {
+        EXPECT_EQ(choose_thread_core(tree, now, 0).value(), Places::instance().place_thread(0));
+      }).join();
+      --now.threads[1];
+      if (turn == 0) Places::unplace_thread();
+    }
+  });
+}
+
+TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
+  Station servers[4];
+  for (Station& server : servers) server.start({.policy = ServerPolicy::spread});
+  const auto lock = make_lock({.kind = "h-synch", .station = nullptr});
+  constexpr unsigned clients = 8;
+  std::atomic<unsigned> placed{0};
+  const auto execute = [&](delegation::Section section) {
+    const auto& numbered = *static_cast<Numbered*>(section.argument);
+    if (numbered.number == 1) {
+      Places::instance().place_thread(servers[numbered.client % 4].core());
+      ++placed;
+      while (placed < clients) sched_yield();  // no thread gets another one's seat
+    }
+    lock->execute(section);
+  };
+  EXPECT_EQ("",
+            run_lock_trial(execute, {.seed = case_seed(), .clients = clients, .sections = rounds(500)}));
+  EXPECT_THAT(lock->explain(), HasSubstr("clusters: 4, by NUMA node; clients in them: 2 2 2 2\n"));
+}
+
+}  // namespace
+}  // namespace muster::test

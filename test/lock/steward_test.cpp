@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When `auto` gets a server: the rule, with facts that no machine has to have.
+#include "delegation/steward.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::test {
+namespace {
+
+using delegation::Steward;
+using testing::HasSubstr;
+using Advice = Steward::Advice;
+
+constexpr Advice stay = Advice::stay;
+constexpr Advice start = Advice::start;
+constexpr Advice leave = Advice::leave;
+
+/// A machine of 8 CPUs and 3 clients that meet; a look each 10 ms.
+class StewardTest : public testing::Test {
+ protected:
+  StewardTest() { look(); }
+
+  Advice look() {
+    now_.now_ns += 10'000'000;
+    now_.sections += sections_;
+    now_.meets += meets_;
+    return steward_.look(now_);
+  }
+  void start_server() {
+    ASSERT_EQ(stay, look());
+    ASSERT_EQ(stay, look());
+    ASSERT_EQ(start, look()) << steward_.why();
+  }
+  void end_trial() {
+    for (unsigned i = 0; i < Steward::Rules{}.trial_looks; ++i) ASSERT_EQ(stay, look());
+  }
+  /// Looks until the advice is another one; at most 10,000.
+  unsigned looks_until(Advice advice) {
+    unsigned looks = 1;
+    while (looks < 10'000 && look() != advice) ++looks;
+    return looks;
+  }
+
+  Steward steward_;
+  Steward::Look now_{
+      .now_ns = 1'000'000'000, .clients = 3, .usable_cpus = 8, .threads_cpus = 3, .server_cpus = 1};
+  std::uint64_t sections_ = 10'000;  ///< between two looks
+  std::uint64_t meets_ = 1000;
+};
+
+TEST_F(StewardTest, StartsWhenClientsMeetForAWhileAndACpuIsFree) {
+  start_server();
+  EXPECT_THAT(steward_.why(), HasSubstr("clients meet, and a CPU is free"));
+  EXPECT_EQ(1U, steward_.starts());
+}
+
+TEST_F(StewardTest, OneLookIsNotAWhile) {
+  for (int i = 0; i < 20; ++i) {
+    meets_ = i % 3 == 2 ? 0 : 1000;
+    EXPECT_EQ(stay, look());
+  }
+}
+
+TEST_F(StewardTest, NeverWithoutAFreeCpu) {
+  now_.usable_cpus = 3;
+  EXPECT_EQ(10'000U, looks_until(start));
+  EXPECT_THAT(steward_.why(), HasSubstr("no CPU is free"));
+  now_.usable_cpus = 4;
+  start_server();
+}
+
+TEST_F(StewardTest, ThreadsThatUseNoLockNeedCpusToo) {
+  now_.threads_cpus = 7.9;
+  EXPECT_EQ(10'000U, looks_until(start));
+  now_.threads_cpus = 6.9;
+  start_server();
+}
+
+TEST_F(StewardTest, NeverOnTwoCpus) {
+  now_.usable_cpus = 2;
+  for (now_.clients = 2; now_.clients < 64; now_.clients *= 2) {
+    now_.threads_cpus = 2;
+    EXPECT_EQ(10'000U, looks_until(start)) << now_.clients;
+  }
+}
+
+TEST_F(StewardTest, NotForOneClientNorForFewMeetings) {
+  now_.clients = 1;
+  EXPECT_EQ(10'000U, looks_until(start));
+  now_.clients = 3;
+  meets_ = 10;
+  EXPECT_EQ(10'000U, looks_until(start));
+}
+
+TEST_F(StewardTest, LeavesAtOnceWhenClientsNeedTheCpu) {
+  start_server();
+  end_trial();
+  now_.clients = 8;
+  EXPECT_EQ(leave, look());
+  EXPECT_THAT(steward_.why(), HasSubstr("the clients need its CPU"));
+  EXPECT_EQ(1U, steward_.leaves());
+}
+
+TEST_F(StewardTest, LeavesWhenOthersTakeItsCpu) {
+  start_server();
+  now_.server_cpus = 0.5;
+  EXPECT_EQ(stay, look());
+  EXPECT_EQ(leave, look());
+  EXPECT_THAT(steward_.why(), HasSubstr("others take its CPU"));
+}
+
+TEST_F(StewardTest, LeavesWhenItWasNoGain) {
+  start_server();
+  sections_ = 5000;
+  EXPECT_EQ(Steward::Rules{}.trial_looks, looks_until(leave));
+  EXPECT_THAT(steward_.why(), HasSubstr("slower with it (a server gave 50 %"));
+}
+
+TEST_F(StewardTest, StaysWhenItWasAGain) {
+  start_server();
+  sections_ = 20'000;
+  EXPECT_EQ(10'000U, looks_until(leave));
+  EXPECT_THAT(steward_.why(), HasSubstr("a server gave 200 %"));
+}
+
+TEST_F(StewardTest, LeavesWhenClientsNoLongerMeetForLong) {
+  start_server();
+  end_trial();
+  meets_ = 0;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(stay, look());
+  meets_ = 1000;
+  EXPECT_EQ(stay, look());
+  meets_ = 0;
+  EXPECT_EQ(Steward::Rules{}.looks_to_leave, looks_until(leave));
+  EXPECT_THAT(steward_.why(), HasSubstr("no longer meet"));
+  meets_ = 1000;
+  start_server();  // at once: it did no harm
+}
+
+TEST_F(StewardTest, StaysAwayLongerEachTime) {
+  unsigned last = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    const unsigned looks = looks_until(start);
+    EXPECT_GE(looks, turn == 0 ? 3 : last * 3 / 2) << turn;
+    last = looks;
+    sections_ = 5000;
+    looks_until(leave);
+    sections_ = 10'000;
+  }
+  EXPECT_GE(last, 80U) << "100 ms, 200, 400, 800";
+}
+
+TEST_F(StewardTest, AStartThatFailsIsNotRepeatedAtOnce) {
+  start_server();
+  steward_.no_server(now_.now_ns, "no core");
+  EXPECT_THAT(steward_.why(), HasSubstr("no core"));
+  EXPECT_GE(looks_until(start), 10U);
+}
+
+}  // namespace
+}  // namespace muster::test
