@@ -66,7 +66,8 @@ class LockRehearsal {
         tuning_(tuning),
         shape_{.clients = scenario.clients, .clusters = 2, .limit = 2},
         layout_(L::layout(shape_)),
-        cells_(memory, layout_.global_cells + 1, layout_.slots, layout_.cells_per_slot),
+        cells_(memory, layout_.global_cells + 2 + scenario.clients, layout_.slots,
+               layout_.cells_per_slot),
         data_(memory, scenario.clients, layout_.slots),
         finished_{memory.add(0, "clients that have done")} {
     Checked setup(memory, tuning_);
@@ -76,7 +77,7 @@ class LockRehearsal {
 
   void run(Thread& self) {
     Checked m(self, tuning_);
-    const L lock = make();
+    const L lock = make(self.id());
     if (self.id() == scenario_.clients) return serve(m, lock);
     typename L::Ticket ticket = lock.ticket(self.id());
     for (Word number = 1; number <= scenario_.sections; ++number) {
@@ -96,12 +97,16 @@ class LockRehearsal {
 
  private:
   bool has_server() const { return scenario_.variant != LockVariant::plain; }
-  /// One cell more than the lock's.
+  /// After the lock's cells; those of the participants' own hints follow.
   Checked::Cell& server_cell() { return cells_.global(layout_.global_cells); }
 
-  L make() {
+  L make(unsigned client) {
     if constexpr (std::is_same_v<L, locks::Auto<Checked>>) {
-      if (has_server()) return L(desk(), &cells_.global(2), &server_cell());
+      // Of several clients each gives its hints to itself: what they are good for, the programs
+      // without a server show; here they get lost.
+      const unsigned own = layout_.global_cells + 1 + client;
+      Checked::Cell& wanted = cells_.global(scenario_.clients == 1 ? 2 : own);
+      if (has_server()) return L(desk(), wanted, &server_cell());
     }
     return L(shape_, cells_);
   }

@@ -54,7 +54,7 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_)),
-      auto_(desk_, &station_->wanted_cell(number_), &station_->server_cell()) {
+      auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
@@ -74,10 +74,10 @@ Delegated::~Delegated() {
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
-  Auto::Habit& habit = habits_.of(depth.seat(), [] { return Auto::Habit{}; });
+  Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
   Thread& t = depth.thread();
   seat.thread_id.store(t.id, std::memory_order_relaxed);
-  if (t.depth == 1) {
+  if (t.depth == 1 && t.inside == nullptr) {
     t.quick = 0;
     t.last_lock = number_ever();
     t.last_seat = &seat;
@@ -105,23 +105,40 @@ void Delegated::execute(Section section) {
   send_kept_posts();
 }
 
-/// After a section: whether the thread's next one is executed at once; and now and then, whether a
-/// server would be of use.
-void Delegated::learn(Thread& thread, Station::Seat& seat, const Auto::Habit& habit) {
-  ++seat.sections;
-  if (always_delegates_) return;
-  const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
-  if (habit.delegates) {
-    ++seat.meets;
-    if (outside && habit.until_trial % requests_between_looks == 0) station_->consider();
-  } else if (outside && !is_pending(seat.last)) {
-    thread.quick = number_ever();
-    return;
-  }
-  thread.quick = 0;
+/// What the station counts of a client.
+void Delegated::tell(Station::Seat& seat, Known& habit) {
+  const std::uint64_t sections = habit.inlined.value() + habit.delegated.value();
+  seat.sections += sections - habit.sections_told;
+  habit.sections_told = sections;
+  seat.meets += habit.delegated.value() - habit.meets_told;
+  habit.meets_told = habit.delegated.value();
 }
 
-void Delegated::execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit) {
+/// Which is also when the steward has to know how many sections were the client's own.
+void Delegated::give_after_visit(Thread& thread) {
+  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+  auto& habit = *static_cast<Known*>(thread.last_habit);
+  tell(seat, habit);
+  Work work({}, station_->board(), this);
+  auto_.give_after_visit(seat.port, habit, work, Combines{*this});
+  if (habit.delegates) thread.quick = 0;
+}
+
+/// After a section: whether the thread's next one is executed at once; and now and then, whether a
+/// server would be of use.
+void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
+  tell(seat, habit);
+  const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
+  if (!outside || always_delegates_) return;
+  thread.quick = 0;
+  if (habit.delegates) {
+    if (habit.until_trial % requests_between_looks == 0) station_->consider();
+  } else if (!is_pending(seat.last)) {
+    thread.quick = number_ever();
+  }
+}
+
+void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
   Station* const serving = this_thread.serving;
   PostedWork work(section, *station_, this);
   if (serving == station_.get() || !station_->has_server()) {
@@ -171,8 +188,7 @@ void Delegated::post(Section section) {
     seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   }
   ++habit.delegated;
-  ++seat.sections;
-  ++seat.meets;
+  tell(seat, habit);
   depth.thread().quick = 0;  // what it executes next comes after this one
   // The server may have left between: either it has seen the request, or this sees that it left
   // (ring_bell() has the fence).
@@ -200,7 +216,7 @@ void Delegated::take_again() {
 
 Counters Delegated::counters() const {
   Counters sum;
-  habits_.for_each([&](const Auto::Habit& habit) {
+  habits_.for_each([&](const Known& habit) {
     sum.inlined += habit.inlined.value();
     sum.delegated += habit.delegated.value();
     sum.combined += habit.combined.value();

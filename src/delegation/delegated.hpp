@@ -14,6 +14,12 @@
 namespace muster::delegation {
 
 class Delegated final : public AnyLock {
+  /// What a client knows of the lock, and how much of that its station has been told.
+  struct Known : locks::Habit {
+    std::uint64_t sections_told = 0;
+    std::uint64_t meets_told = 0;
+  };
+
  public:
   using Auto = locks::Auto<Port>;
 
@@ -30,18 +36,20 @@ class Delegated final : public AnyLock {
   Counters counters() const override;
   std::string explain() const override;
 
-  /// The way of most sections, of a thread whose `quick` is this lock: its client executes it. False
-  /// if the lock is taken.
-  bool execute_at_once(Thread& thread, Section section) {
-    auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-    auto& habit = *static_cast<Auto::Habit*>(thread.last_habit);
-    OwnWork work(thread, *this, section, station_->board());
-    if (!auto_.execute_alone(seat.port, habit, work, Combines{*this})) [[unlikely]]
+  /// The way of most sections, of a thread whose `quick` is this lock: its client executes it.
+  /// False if the lock is taken. Each store on this way costs: the next exchange awaits them all.
+  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) {
+    if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
       return false;
-    ++seat.sections;
-    if (habit.delegates) [[unlikely]]
-      thread.quick = 0;
-    send_kept_posts();
+    thread.inside = this;
+    section.function(section.argument);
+    if (has_deferred()) [[unlikely]]
+      run_deferred();
+    thread.inside = nullptr;
+    // Read again: what lives across the section has to be stored, too.
+    auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+    auto& habit = *static_cast<Known*>(thread.last_habit);
+    auto_.give(seat.port, habit, [&] { give_after_visit(thread); });
     return true;
   }
 
@@ -49,7 +57,7 @@ class Delegated final : public AnyLock {
   /// What the calling thread has here.
   struct Client {
     Station::Seat& seat;
-    Auto::Habit& habit;
+    Known& habit;
   };
   /// Whether clients execute each other's sections: not where these may wait for conditions.
   struct Combines {
@@ -57,18 +65,20 @@ class Delegated final : public AnyLock {
     bool operator()() const { return lock.combines_.load(std::memory_order_relaxed); }
   };
 
+  [[gnu::noinline]] void give_after_visit(Thread& thread);
   Client client(const Depth& depth) {
     const Thread& t = depth.thread();
     if (t.depth == 1 && t.last_lock == number_ever()) [[likely]] {
-      return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Auto::Habit*>(t.last_habit)};
+      return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
     }
     return find_client(depth);
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
-  void execute_nested(Section section, Station::Seat& seat, Auto::Habit& habit);
+  void execute_nested(Section section, Station::Seat& seat, Known& habit);
   void take_blocking(Port& port);
   bool combines() const { return Combines{*this}(); }
-  void learn(Thread& thread, Station::Seat& seat, const Auto::Habit& habit);
+  void learn(Thread& thread, Station::Seat& seat, Known& habit);
+  static void tell(Station::Seat& seat, Known& habit);
 
   std::shared_ptr<Station> station_;
   const bool always_delegates_;
@@ -76,17 +86,18 @@ class Delegated final : public AnyLock {
   Word number_;
   locks::Desk<Port> desk_;
   Auto auto_;
-  PerSeat<Auto::Habit> habits_;
+  PerSeat<Known> habits_;
 };
 
 /// AnyLock::execute(), the short way where there is one.
-inline void execute_section(AnyLock& lock, Section section) {
+[[gnu::always_inline]] inline void execute_section(AnyLock& lock, Section section) {
   Thread& t = this_thread;
-  if (t.quick == lock.number_ever() && static_cast<Delegated&>(lock).execute_at_once(t, section))
-      [[likely]] {
-    return;
+  if (t.quick != lock.number_ever() || t.inside != nullptr ||
+      !static_cast<Delegated&>(lock).execute_at_once(t, section)) [[unlikely]] {
+    return lock.execute(section);
   }
-  lock.execute(section);
+  if (t.todo != 0) [[unlikely]]
+    send_kept_posts();
 }
 
 }  // namespace muster::delegation

@@ -3,6 +3,7 @@
 // slots lie beside their requests.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -35,14 +36,39 @@ class Port : public Hardware {
     return cell.value.exchange(1, std::memory_order_acquire);
   }
 
-  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
-  /// it is read soon, since most sections are short, and then less and less often.
-  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
-    return await_either(own, other, nullptr);
+  /// The other way: those that sleep on this very cell are the only ones who wait for it.
+  void give(Cell& cell) noexcept {
+    cell.value.store(0, std::memory_order_release);
+    FutexLot::light_fence();
+    if (FutexLot::peek(cell.sleepers) != 0) [[unlikely]]
+      FutexLot(false).unpark_all(cell.value);
   }
-  /// The same; sets `wanted` when it has waited for some time.
-  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted) noexcept {
-    return await_either(own, other, &wanted);
+
+  /// From here on to wake_held() those who sleep on cells that are stored to are not woken: they
+  /// would take the CPU from whoever has the lock that they want.
+  void hold_wakes() noexcept { holds_wakes_ = true; }
+  void wake_held() noexcept {
+    holds_wakes_ = false;
+    if (held_count_ != 0) wake_all_held();
+  }
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O> order, Site = Site::here()) noexcept {
+    if (!holds_wakes_) return Hardware::store(cell, word, order);
+    cell.value.store(word, std_order(O));
+    FutexLot::light_fence();
+    if (FutexLot::peek(cell.sleepers) != 0) hold(cell);
+  }
+
+  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
+  /// it is read soon, since most sections are short, and then seldom.
+  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
+    return await_either(own, other, nullptr, false);
+  }
+  /// The same; sets `wanted` when it has waited for some time. `used_to`: before that it does not
+  /// look at `other`.
+  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
+                   bool used_to) noexcept {
+    return await_either(own, other, &wanted, used_to);
   }
 
   /// True if `own` becomes 0 within so many polls.
@@ -61,15 +87,23 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
-  int await_either(Cell& own, const Cell& other, Cell* wanted) noexcept {
+  int await_either(Cell& own, const Cell& other, Cell* wanted, bool used_to) noexcept {
     for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
       if (poll(own, polls)) return 0;
-      if (is_free(other)) return poll(own, 1) ? 0 : 1;  // both at once: then it is executed
+      if (!used_to && is_free(other)) return poll(own, 1) ? 0 : 1;  // both: then it is executed
     }
     return await_either_slowly(own, other, wanted);
   }
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted) noexcept;
+  void hold(Cell& cell) noexcept {
+    if (held_count_ == held_.size()) wake_all_held();
+    held_[held_count_++] = &cell;
+  }
+  [[gnu::noinline]] void wake_all_held() noexcept;
 
+  bool holds_wakes_ = false;
+  unsigned held_count_ = 0;
+  std::array<Cell*, 64> held_{};
   Announcements<Atom>& announcements_;
 };
 

@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +13,6 @@
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "machine/error.hpp"
-#include "machine/usable_cpus.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -34,38 +31,6 @@ constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr auto watchdog_period = std::chrono::milliseconds(4);
 constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
-
-constexpr std::int64_t between_looks_ns = 10'000'000;
-constexpr std::int64_t between_cpu_counts_ns = 1'000'000'000;
-
-std::int64_t nanoseconds(const timespec& time) {
-  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-std::int64_t clock_now_ns(clockid_t clock) {
-  timespec now{};
-  return clock_gettime(clock, &now) == 0 ? nanoseconds(now) : 0;
-}
-
-/// CPUs that the process may use: by the masks of its first thread and of this one, either of which
-/// may have been bound to less since, and by its control groups' quota.
-unsigned cpus_of_process() {
-  PuSet cpus = binding_of(getpid());
-  cpus |= binding_of(0);
-  return std::min(cpus.count(), cpu_quota().value_or(~0U));
-}
-
-/// A thread is not cancelled in here.
-class NoCancellation {
- public:
-  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
-  NoCancellation(const NoCancellation&) = delete;
-  NoCancellation& operator=(const NoCancellation&) = delete;
-
- private:
-  int before_ = 0;
-};
 
 }  // namespace
 
@@ -526,82 +491,6 @@ void Station::join_watchdog() {
   watchdog_.reset();
 }
 
-void Station::employ(const Steward& steward, std::function<void(Steward::Look&)> impose) {
-  const std::scoped_lock lock(stewarding_);
-  steward_ = steward;
-  impose_ = std::move(impose);
-}
-
-void Station::look_around() noexcept {
-  const std::int64_t at_ns = now_ns();
-  if (at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
-  const NoCancellation whole;
-  const std::unique_lock lock(stewarding_, std::try_to_lock);
-  if (!lock || at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
-  next_look_ns_.store(at_ns + between_looks_ns, std::memory_order_relaxed);
-  if (has_server()) return;  // the watchdog looks
-  try {
-    std::vector<int> thread_ids;
-    if (steward_->look(see(at_ns, thread_ids)) != Steward::Advice::start) return;
-    const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
-    if (!place) return steward_->no_server(at_ns, "no core is free of clients");
-    start_at(*place, {}, true);
-  } catch (const std::exception&) {
-    steward_->no_server(at_ns, "a server could not be started");
-  }
-}
-
-bool Station::is_to_leave() {
-  const std::scoped_lock lock(stewarding_);
-  std::vector<int> thread_ids;
-  return steward_->look(see(now_ns(), thread_ids)) == Steward::Advice::leave;
-}
-
-/// With stewarding_ locked. `thread_ids`: of the clients that had sections since the last look.
-Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
-  Steward::Look look{.now_ns = at_ns};
-  seats_.for_each([&](Seat& seat) {
-    const std::uint64_t sections = seat.sections.value();
-    look.sections += sections;
-    look.meets += seat.meets.value();
-    if (sections == seat.sections_seen) return;
-    seat.sections_seen = sections;
-    ++look.clients;
-    thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
-  });
-  if (at_ns >= cpus_counted_ns_) {
-    usable_cpus_ = cpus_of_process();
-    cpus_counted_ns_ = at_ns + between_cpu_counts_ns;
-  }
-  look.usable_cpus = usable_cpus_;
-  const auto passed_ns = static_cast<double>(at_ns - std::exchange(last_look_ns_, at_ns));
-  const std::int64_t process_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-  const std::int64_t server_ns = server_cpu_ns();
-  // A server's threads take their clocks along when they end.
-  const std::int64_t by_server_ns =
-      std::max<std::int64_t>(0, server_ns - std::exchange(server_cpu_ns_, server_ns));
-  const std::int64_t by_all_ns = process_ns - std::exchange(process_cpu_ns_, process_ns);
-  look.threads_cpus = static_cast<double>(by_all_ns - by_server_ns) / passed_ns;
-  const std::uint64_t sleeps = sleeps_.load(std::memory_order_relaxed);
-  if (std::exchange(sleeps_seen_, sleeps) == sleeps && !asleep_) {
-    look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;
-  }
-  if (impose_) impose_(look);
-  return look;
-}
-
-std::int64_t Station::server_cpu_ns() const {
-  const std::scoped_lock lock(roles_);
-  std::int64_t sum_ns = 0;
-  for (const auto& servant : servants_) {
-    clockid_t clock{};
-    if (pthread_getcpuclockid(servant->thread.native_handle(), &clock) == 0) {
-      sum_ns += clock_now_ns(clock);
-    }
-  }
-  return sum_ns;
-}
-
 ServerCounters Station::counters() const {
   const std::scoped_lock lock(roles_);
   ServerCounters all = counters_;
@@ -636,13 +525,6 @@ std::string Station::describe() const {
     text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
   }
   return text;
-}
-
-std::string Station::reason() const {
-  const std::scoped_lock lock(stewarding_);
-  if (!steward_) return "";
-  return steward_->why() + "; started " + std::to_string(steward_->starts()) + " times, left " +
-         std::to_string(steward_->leaves()) + " times";
 }
 
 std::shared_ptr<Station> default_station() {

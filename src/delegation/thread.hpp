@@ -22,13 +22,13 @@ inline constexpr unsigned seats_max = 16'384;
 struct Thread {
   // The first line: all that a section of the lock used last needs.
 
-  /// Number of the lock of which it may execute a section at once, if that is free: outside of all
-  /// sections, with nothing of its own pending, and where it does not delegate. 0: of none.
+  /// Number of the lock of which it may execute a section at once, if that is free and it is
+  /// outside of all sections: it does not delegate there, and has nothing pending. 0: of none.
   std::uint64_t quick = 0;
   void* last_seat = nullptr;  ///< what it has at the lock that it used last
   void* last_habit = nullptr;
   AnyLock* inside = nullptr;  ///< the lock whose section it executes
-  unsigned depth = 0;         ///< of sections that this thread waits for or executes
+  unsigned depth = 0;         ///< of sections that it waits for or executes, but not at once
   unsigned todo = 0;          ///< posts that its sections have left, for this thread to see to
 
   unsigned seats = 0;  ///< that it has
@@ -86,15 +86,12 @@ class Inside {
       : thread_(this_thread),
         lock_(thread_.inside),
         outer_(thread_.outer),
-        quick_(thread_.quick),
         for_another_(thread_.for_another) {
-    thread_.quick = 0;
     thread_.inside = lock;
     thread_.outer = this;
     thread_.for_another = for_another;
   }
   ~Inside() {
-    thread_.quick = quick_;
     thread_.inside = lock_;
     thread_.outer = outer_;
     thread_.for_another = for_another_;
@@ -126,7 +123,6 @@ class Inside {
   // What was before.
   AnyLock* lock_;
   const Inside* outer_;
-  std::uint64_t quick_;
   bool for_another_;
 };
 

@@ -59,33 +59,4 @@ class Work {
   int error_;
 };
 
-/// A section that its own client executes at once, outside of all others, through a lock that it
-/// used last: nothing is put anywhere, and nobody touches errno in between.
-class OwnWork {
- public:
-  OwnWork(Thread& thread, AnyLock& lock, Section section, const Board& board) noexcept
-      : thread_(thread), lock_(lock), section_(section), board_(board) {}
-
-  template <class M>
-  void run_own(M&) noexcept {
-    thread_.quick = 0;
-    thread_.inside = &lock_;
-    thread_.depth = 1;
-    section_.function(section_.argument);
-    if (lock_.has_deferred()) [[unlikely]]
-      lock_.run_deferred();
-    thread_.depth = 0;
-    thread_.inside = nullptr;
-    thread_.quick = lock_.number_ever();
-  }
-  /// For those of other clients.
-  Work others() const noexcept { return {{}, board_, &lock_}; }
-
- private:
-  Thread& thread_;
-  AnyLock& lock_;
-  Section section_;
-  const Board& board_;
-};
-
 }  // namespace muster::delegation

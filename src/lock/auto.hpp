@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock that decides by itself. A client that finds it free executes its section at once, one
-// after the other, for as long as nobody else wants the lock; one that finds it taken delegates: it
-// posts its requests, without touching the lock's line, and says so there only when it has waited
-// for some microseconds. Then whoever has the lock executes what is posted, and after many such
-// visits lets another one have it. So lines travel a few times in some microseconds, and not for
-// each section. Whether another client or a server thread executes a request is the same protocol:
-// a server is a combiner that always comes.
+// The lock that decides by itself. A client that finds it free executes its sections at once, for
+// as long as nobody else wants the lock; one that finds it taken posts its requests, without
+// touching the lock's line, and says so there only when it has waited for some microseconds. Then
+// whoever has the lock executes what is posted, and after many such visits lets another have it. A
+// server, if one runs, is to all of this a combiner that always comes.
 //
 // Cost: an exchange and a store while uncontended; else some line transfers for each request that
 // is executed by another.
-// Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision is
-// ours.
+// Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
 // 2. Hysteresis is each client's own: it delegates from the first failure to take the lock, or from
 //    meeting others while a server runs, until nobody executes its request while the lock is free,
 //    or until `trial` requests have passed.
-// 3. `wanted` is a hint: if it is lost, whoever waits repeats it, or finds the lock free.
 #pragma once
 
+#include "lock/habit.hpp"
 #include "lock/rings.hpp"
 
 namespace muster::locks {
@@ -31,16 +28,6 @@ class Auto {
                                  "none while one client is alone, else two",
                                  "Lozi et al. 2016 and Hendler et al. 2010, chosen by contention"};
 
-  /// What a client has learnt about one lock, and what became of its sections.
-  struct Habit {
-    bool delegates = false;
-    unsigned until_trial = 0;
-    unsigned visits = 0;  ///< of others' requests since it last let another one have the lock
-    Count inlined;        ///< executed by the client at once
-    Count delegated;      ///< executed by somebody else
-    Count combined;       ///< of others, executed by this client
-    Count switches;       ///< from executing to delegating or back
-  };
   using Ring = typename Rings<M>::Ticket;
   struct Ticket {
     Ring ring;
@@ -52,10 +39,10 @@ class Auto {
         .global_cells = 3, .slots = shape.clients, .cells_per_slot = Rings<M>::cells_per_client(1)};
   }
   Auto(const Shape&, typename M::Cells cells)
-      : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(&cells.global(2)) {}
+      : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(cells.global(2)) {}
   /// A lock among others that share rings. `wanted`: best on the line of desk.held. `server`:
   /// nonzero while somebody serves the rings.
-  Auto(const Desk<M>& desk, typename M::Cell* wanted, typename M::Cell* server)
+  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server)
       : desk_(desk), wanted_(wanted), server_(server) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
 
@@ -69,24 +56,28 @@ class Auto {
   template <class Work, class Combines>
   bool execute(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {
     if (!h.delegates || h.until_trial-- == 0) {
-      if (desk_.take(m)) {
-        set_delegates(h, false);
-        execute_and_give(m, h, work, combines);
+      if (take(m)) {
+        h.set_delegates(false);
+        work.run_own(m);
+        give(m, h, [&] { give_after_visit(m, h, work, combines); });
         return true;
       }
-      set_delegates(h, true);
-      h.until_trial = trial;
+      h.set_delegates(true);
+      h.until_trial = Habit::trial;
     }
     return delegate(m, ring, h, work, combines);
   }
 
-  /// Executes the section at once; false if the lock is taken.
-  template <class Work, class Combines>
-  bool execute_alone(M& m, Habit& h, Work& work, Combines combines) const {
-    if (!desk_.take(m)) [[unlikely]]
-      return false;
-    execute_and_give(m, h, work, combines);
-    return true;
+  /// The two halves of executing a section at once: true if the lock is now the client's, which
+  /// then executes the section;
+  bool take(M& m) const { return desk_.take(m); }
+  /// and gives the lock back, by `visit()`, which calls give_after_visit(), if somebody waits.
+  template <class Visit>
+  [[gnu::always_inline]] void give(M& m, Habit& h, Visit visit) const {
+    ++h.inlined;
+    if (!wanted_.is_set(m)) [[likely]]
+      return desk_.give(m);
+    visit();
   }
 
   /// Posts the request and sees to it that it is executed.
@@ -102,7 +93,9 @@ class Auto {
   bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, Work& work,
               Combines combines) const {
     for (Backoff backoff;; backoff.wait(m)) {
-      const Either<M> first = await_served(m, entry, is_served(m) ? *server_ : *desk_.held);
+      const bool served = is_served(m);
+      const Either<M> first =
+          wanted_.wait_for_either(m, entry, served ? *server_ : *desk_.held, h.is_used_to());
       if (first.gave_up) return false;
       if (first.own) {
         ++h.delegated;
@@ -110,81 +103,37 @@ class Auto {
       }
       if (!desk_.take(m)) continue;
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
-      set_delegates(h, false);
-      visit(m, h, work, combines);
-      desk_.give(m);
+      h.set_delegates(false);
+      give_after_visit(m, h, work, combines);
       if (!executed) continue;
       ++h.inlined;
       if (m.load(entry, relaxed) == 0) return true;
     }
   }
 
+  /// Executes what others have posted; if they have and a server runs, that is its from now on.
+  template <class Work, class Combines>
+  [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
+    wanted_.clear(m);
+    if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
+    const unsigned executed = combines() ? desk_.pass(m, work) : 0;
+    desk_.give(m);
+    if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
+    h.combined += executed;
+    if (executed != 0 && is_served(m)) h.set_delegates(true);
+    if (++h.visits < visits_max && combines()) return;
+    h.visits = 0;
+    if constexpr (requires { m.linger(1U); }) m.linger(lingering);  // who waits finds the lock free
+  }
+
  private:
-  static constexpr unsigned trial = 1024;
   static constexpr unsigned visits_max = 64;
   static constexpr unsigned lingering = 64;
 
-  static void set_delegates(Habit& h, bool delegates) {
-    if (h.delegates == delegates) return;
-    h.delegates = delegates;
-    ++h.switches;
-  }
-
-  template <class Work, class Combines>
-  void execute_and_give(M& m, Habit& h, Work& work, Combines combines) const {
-    work.run_own(m);
-    ++h.inlined;
-    if (m.load(*wanted_, relaxed) == 0) [[likely]]
-      return desk_.give(m);
-    m.store(*wanted_, 0, relaxed);
-    if constexpr (requires { work.others(); }) {
-      auto others = work.others();  // the client's own section is in registers, and stays there
-      visit(m, h, others, combines);
-    } else {
-      visit(m, h, work, combines);
-    }
-    desk_.give(m);
-    if (h.visits >= visits_max) let_another(m, h);
-  }
-
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 
-  /// As await_either(); says that it waits, on hardware after some time.
-  Either<M> await_served(M& m, typename M::Cell& entry, typename M::Cell& other) const {
-    if constexpr (requires { m.await_either(entry, other, acquire, *wanted_); }) {
-      const int which = m.await_either(entry, other, acquire, *wanted_);
-      return {which == 0, which < 0};
-    } else {
-      m.store(*wanted_, 1, relaxed);
-      return await_either(m, entry, other);
-    }
-  }
-
-  /// Executes what others have posted. If they have, and a server runs, that is the server's from
-  /// now on.
-  template <class Work, class Combines>
-  [[gnu::noinline]] void visit(M& m, Habit& h, Work& work, Combines combines) const {
-    if (!combines()) {
-      h.visits = visits_max;  // they have to come in themselves
-      return;
-    }
-    const unsigned executed = desk_.pass(m, work);
-    if (executed == 0) return;
-    h.combined += executed;
-    ++h.visits;
-    if (!is_served(m)) return;
-    set_delegates(h, true);
-    h.until_trial = trial;
-  }
-
-  /// For a moment, in which who waits finds the lock free.
-  [[gnu::noinline]] static void let_another(M& m, Habit& h) {
-    h.visits = 0;
-    if constexpr (requires { m.linger(1U); }) m.linger(lingering);
-  }
-
   Desk<M> desk_;
-  typename M::Cell* wanted_;
+  Wanted<M> wanted_;
   typename M::Cell* server_ = nullptr;
 };
 

@@ -118,7 +118,13 @@ struct Desk {
       return m.exchange(*held, 1, acquire) == 0;  // pairs with give's store
     }
   }
-  void give(M& m) const { m.store(*held, 0, release); }  // pairs with take's exchange
+  void give(M& m) const {
+    if constexpr (requires { m.give(*held); }) {
+      m.give(*held);
+    } else {
+      m.store(*held, 0, release);  // pairs with take's exchange
+    }
+  }
 
   /// Executes what is pending, one request of each client; how many. The caller has the lock.
   template <class Work>

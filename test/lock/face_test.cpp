@@ -29,13 +29,12 @@ TEST(Placement, OfThisThread) {
   muster::server server;
   EXPECT_EQ(1U, told);
   muster::lock lock("rcl", &server);
+  muster_place expected{};
+  EXPECT_EQ(MUSTER_OK, muster_place_servers(nullptr, nullptr, nullptr, 0, &expected, 1));
+  const unsigned only = expected.core;
+  EXPECT_EQ(MUSTER_OK, muster_place_threads(nullptr, &only, 1, nullptr, &expected, 1));
   run_threads(1, [&](unsigned) {
     const muster::thread_place place(&lock);
-    unsigned only = 0;
-    muster_place expected{};
-    EXPECT_EQ(MUSTER_OK, muster_place_servers(nullptr, nullptr, nullptr, 0, &expected, 1));
-    only = expected.core;
-    EXPECT_EQ(MUSTER_OK, muster_place_threads(nullptr, &only, 1, nullptr, &expected, 1));
     EXPECT_EQ(expected.core, place.core());
     EXPECT_EQ(3, lock.execute([] { return 3; }));
   });

@@ -89,15 +89,15 @@ TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
   std::atomic<unsigned> placed{0};
   const auto execute = [&](delegation::Section section) {
     const auto& numbered = *static_cast<Numbered*>(section.argument);
-    if (numbered.number == 1) {
-      Places::instance().place_thread(servers[numbered.client % 4].core());
-      ++placed;
-      while (placed < clients) sched_yield();  // no thread gets another one's seat
-    }
+    const bool first = numbered.number == 1;
+    if (first) Places::instance().place_thread(servers[numbered.client % 4].core());
     lock->execute(section);
+    if (!first) return;
+    ++placed;
+    while (placed < clients) sched_yield();  // no thread gets the seat of one that has ended
   };
-  EXPECT_EQ("",
-            run_lock_trial(execute, {.seed = case_seed(), .clients = clients, .sections = rounds(500)}));
+  EXPECT_EQ("", run_lock_trial(execute,
+                               {.seed = case_seed(), .clients = clients, .sections = rounds(500)}));
   EXPECT_THAT(lock->explain(), HasSubstr("clusters: 4, by NUMA node; clients in them: 2 2 2 2\n"));
 }
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What clients of an `auto` lock know besides its rings: each for itself what it has learnt about
+// the lock, and all together whether somebody waits.
+#pragma once
+
+#include "lock/shape.hpp"
+
+namespace muster::locks {
+
+/// One client's.
+struct Habit {
+  bool delegates = false;
+  unsigned until_trial = 0;  ///< requests, before it tries to take the lock again
+  unsigned visits = 0;       ///< of others' requests since it last let another one have the lock
+  Count inlined;             ///< executed by the client at once
+  Count delegated;           ///< executed by somebody else
+  Count combined;            ///< of others, executed by this client
+  Count switches;            ///< from executing to delegating or back
+
+  void set_delegates(bool now) {
+    if (delegates == now) return;
+    delegates = now;
+    until_trial = trial;
+    ++switches;
+  }
+
+  /// Whether it delegates, and somebody has executed its requests: who has the lock comes often.
+  bool is_used_to() const { return delegates && until_trial != trial; }
+
+  static constexpr unsigned trial = 1024;
+};
+
+/// That somebody has waited for some time. A hint: if it is lost, whoever waits repeats it, or
+/// finds the lock free.
+template <Machine M>
+class Wanted {
+ public:
+  explicit Wanted(typename M::Cell& cell) : cell_(&cell) {}
+
+  /// By whoever has the lock.
+  bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
+  void clear(M& m) const { m.store(*cell_, 0, relaxed); }
+  /// As await_either(); gives the hint, on hardware when it has waited for a while. `used_to`:
+  /// `other` is seldom 0 for long.
+  Either<M> wait_for_either(M& m, typename M::Cell& own, typename M::Cell& other,
+                            bool used_to) const {
+    if constexpr (requires { m.await_either(own, other, acquire, *cell_, used_to); }) {
+      const int which = m.await_either(own, other, acquire, *cell_, used_to);
+      return {which == 0, which < 0};
+    } else {
+      m.store(*cell_, 1, relaxed);
+      return await_either(m, own, other);
+    }
+  }
+
+ private:
+  typename M::Cell* cell_;
+};
+
+}  // namespace muster::locks
