@@ -129,7 +129,7 @@ bool start() noexcept {
 
 bool others_used(HeapNumber heap) {
   for (unsigned number = default_heap + 1; number < heaps_max; ++number) {
-    if (number != heap && arenas_made(static_cast<HeapNumber>(number)) != 0) return true;
+    if (number != heap && heap_used(static_cast<HeapNumber>(number))) return true;
   }
   return false;
 }
@@ -257,13 +257,12 @@ std::string explain() {
                       mebibytes(now.bytes_bound));
   for (unsigned number = default_heap; number < heaps_max; ++number) {
     const auto heap = static_cast<HeapNumber>(number);
-    const unsigned arenas = arenas_made(heap);
-    if (arenas == 0) continue;
+    if (!heap_used(heap)) continue;
     const std::optional<unsigned> numa = now.policy.numa_for(heap);
     text += fmt::format(
         "  {}: {} arenas, {}\n",
-        heap == default_heap ? "default" : fmt::format("NUMA node {}", *numa_of_heap(heap)), arenas,
-        numa ? fmt::format("bound to NUMA node {}", *numa) : "not bound");
+        heap == default_heap ? "default" : fmt::format("NUMA node {}", *numa_of_heap(heap)),
+        arenas_made(heap), numa ? fmt::format("bound to NUMA node {}", *numa) : "not bound");
   }
   const Migration& moved = now.migration;
   text += fmt::format(

@@ -25,6 +25,7 @@ struct Heap {
   std::array<std::atomic<std::uint16_t>, arenas_max> arenas;  // jemalloc's number plus 1
 };
 constinit std::array<Heap, heaps_max> heaps{};
+constinit std::array<std::atomic<bool>, heaps_max> used{};  // looked through without touching heaps
 constinit std::mutex making;
 
 /// jemalloc's callers want their errno as it was.
@@ -157,10 +158,13 @@ std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept {
       }
       number = static_cast<std::uint16_t>(made + 1);
       known.store(number, std::memory_order_release);
+      used[heap].store(true, std::memory_order_relaxed);
     }
   }
   return number - 1U;
 }
+
+bool heap_used(HeapNumber heap) noexcept { return used[heap].load(std::memory_order_relaxed); }
 
 unsigned arenas_made(HeapNumber heap) noexcept {
   const auto& arenas = heaps[heap].arenas;

@@ -38,7 +38,8 @@ extern constinit Refusals refusals;
 /// Thread-safe.
 std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept;
 
-/// How many have been made.
+/// Whether a heap has any, and how many.
+bool heap_used(HeapNumber heap) noexcept;
 unsigned arenas_made(HeapNumber heap) noexcept;
 
 /// Held by a fork, so that no arena is half made in the child.

@@ -15,11 +15,13 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "allocation/heap.hpp"
+#include "allocation/jemalloc.hpp"
 #include "harness.hpp"
 #include "muster/memory.hpp"
 
@@ -118,6 +120,13 @@ TEST_F(Allocation, FreeingLeavesErrnoAlone) {
   for (const bool strict : {false, true}) {
     std::vector<void*> blocks;
     for (const std::size_t bytes : sizes) blocks.push_back(muster_alloc(bytes * 16));
+    // What is free is given back to the system at once.
+    unsigned arena = 0;
+    std::size_t bytes = sizeof arena;
+    ASSERT_EQ(je_mallctl("thread.arena", &arena, &bytes, nullptr, 0), 0);
+    ssize_t at_once = 0;
+    const std::string decay = "arena." + std::to_string(arena) + ".dirty_decay_ms";
+    ASSERT_EQ(je_mallctl(decay.c_str(), nullptr, nullptr, &at_once, sizeof at_once), 0);
     if (strict) {
       servers({1, 2});
       servers({2});
@@ -308,6 +317,9 @@ TEST_F(Allocation, LeavesTheMapOfTheProcessInOnePiece) {
   std::vector<void*> blocks(64);
   for (unsigned step = 0; step < rounds(4000); ++step) {
     if (step % 400 == 0) servers({random.below(2)});
+    if (step % 40 == 0) {  // "arena.<all of them>": what time would do
+      ASSERT_EQ(je_mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0), 0);
+    }
     void*& block = blocks[random.below(64)];
     muster_free(block);
     const std::size_t bytes = 1 + random.below(1U << (12 + random.below(10)));
@@ -326,11 +338,11 @@ TEST_F(Allocation, ChildrenAllocateWhateverOtherThreadsWereDoing) {
     threads.emplace_back([&, i] {
       Random random(i);
       while (!stop) {
-        void* const block = muster_alloc(1 + random.below(100000));
-        muster_free(block);
         if (i == 0) {
           const unsigned numa[] = {random.below(2), random.below(2)};
           muster_memory_servers(numa, 1 + random.below(2));
+        } else {
+          muster_free(muster_alloc(1 + random.below(100000)));
         }
       }
     });
@@ -373,9 +385,12 @@ TEST_F(Allocation, ServesContainers) {
   std::pmr::map<int, int> table(servers_memory());
   for (int i = 0; i < 1000; ++i) table[i] = -i;
   EXPECT_EQ(muster_memory_numa(&table[17]), 5);
-  void* const narrow = servers_memory()->allocate(1, 16);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(narrow) % 16, 0U);
-  servers_memory()->deallocate(narrow, 1, 16);
+  std::vector<void*> narrow;
+  for (unsigned i = 0; i < 16; ++i) {
+    narrow.push_back(servers_memory()->allocate(1, 16));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(narrow.back()) % 16, 0U);
+  }
+  for (void* const block : narrow) servers_memory()->deallocate(block, 1, 16);
   EXPECT_TRUE(servers_memory()->is_equal(*servers_memory()));
   EXPECT_FALSE(servers_memory()->is_equal(*std::pmr::new_delete_resource()));
 }
