@@ -7,46 +7,64 @@
 #include <algorithm>
 #include <string>
 
+#include "machine/usable_cpus.hpp"
+
 namespace muster::delegation {
 namespace {
 
-/// Before it says that it waits,
+/// Before it says that it waits;
 constexpr std::int64_t patience_ns = 8'000;
-/// and then before it looks whether `other` is 0.
+/// and then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once, if
+/// it runs and its section is short.
 constexpr std::int64_t answer_ns = 2'000;
-/// Before it sleeps: who has the lock does not run, or its section is long.
-constexpr std::int64_t spin_ns = 14'000;
-// Short, then longer: when `other` changes nobody wakes who sleeps on `own`.
-constexpr std::int64_t first_slice_ns = 50'000;
-constexpr std::int64_t longest_slice_ns = 1'000'000;
+/// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
+/// those who could not run anyway.
+struct Slices {
+  std::int64_t first_ns;
+  std::int64_t longest_ns;
+};
+constexpr Slices if_answered{4'000'000, 32'000'000};
+constexpr Slices if_not_answered{50'000, 1'000'000};
 
 }  // namespace
 
-int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted) noexcept {
-  const std::int64_t start_ns = now_ns();
-  std::int64_t next_ns = start_ns + patience_ns;
-  std::int64_t slice_ns = first_slice_ns;
+int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool answered) noexcept {
+  const auto says_somebody = [&] {
+    return wanted != nullptr && wanted->value.load(std::memory_order_relaxed) != 0;
+  };
+  const Slices& slices = answered ? if_answered : if_not_answered;
+  std::int64_t slice_ns = slices.first_ns;
   FutexLot lot(false);
-  bool said = wanted == nullptr;
+  // If somebody else has said it and is not answered either, there is nothing to be patient for.
+  std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
   for (;;) {
-    if (poll(own, polls_at_last)) return 0;
-    const std::int64_t at_ns = now_ns();
-    if (at_ns < next_ns) continue;
-    if (!said) {
-      // Whoever has the lock executes the request now, if it runs.
+    if (poll_for(own, patience)) return 0;
+    if (wanted != nullptr && !says_somebody()) {
       wanted->value.store(1, std::memory_order_relaxed);
-      said = true;
-      next_ns = at_ns + answer_ns;
-      continue;
+      if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
-    said = wanted == nullptr;
-    if (at_ns - start_ns < spin_ns) continue;
-    if (wanted != nullptr) wanted->value.store(1, std::memory_order_relaxed);
     lot.set_slice(slice_ns);
-    slice_ns = std::min(2 * slice_ns, longest_slice_ns);
+    slice_ns = std::min(2 * slice_ns, slices.longest_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
+    patience = answer_ns;
   }
+}
+
+/// True if `own` becomes 0 within so long.
+bool Port::poll_for(const Cell& own, std::int64_t time_ns) noexcept {
+  const std::int64_t until_ns = now_ns() + time_ns;
+  do {
+    if (poll(own, polls_at_last)) return true;
+  } while (now_ns() < until_ns);
+  return false;
+}
+
+/// Of those whose requests are executed no more are woken than can run; the others find out when
+/// they next look, and leave the CPUs to the lock till then.
+void Port::hold(Cell& cell) noexcept {
+  static const std::size_t most = std::clamp<std::size_t>(affinity_cpus(), 1, held_.max_size());
+  if (held_count_ < most) held_[held_count_++] = &cell;
 }
 
 void Port::wake_all_held() noexcept {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "delegation/thread.hpp"
+#include "lock/habit.hpp"
 #include "machine/hardware.hpp"
 
 namespace muster::delegation {
@@ -62,13 +63,12 @@ class Port : public Hardware {
   /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
   /// it is read soon, since most sections are short, and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
-    return await_either(own, other, nullptr, false);
+    return await_either(own, other, nullptr, {false, false});
   }
-  /// The same; sets `wanted` when it has waited for some time. `used_to`: before that it does not
-  /// look at `other`.
+  /// The same; sets `wanted` when it has waited for some time.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
-                   bool used_to) noexcept {
-    return await_either(own, other, &wanted, used_to);
+                   locks::Expectation expected) noexcept {
+    return await_either(own, other, &wanted, expected);
   }
 
   /// True if `own` becomes 0 within so many polls.
@@ -87,18 +87,19 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
-  int await_either(Cell& own, const Cell& other, Cell* wanted, bool used_to) noexcept {
+  int await_either(Cell& own, const Cell& other, Cell* wanted,
+                   locks::Expectation expected) noexcept {
     for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
       if (poll(own, polls)) return 0;
-      if (!used_to && is_free(other)) return poll(own, 1) ? 0 : 1;  // both: then it is executed
+      // If both are 0, the request is executed.
+      if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
     }
-    return await_either_slowly(own, other, wanted);
+    return await_either_slowly(own, other, wanted, expected.answer);
   }
-  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted) noexcept;
-  void hold(Cell& cell) noexcept {
-    if (held_count_ == held_.size()) wake_all_held();
-    held_[held_count_++] = &cell;
-  }
+  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted,
+                                            bool answered) noexcept;
+  [[gnu::noinline]] void hold(Cell& cell) noexcept;
+  static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;
 
   bool holds_wakes_ = false;

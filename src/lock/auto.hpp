@@ -93,9 +93,9 @@ class Auto {
   bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, Work& work,
               Combines combines) const {
     for (Backoff backoff;; backoff.wait(m)) {
-      const bool served = is_served(m);
+      const Expectation expected{h.is_used_to(), combines()};
       const Either<M> first =
-          wanted_.wait_for_either(m, entry, served ? *server_ : *desk_.held, h.is_used_to());
+          wanted_.wait_for_either(m, entry, is_served(m) ? *server_ : *desk_.held, expected);
       if (first.gave_up) return false;
       if (first.own) {
         ++h.delegated;

@@ -30,6 +30,12 @@ struct Habit {
   static constexpr unsigned trial = 1024;
 };
 
+/// What a client that waits may expect of whoever has the lock.
+struct Expectation {
+  bool soon;    ///< its requests have been executed soon: the lock is seldom free for long
+  bool answer;  ///< they are executed when it says that it waits
+};
+
 /// That somebody has waited for some time. A hint: if it is lost, whoever waits repeats it, or
 /// finds the lock free.
 template <Machine M>
@@ -40,12 +46,11 @@ class Wanted {
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
   void clear(M& m) const { m.store(*cell_, 0, relaxed); }
-  /// As await_either(); gives the hint, on hardware when it has waited for a while. `used_to`:
-  /// `other` is seldom 0 for long.
+  /// As await_either(); gives the hint, on hardware when it has waited for a while.
   Either<M> wait_for_either(M& m, typename M::Cell& own, typename M::Cell& other,
-                            bool used_to) const {
-    if constexpr (requires { m.await_either(own, other, acquire, *cell_, used_to); }) {
-      const int which = m.await_either(own, other, acquire, *cell_, used_to);
+                            Expectation expected) const {
+    if constexpr (requires { m.await_either(own, other, acquire, *cell_, expected); }) {
+      const int which = m.await_either(own, other, acquire, *cell_, expected);
       return {which == 0, which < 0};
     } else {
       m.store(*cell_, 1, relaxed);
