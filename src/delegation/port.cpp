@@ -14,8 +14,8 @@ namespace {
 
 /// Before it says that it waits;
 constexpr std::int64_t patience_ns = 8'000;
-/// and then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once, if
-/// it runs and its section is short.
+/// and then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once,
+/// if it runs and its section is short.
 constexpr std::int64_t answer_ns = 2'000;
 /// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
 /// those who could not run anyway.
