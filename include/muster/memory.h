@@ -54,8 +54,8 @@ MUSTER_API size_t muster_usable_size(const void* block);
  * allocation, or none of ours. Where its pages are is the kernel's to say (move_pages). */
 MUSTER_API int muster_memory_numa(const void* block);
 
-/** Tells where all servers are now: for each one its NUMA node by the operating system's number
- * (as /sys/devices/system/node counts). A number that stands for no NUMA node, or for one without
+/** Tells where all servers are now: their NUMA nodes by the operating system's numbers (as
+ * /sys/devices/system/node counts), each once or once a server; none: there is no server. A number that stands for no NUMA node, or for one without
  * memory for this process: default allocation. Returns when memory is where it should be: at
  * the first server, after all pages of older blocks have been moved.
  * MUSTER_EINVAL: no list. */
@@ -67,8 +67,7 @@ MUSTER_API int muster_memory_follow_servers(void);
 
 /** What has been done so far. */
 typedef struct muster_memory_counters {
-  int numa_node; /**< where blocks come from; -1: default allocation */
-  unsigned servers;
+  int numa_node;     /**< where blocks come from; -1: default allocation */
   uint64_t bindings; /**< how often memory was bound to a NUMA node */
   uint64_t lifts;    /**< how often that was lifted */
   /* Pages of all migrations. */

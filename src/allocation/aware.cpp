@@ -37,7 +37,7 @@ constinit int cannot_bind = 0;  // errno, where the kernel does not say which NU
 /// What only set_servers() changes.
 struct Servers {
   std::mutex changing;
-  std::size_t count = 0;
+  bool any = false;
   bool together = false;
   std::uint64_t bindings = 0;
   std::uint64_t lifts = 0;
@@ -184,8 +184,8 @@ void settle() noexcept {
 void set_servers(std::span<const unsigned> now) noexcept {
   while (!start()) sched_yield();
   const std::lock_guard lock(servers.changing);
-  const bool first = servers.count == 0;
-  servers.count = now.size();
+  const bool first = !servers.any;
+  servers.any = !now.empty();
   std::optional<unsigned> numa = shared_numa(now);
   servers.together = numa.has_value();
   const bool has_memory = numa && *numa < numa_nodes_max &&
@@ -200,7 +200,7 @@ Counters counters() noexcept {
   const std::lock_guard lock(servers.changing);
   Counters all;
   all.policy = Policy::of(current.load(std::memory_order_relaxed));
-  all.servers = servers.count;
+  all.servers = servers.any;
   all.servers_together = servers.together;
   all.bindings = servers.bindings;
   all.lifts = servers.lifts;
@@ -224,17 +224,14 @@ std::string mebibytes(std::uint64_t bytes) {
 
 std::string what_is_done(const Counters& now) {
   const std::optional<unsigned> numa = numa_of_heap(now.policy.heap);
-  if (now.servers == 0) {
+  if (!now.servers) {
     return "no server: blocks come from default allocation, and are remembered by their extents";
   }
-  const std::string count =
-      now.servers == 1 ? std::string("one server") : fmt::format("{} servers", now.servers);
-  if (numa) return fmt::format("{} on NUMA node {}: blocks come from its arenas", count, *numa);
+  if (numa) return fmt::format("servers on NUMA node {}: blocks come from its arenas", *numa);
   if (now.servers_together) {
-    return fmt::format("{} on a NUMA node that has no memory for this process: default allocation",
-                       count);
+    return "servers on a NUMA node that has no memory for this process: default allocation";
   }
-  return fmt::format("{} on several NUMA nodes: default allocation, nothing is bound", count);
+  return "servers on several NUMA nodes: default allocation, nothing is bound";
 }
 
 std::string why_unbound() {

@@ -38,13 +38,13 @@ inline bool apart(const void* block) noexcept {
   return (word & Policy::strict_bit) != 0 && regions.owner(block) != Policy::of(word).heap;
 }
 
-/// All servers, each by the system's number of its NUMA node. When it returns, memory is where the
+/// The NUMA nodes of all servers, by the system's numbers, repeated or not. When it returns, memory is where the
 /// policy wants it. Thread-safe.
 void set_servers(std::span<const unsigned> servers) noexcept;
 
 struct Counters {
   Policy policy;
-  std::size_t servers = 0;
+  bool servers = false;           ///< there are some
   bool servers_together = false;  ///< on one NUMA node, though perhaps without memory for us
   std::uint64_t bindings = 0;
   std::uint64_t lifts = 0;

@@ -83,7 +83,6 @@ int muster_memory_get_counters(muster_memory_counters* counters) {
   const auto numa = muster::allocation::numa_of_heap(now.policy.heap);
   *counters = {};
   counters->numa_node = numa ? static_cast<int>(*numa) : -1;
-  counters->servers = static_cast<unsigned>(now.servers);
   counters->bindings = now.bindings;
   counters->lifts = now.lifts;
   counters->pages_moved = now.migration.moved;

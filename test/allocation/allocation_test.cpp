@@ -398,14 +398,13 @@ TEST_F(Allocation, SaysWhatItDoes) {
   EXPECT_THAT(explain_memory(), HasSubstr("no server: blocks come from default allocation"));
   const muster_memory_counters before = memory_counters();
   servers({3, 3});
-  EXPECT_THAT(explain_memory(), HasSubstr("2 servers on NUMA node 3"));
+  EXPECT_THAT(explain_memory(), HasSubstr("servers on NUMA node 3: blocks come from its arenas"));
   EXPECT_EQ(memory_counters().numa_node, 3);
-  EXPECT_EQ(memory_counters().servers, 2U);
   servers({3, 2});
-  EXPECT_THAT(explain_memory(), HasSubstr("2 servers on several NUMA nodes: default allocation"));
+  EXPECT_THAT(explain_memory(), HasSubstr("servers on several NUMA nodes: default allocation"));
   EXPECT_EQ(memory_counters().numa_node, -1);
   servers({5000});
-  EXPECT_THAT(explain_memory(), HasSubstr("one server on a NUMA node that has no memory"));
+  EXPECT_THAT(explain_memory(), HasSubstr("servers on a NUMA node that has no memory"));
   const muster_memory_counters after = memory_counters();
   EXPECT_EQ(after.bindings, before.bindings + 1);
   EXPECT_EQ(after.lifts, before.lifts + 1);
@@ -417,7 +416,7 @@ TEST_F(Allocation, SaysWhatItDoes) {
   char text[8] = "1234567";
   std::size_t needed = 0;
   EXPECT_EQ(muster_memory_explain(text, 4, &needed), MUSTER_OK);
-  EXPECT_STREQ(text, "one");
+  EXPECT_STREQ(text, "ser");
   EXPECT_EQ(needed, explain_memory().size() + 1);
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
+#include <muster/lock.h>
 #include <muster/memory.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -349,6 +350,30 @@ TEST_F(Aware, WhatCannotBeMovedIsCounted) {
   });
   EXPECT_THAT(where(fresh), ElementsAre(1));
   free_all(fresh);
+}
+
+TEST_F(Aware, BlocksFollowLibmustersServers) {
+  ASSERT_EQ(muster_memory_follow_servers(), MUSTER_OK);
+  const std::vector<Block> older = blocks_touched_on(0, 10);
+  muster_server* first = nullptr;
+  muster_server* second = nullptr;
+  ASSERT_EQ(muster_server_start(&first, "7", 0), MUSTER_OK) << muster_last_error();
+  EXPECT_EQ(counters().numa_node, 3);
+  EXPECT_THAT(where(older), ElementsAre(3));
+  const std::vector<Block> bound = blocks_touched_on(1, 10);
+  EXPECT_THAT(where(bound), ElementsAre(3));
+  ASSERT_EQ(muster_server_start(&second, "4", 0), MUSTER_OK) << muster_last_error();
+  EXPECT_EQ(counters().numa_node, -1);
+  EXPECT_EQ(counters().bytes_bound, 0U);
+  ASSERT_EQ(muster_server_stop(first), MUSTER_OK);
+  EXPECT_EQ(counters().numa_node, 2);
+  const std::vector<Block> other = blocks_touched_on(1, 10);
+  EXPECT_THAT(where(other), ElementsAre(2));
+  EXPECT_THAT(where(bound), ElementsAre(3));
+  ASSERT_EQ(muster_server_stop(second), MUSTER_OK);
+  EXPECT_EQ(counters().numa_node, -1);
+  ASSERT_EQ(muster_server_set_observer(nullptr, nullptr), MUSTER_OK);
+  for (const auto* blocks : {&older, &bound, &other}) free_all(*blocks);
 }
 
 TEST_F(Aware, ServersWithoutMemoryLeaveAllocationAlone) {
