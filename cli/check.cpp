@@ -19,6 +19,7 @@
 #include "check/suite/locks.hpp"
 #include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
+#include "check/suite/mutexes.hpp"
 #include "check/suite/sleeping.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
@@ -34,6 +35,7 @@ constexpr const char* sleep_name = "sleep";
 constexpr const char* lifetime_name = "lifetime";
 constexpr const char* by_hand_name = "by hand";
 constexpr const char* lock_prefix = "lock:";
+constexpr const char* mutex_prefix = "mutex:";
 
 struct Options {
   std::vector<std::string> algorithms{"all"};
@@ -118,6 +120,7 @@ double expected_executions(const check::Scenario& scenario) {
 struct Chosen {
   std::vector<Algorithm> barriers;
   std::vector<std::string> locks;
+  std::vector<std::string> mutexes;
   bool sleep = false;     ///< machine/sleep.hpp
   bool lifetime = false;  ///< machine/lifetime.hpp
   bool by_hand = false;   ///< the mutants that no order expresses
@@ -127,9 +130,16 @@ Chosen choose(const Options& options) {
   Chosen chosen;
   for (const std::string& name : options.algorithms) {
     if (name == "all") {
-      chosen = {check::checked_algorithms(), check::checked_locks(), true, true, true};
+      chosen = {check::checked_algorithms(),
+                check::checked_locks(),
+                check::checked_mutexes(),
+                true,
+                true,
+                true};
     } else if (name.starts_with(lock_prefix)) {
       chosen.locks.push_back(name.substr(std::string(lock_prefix).size()));
+    } else if (name.starts_with(mutex_prefix)) {
+      chosen.mutexes.push_back(name.substr(std::string(mutex_prefix).size()));
     } else if (name == sleep_name) {
       chosen.sleep = true;
     } else if (name == lifetime_name && options.mutate) {
@@ -145,10 +155,10 @@ Chosen choose(const Options& options) {
 }
 
 /// "2x1" for two clients with a section each, "1x2-server", ...
-std::string lock_variant(const check::LockScenario& scenario) {
-  std::string text = fmt::format("{}x{}", scenario.clients, scenario.sections);
-  if (scenario.variant == check::LockVariant::plain) return text;
-  return text + "-" + check::variant_name(scenario.variant);
+template <class V>
+std::string variant_text(unsigned clients, unsigned sections, V variant) {
+  std::string text = fmt::format("{}x{}", clients, sections);
+  return variant == V::plain ? text : text + "-" + check::variant_name(variant);
 }
 
 std::vector<Job> make_jobs(const Options& options) {
@@ -176,11 +186,22 @@ std::vector<Job> make_jobs(const Options& options) {
   }
   for (const std::string& lock : chosen.locks) {
     for (const check::LockScenario& scenario : check::lock_scenarios(lock)) {
-      const std::string variant = lock_variant(scenario);
+      const std::string variant =
+          variant_text(scenario.clients, scenario.sections, scenario.variant);
       if (!options.variant.empty() && options.variant != variant) continue;
       jobs.push_back(
           {lock_prefix + lock, 0, scenario.sections, "", variant, false, 1000,
            [scenario](Tuning& tuning) { return check::make_lock_program(scenario, tuning); }});
+    }
+  }
+  for (const std::string& mutex : chosen.mutexes) {
+    for (const check::MutexScenario& scenario : check::mutex_scenarios(mutex)) {
+      const std::string variant =
+          variant_text(scenario.participants, scenario.sections, scenario.variant);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {mutex_prefix + mutex, 0, scenario.sections, "", variant, false, 1000,
+           [scenario](Tuning& tuning) { return check::make_mutex_program(scenario, tuning); }});
     }
   }
   for (const check::SleepProgram& program : check::sleep_programs()) {
@@ -193,7 +214,8 @@ std::vector<Job> make_jobs(const Options& options) {
     throw Error(Status::invalid,
                 "nothing to check: variants are plain, wraps, split, gives-up, timed, destroy and "
                 "reuse (all but plain for up to 3 participants; split only where arrive and depart "
-                "are apart), for sleep one, update, two-sleepers, ..., for locks 2x1, 2x2, ...");
+                "are apart), for sleep one, update, two-sleepers, ..., for locks and mutexes 2x1, "
+                "2x2, ...");
   }
   return jobs;
 }
@@ -322,6 +344,9 @@ std::vector<Gate> make_gates(const Options& options) {
   for (const std::string& lock : chosen.locks) {
     gates.push_back({lock_prefix + lock, check::mutation_programs_of_lock(lock), "src/"});
   }
+  if (!chosen.mutexes.empty()) {  // which share most of their text
+    gates.push_back({"mutex", check::mutation_programs_of_mutexes(), "src/"});
+  }
   if (chosen.sleep) {
     gates.push_back({sleep_name, check::mutation_programs_of_sleep(), check::sleep_source});
   }
@@ -330,8 +355,10 @@ std::vector<Gate> make_gates(const Options& options) {
         {lifetime_name, check::mutation_programs_of_lifetime(), check::lifetime_source});
   }
   if (chosen.by_hand) {
-    for (const check::HandWritten& mutant : check::hand_written_mutants()) {
-      gates.push_back({mutant.name, mutant.programs, "", true});
+    for (const auto& mutants : {check::hand_written_mutants(), check::hand_written_mutexes()}) {
+      for (const check::HandWritten& mutant : mutants) {
+        gates.push_back({mutant.name, mutant.programs, "", true});
+      }
     }
   }
   return gates;
@@ -433,7 +460,8 @@ void add_check(CLI::App& app) {
       "check", "Explore every execution that C++'s memory model allows, for a few participants");
   command
       ->add_option("--algorithms", options->algorithms,
-                   "Barriers by name, locks as lock:NAME, sleep for the sleep protocol, or all; "
+                   "Barriers by name, locks as lock:NAME, mutexes of `muster run` as mutex:NAME, "
+                   "sleep for the sleep protocol, or all; "
                    "with --mutate also lifetime, for how waits begin and end")
       ->delimiter(',')
       ->capture_default_str();

@@ -14,6 +14,7 @@ namespace muster {
 
 void add_topo(CLI::App& app);
 void add_place(CLI::App& app);
+void add_run(CLI::App& app);
 void add_list(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_bench_barrier(CLI::App& group);  ///< takes the group `muster bench`

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "machine/error.hpp"
+#include "placement/least_busy.hpp"
 
 namespace muster {
 
@@ -50,11 +51,9 @@ std::optional<unsigned> server_to_be_near(const Occupancy& now, std::optional<un
   return near;
 }
 
-/// Algorithm 2 raises nthr_per_core, from 0, until some core has at most that many threads: so it
-/// takes the first, in the order of its climb, of those with the fewest.
 unsigned least_busy(const std::vector<unsigned>& candidates, const Occupancy& now) {
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](unsigned a, unsigned b) { return now.threads[a] < now.threads[b]; });
+  return *muster::least_busy(candidates.begin(), candidates.end(),
+                             [&](unsigned core) { return now.threads[core]; });
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # vm.sh <build tree> <init> <program>[,<argument>...]...: boots Debian's cloud kernel on a machine
 # of four NUMA nodes that is not there (qemu, emulated: no KVM, no root), straight into <init>,
-# which runs the programs. Exits with 77 where qemu or the kernel cannot be had.
+# which runs the programs; +<program> and +<library> are only there. Exits with 77 where qemu or the
+# kernel cannot be had.
 #
 # Functional evidence only: an emulator's times mean nothing.
 set -euo pipefail
@@ -42,10 +43,17 @@ mkdir -p "$root"/{bin,dev,proc,sys,tmp}
 install_stripped() { cp -L "$1" "$2"; strip --strip-debug "$2" 2>/dev/null || true; }
 install_stripped "$init" "$root/init"
 files=("$init")
+commands=0
 for command in "$@"; do
   program=${command%%,*}
+  program=${program#+}
   files+=("$program")
-  install_stripped "$program" "$root/bin/$(basename "$program")"
+  folder=bin
+  if [[ $program == *.so ]]; then folder=lib; fi
+  mkdir -p "$root/$folder"
+  install_stripped "$program" "$root/$folder/$(basename "$program")"
+  [[ $command == +* ]] && continue
+  commands=$((commands + 1))
   arguments=
   [[ $command == *,* ]] && arguments=" ${command#*,}"
   echo "/bin/$(basename "$program")${arguments//,/ }" >>"$root/commands"
@@ -87,4 +95,4 @@ timeout "${MUSTER_VM_TIMEOUT:-240}" qemu-system-x86_64 \
   </dev/null 2>&1 | tr -d '\r' >"$log" || true
 cat "$log"
 echo "$(basename "$kernel"): $((SECONDS - begin)) s"
-grep -q "^vm: $# commands, all passed$" "$log"
+grep -q "^vm: $commands commands, all passed$" "$log"

@@ -209,7 +209,7 @@ std::optional<std::string> included(std::string_view from, const std::string& na
   static constexpr std::array under_src = {"machine/",    "topology/", "placement/", "memory/",
                                            "allocation/", "message/",  "barrier/",   "lock/",
                                            "delegation/", "capi/"};
-  static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/",
+  static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/", "run/",
                                             "bench/", "test/",  "examples/", "src/"};
   if (name.starts_with("muster/")) return "include/" + name;
   for (std::string_view top : under_src) {
@@ -267,6 +267,7 @@ const std::vector<Layer>& layers() {
       {"sim/", {"src/machine/", "src/topology/", "src/barrier/"}},
       {"check/", {"src/machine/", "src/barrier/", "src/lock/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
+      {"run/", {"src/machine/", "src/lock/", "src/placement/least_busy.hpp", "include/muster/"}},
       {"bench/",
        {"src/machine/", "src/topology/", "src/placement/", "src/memory/pages.hpp", "src/barrier/",
         "src/capi/plan.hpp", "src/capi/block.hpp", "sim/", "mpi/abi.h", "include/muster/"}},

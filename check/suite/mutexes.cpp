@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/suite/mutexes.hpp"
+
+#include <map>
+#include <memory>
+
+#include "check/checked.hpp"
+#include "lock/parking_cna.hpp"
+#include "lock/parking_mcs.hpp"
+
+namespace muster::check {
+namespace {
+
+/// The kernel's queue of those that sleep on a cell. What it does it does under a lock.
+struct Queue {
+  Location next;  ///< of the lock: tickets
+  Location serving;
+  std::vector<Location> sleeping;  ///< by participant
+  std::vector<Location> wakeups;   ///< how often each was woken
+};
+
+struct Room {
+  Checked::Cells cells;
+  std::map<Location, Queue> queues;
+  Checked::Plain<Word> memory;  ///< read at each access to the mutex, written by who frees it
+  Checked::Plain<Word> count;
+  MutexFault fault = MutexFault::none;
+  bool stay_awake = false;
+};
+
+/// The checked machine with what lock/parking.hpp asks for beside. A wake-up goes to anybody who
+/// sleeps; the kernel's own order is one of these.
+class SleepingPort : public Checked {
+ public:
+  SleepingPort(Thread& thread, Tuning& tuning, Room& room, bool has_deadline)
+      : Checked(thread, tuning), room_(room), has_deadline_(has_deadline) {}
+
+  template <Order O>
+  Word load(const Cell& cell, OrderTag<O> order, Site site = Site::here()) {
+    touch(cell, site);
+    return Checked::load(cell, order, site);
+  }
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+    touch(cell, site);
+    Checked::store(cell, word, order, site);
+  }
+  template <Order O>
+  Word exchange(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+    touch(cell, site);
+    if (room_.fault == MutexFault::forgets_sleepers &&
+        word == locks::ParkingWord<Checked>::slept_on) {
+      Word seen = 0;
+      if (Checked::compare_exchange(cell, seen, 1, order, site)) return 0;
+      Checked::compare_exchange(cell, seen, word, relaxed, site);
+      return 1;
+    }
+    const bool is_turn = room_.queues.contains(cell.location) && !is_word(cell);
+    if (room_.fault == MutexFault::calls_nobody && is_turn) return 1;
+    return Checked::exchange(cell, word, order, site);
+  }
+  template <Order O>
+  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O> order,
+                        Site site = Site::here()) {
+    touch(cell, site);
+    return Checked::compare_exchange(cell, expected, desired, order, site);
+  }
+
+  template <class Pred>
+  bool poll(Cell& cell, Pred pred, Site site = Site::here()) {
+    return room_.stay_awake ? await(cell, pred, relaxed, Awaited::anyone, site)
+                            : pred(load(cell, relaxed, site));
+  }
+
+  bool park(Cell& cell, Word seen, Site site = Site::here()) {
+    touch(cell, site);
+    Queue& queue = room_.queues.at(cell.location);
+    const unsigned me = thread().id();
+    lock(queue, site);
+    const bool changed = Checked::load(cell, relaxed, site) != seen;
+    if (changed && room_.fault != MutexFault::sleeps_blindly) {
+      unlock(queue, site);
+      return true;
+    }
+    thread().write(queue.sleeping[me], 1, site);
+    unlock(queue, site);
+    if (has_deadline_ && thread().choose(2, site) != 0) {
+      lock(queue, site);
+      const bool still = thread().read(queue.sleeping[me], site) != 0;
+      if (still) thread().write(queue.sleeping[me], 0, site);
+      unlock(queue, site);
+      if (still) return false;
+    }
+    thread().await(queue.wakeups[me], Predicate(equals(++wakeups_[cell.location])),
+                   Ordering::acquire, site);
+    return true;
+  }
+
+  void unpark(Cell& cell, Site site = Site::here()) {
+    if (room_.fault == MutexFault::wakes_nobody) return;
+    if (room_.fault == MutexFault::touches_late) load(cell, relaxed, site);
+    Queue& queue = room_.queues.at(cell.location);
+    lock(queue, site);
+    std::vector<unsigned> asleep;
+    for (unsigned id = 0; id < queue.sleeping.size(); ++id) {
+      if (thread().read(queue.sleeping[id], site) != 0) asleep.push_back(id);
+    }
+    if (!asleep.empty()) {
+      const auto many = static_cast<Word>(asleep.size());
+      const unsigned woken = asleep[many > 1 ? thread().choose(many, site) : 0];
+      thread().write(queue.sleeping[woken], 0, site);
+      thread().fetch_add(queue.wakeups[woken], 1, Ordering::release, site);
+    }
+    unlock(queue, site);
+  }
+
+ private:
+  bool is_word(const Cell& cell) const { return cell.location == room_.cells.global(0).location; }
+  void touch(const Cell& cell, Site site) {
+    for (unsigned i = 0; i < 6; ++i) {
+      if (cell.location == room_.cells.global(i).location) read(room_.memory, site);
+    }
+  }
+  void lock(Queue& queue, Site site) {
+    ticket_ = thread().fetch_add(queue.next, 1, Ordering::relaxed, site);
+    thread().await(queue.serving, Predicate(equals(ticket_)), Ordering::acquire, site);
+  }
+  void unlock(Queue& queue, Site site) {
+    thread().store(queue.serving, ticket_ + 1, Ordering::release, site);
+  }
+
+  Room& room_;
+  bool has_deadline_;
+  Word ticket_ = 0;
+  std::map<Location, Word> wakeups_;
+};
+
+constexpr Word mark_of_parent = 0x10000;
+constexpr Word mark_of_child = 0x20000;
+
+template <class L>
+class MutexRehearsal {
+ public:
+  MutexRehearsal(const MutexScenario& scenario, Tuning& tuning, Memory& memory, MutexFault fault)
+      : scenario_(scenario),
+        tuning_(tuning),
+        shape_{.clients = scenario.participants, .clusters = 1, .limit = 1} {
+    const locks::Layout layout = L::layout(shape_);
+    room_.cells = {memory, 6, scenario.participants + 1, layout.cells_per_slot};
+    room_.fault = fault;
+    add_queue(memory, room_.cells.global(0));
+    for (unsigned c = 0; c <= scenario.participants && layout.slots != 0; ++c) {
+      add_queue(memory, room_.cells.of(c, 2));
+    }
+    room_.memory = {memory.add(0, "the mutex's memory")};
+    room_.count = {memory.add(0, "sections")};
+    if (scenario.variant == MutexVariant::forked) {
+      memory.set_initial(room_.cells.global(1).location, mark_of_parent | 1);
+      memory.set_initial(room_.cells.global(3).location, mark_of_parent | 2);
+      memory.set_initial(room_.cells.global(4).location, 1);
+    }
+    room_.stay_awake = scenario.variant == MutexVariant::awake;
+    queue_all(memory);
+  }
+
+  void run(Thread& self) {
+    const bool last = self.id() + 1 == scenario_.participants;
+    const bool timed = last && scenario_.variant == MutexVariant::timed;
+    SleepingPort m(self, tuning_, room_, timed);
+    const L lock(shape_, room_.cells);
+    const locks::ParkingWord<SleepingPort> word(shape_, room_.cells);
+    auto ticket = lock.ticket(self.id());
+    if constexpr (requires { ticket.mark; }) {
+      if (scenario_.variant == MutexVariant::forked) ticket.mark = mark_of_child;
+    }
+    const unsigned sections = self.id() == 0 ? scenario_.sections : 1;
+    for (unsigned section = 0; section < sections; ++section) {
+      if (section == 0 && self.id() < queued()) {
+        go_on(m, lock, ticket);
+      } else if (timed) {
+        if (!word.acquire(m)) return;
+      } else if (last && scenario_.variant == MutexVariant::tries) {
+        if (!word.try_acquire(m)) return;
+      } else {
+        acquire(m, lock, ticket);
+      }
+      const Word count = m.read(room_.count) + 1;
+      m.write(room_.count, count);
+      lock.release(m);
+      if (scenario_.variant != MutexVariant::freed) continue;
+      if (count == scenario_.participants - 1 + scenario_.sections) m.write(room_.memory, Word{1});
+    }
+  }
+
+ private:
+  unsigned queued() const {
+    if (scenario_.variant == MutexVariant::queued) return scenario_.participants;
+    return scenario_.variant == MutexVariant::awake ? scenario_.participants - 1 : 0;
+  }
+  /// As if each of them had joined, and not looked yet.
+  void queue_all(Memory& memory) {
+    const L lock(shape_, room_.cells);
+    for (unsigned p = 0; p < queued(); ++p) {
+      if constexpr (requires { lock.ticket(p).numa; }) {
+        const auto ticket = lock.ticket(p);
+        const Word next = p + 1 == queued() ? 0 : ticket.client + 1;
+        memory.set_initial(lock.link(ticket.client).location, next);
+        memory.set_initial(lock.numa(ticket.client).location, ticket.numa);
+        memory.set_initial(room_.cells.of(ticket.client, 2).location, 1);
+        memory.set_initial(room_.cells.global(1).location, ticket.client);
+      }
+    }
+  }
+  template <class T>
+  void acquire(SleepingPort& m, const L& lock, T& ticket) {
+    if constexpr (requires { lock.acquire_in_line(m, ticket); }) {
+      if (scenario_.variant == MutexVariant::awake) {
+        lock.acquire_in_line(m, ticket);
+        return;
+      }
+    }
+    m.thread().check(lock.acquire(m, ticket), "it gave up");
+  }
+  template <class T>
+  void go_on(SleepingPort& m, const L& lock, const T& ticket) {
+    if constexpr (requires { lock.acquire_called(m, ticket); }) {
+      if (m.thread().id() != 0) lock.await_call(m, ticket);
+      lock.acquire_called(m, ticket);
+    }
+  }
+
+  void add_queue(Memory& memory, const Checked::Cell& cell) {
+    const auto word = [&](const std::string& what) {
+      return memory.add(0, what + " of " + memory.name(cell.location));
+    };
+    Queue& queue = room_.queues[cell.location];
+    queue.next = word("ticket");
+    queue.serving = word("ticket served");
+    for (unsigned p = 0; p < scenario_.participants; ++p) {
+      queue.sleeping.push_back(word("sleeper " + std::to_string(p)));
+      queue.wakeups.push_back(word("wake-ups " + std::to_string(p)));
+    }
+  }
+
+  const MutexScenario scenario_;
+  Tuning& tuning_;
+  locks::Shape shape_;
+  Room room_;
+};
+
+using Mutexes = std::tuple<locks::ParkingWord<SleepingPort>, locks::ParkingMcs<SleepingPort>,
+                           locks::ParkingCna<SleepingPort>>;
+
+/// Calls `fn` with each of them.
+template <class Fn>
+void for_each_mutex(Fn&& fn) {
+  [&]<class... L>(std::tuple<L...>*) {
+    (fn.template operator()<L>(), ...);
+  }(static_cast<Mutexes*>(nullptr));
+}
+
+}  // namespace
+
+const char* variant_name(MutexVariant variant) {
+  constexpr const char* names[] = {"plain", "timed", "tries", "freed", "forked", "queued", "awake"};
+  return names[static_cast<int>(variant)];
+}
+
+std::string MutexScenario::name() const {
+  std::string text = mutex + ", " + std::to_string(participants) + " participants, " +
+                     std::to_string(sections) + (sections == 1 ? " section" : " sections");
+  if (variant != MutexVariant::plain) text += std::string(", ") + variant_name(variant);
+  return text;
+}
+
+Program make_mutex_program(const MutexScenario& scenario, Tuning& tuning, MutexFault fault) {
+  Program program{.name = scenario.name(), .threads = scenario.participants};
+  for_each_mutex([&]<class L>() {
+    if (scenario.mutex != L::traits.name) return;
+    const auto rehearsal =
+        std::make_shared<MutexRehearsal<L>>(scenario, tuning, program.memory, fault);
+    program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  });
+  if (program.body) return program;
+  std::string message = "no mutex \"" + scenario.mutex + "\"; there are:";
+  for (const std::string& known : checked_mutexes()) message += " " + known;
+  throw Error(Status::unknown_name, message);
+}
+
+std::vector<std::string> checked_mutexes() {
+  std::vector<std::string> names;
+  for_each_mutex([&]<class L>() { names.emplace_back(L::traits.name); });
+  return names;
+}
+
+std::vector<MutexScenario> mutex_scenarios(const std::string& mutex) {
+  std::vector<MutexScenario> all = {
+      {mutex, 2, 1, MutexVariant::plain}, {mutex, 2, 1, MutexVariant::forked},
+      {mutex, 2, 1, MutexVariant::freed}, {mutex, 2, 1, MutexVariant::tries},
+      {mutex, 2, 1, MutexVariant::timed}, {mutex, 2, 2, MutexVariant::plain}};
+  if (mutex != locks::ParkingWord<SleepingPort>::traits.name) {
+    all.push_back({mutex, 3, 1, MutexVariant::awake});
+    all.push_back({mutex, 4, 1, MutexVariant::awake});
+    all.push_back({mutex, 3, 1, MutexVariant::queued});
+  }
+  all.push_back({mutex, 3, 1, MutexVariant::plain});
+  return all;
+}
+
+std::vector<Rehearsed> mutation_programs_of_mutexes() {
+  std::vector<Rehearsed> all;
+  for (const MutexScenario& scenario : mutex_scenarios("cna")) {  // which has the text of all
+    // Three that sleep have hundreds of thousands of executions when an order is missing, and show
+    // no more than the cheaper ones.
+    if (scenario.participants > 2 && scenario.variant != MutexVariant::awake) continue;
+    all.push_back({scenario.name(),
+                   [scenario](Tuning& tuning) { return make_mutex_program(scenario, tuning); }});
+  }
+  return all;
+}
+
+std::vector<HandWritten> hand_written_mutexes() {
+  const struct {
+    const char* name;
+    MutexFault fault;
+  } faults[] = {{"mutex: a wake-up forgotten", MutexFault::wakes_nobody},
+                {"mutex: to sleep without another look", MutexFault::sleeps_blindly},
+                {"mutex: other sleepers forgotten", MutexFault::forgets_sleepers},
+                {"mutex: nobody called", MutexFault::calls_nobody},
+                {"mutex: a look after it was given", MutexFault::touches_late}};
+  std::vector<HandWritten> all;
+  for (const auto& [name, fault] : faults) {
+    HandWritten made{name, {}};
+    for (const std::string& mutex : checked_mutexes()) {
+      for (const MutexScenario& scenario : mutex_scenarios(mutex)) {
+        made.programs.push_back({scenario.name(), [scenario, f = fault](Tuning& tuning) {
+                                   return make_mutex_program(scenario, tuning, f);
+                                 }});
+      }
+    }
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+}  // namespace muster::check

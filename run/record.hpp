@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A thread's record: its place in a mutex's queue, its place on a core, its counts. Records are
+// never moved nor unmapped, so that whoever wakes a thread late touches nothing that is gone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "machine/machine.hpp"
+#include "run/preload.h"
+
+namespace muster::run {
+
+/// More threads than this at a time have none: they are not placed, and wait on the mutex itself.
+inline constexpr unsigned records_max = 1U << 15;
+inline constexpr unsigned nowhere = 0;
+
+/// All 0 at first, so that a table of them takes no room in the file.
+struct alignas(128) Record {
+  std::atomic<Word> cells[3];  ///< for the queue: others write here
+  alignas(128) std::atomic<std::uint64_t> counts[RUN_COUNTS];
+  void* (*start)(void*);
+  void* argument;
+  unsigned core;       ///< where it was placed, from 1
+  unsigned mask;       ///< number of the mask that it would have without us
+  unsigned next_free;  ///< a record's number
+  bool queueing;       ///< a handler that interrupts this finds its place in use
+  bool was_created;    ///< through us
+};
+
+/// By number; 0 is nobody's, and counts for all who have none.
+Record& record(unsigned number);
+/// The calling thread's number, which it gets here if it has none; 0 if it cannot have one.
+unsigned my_number();
+/// Who owns a mutex: the thread's number, or one made of its kernel's number. Never 0; survives a
+/// fork.
+Word my_identity();
+/// Of this process among those it was forked from: in the upper half.
+Word fork_mark();
+/// Whether there are more threads than CPUs, so that waiting must give up the CPU soon.
+bool is_crowded();
+/// One CPU only: nobody changes anything while we look.
+bool is_alone();
+
+void count(unsigned number, run_count what);
+
+}  // namespace muster::run

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happened in a process: for people on standard error, as a line of JSON in a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "muster/memory.h"
+#include "run/preload.h"
+
+/* Where that library is preloaded, too. */
+extern __typeof__(muster_memory_get_counters) muster_memory_get_counters __attribute__((weak));
+
+static bool get_memory(muster_memory_counters* memory) {
+  return muster_memory_get_counters != NULL && muster_memory_get_counters(memory) == MUSTER_OK;
+}
+
+static bool counts_mutexes(void) { return settings.mutex > RUN_MUTEX_THEIRS; }
+
+static bool is_worth_a_word(void) {
+  return getpid() == (pid_t)settings.launcher || run_total(RUN_CREATED) != 0 ||
+         run_total(RUN_LOCKS) != 0;
+}
+
+static void print_threads(int file) {
+  const uint64_t created = run_total(RUN_CREATED);
+  dprintf(file, "  threads: %" PRIu64 " created, at most %u at a time", created,
+          run_most_threads());
+  if (run_cores() == 0) {
+    dprintf(file, ", none bound\n");
+    return;
+  }
+  dprintf(file, "; %" PRIu64 " left alone, bound to PUs", run_total(RUN_LEFT_ALONE));
+  bool some = false;
+  for (unsigned core = 0; core < run_cores(); ++core) {
+    if (run_placed_on(core) == 0) continue;
+    dprintf(file, some ? "; " : " ");
+    run_print_pus(file, core);
+    dprintf(file, ": %" PRIu64, run_placed_on(core));
+    some = true;
+  }
+  dprintf(file, some ? "\n" : " none\n");
+}
+
+static void print_memory(int file) {
+  muster_memory_counters memory;
+  if (!get_memory(&memory)) return;
+  dprintf(file, "  memory: ");
+  if (memory.numa_node < 0) {
+    dprintf(file, "bound to no NUMA node");
+  } else {
+    dprintf(file, "from NUMA node %d", memory.numa_node);
+  }
+  dprintf(file,
+          "; %" PRIu64 " of %" PRIu64 " bytes bound; pages moved %" PRIu64
+          ", there already %" PRIu64 ", refused %" PRIu64 "\n",
+          memory.bytes_bound, memory.bytes, memory.pages_moved, memory.pages_already_there,
+          memory.pages_refused);
+}
+
+static void print(int file) {
+  dprintf(file, "muster run: %s (process %ld)\n", program_invocation_short_name, (long)getpid());
+  print_threads(file);
+  print_memory(file);
+  if (!counts_mutexes()) return;
+  dprintf(file,
+          "  mutexes: %s; %" PRIu64 " locks, of which %" PRIu64 " waited and slept %" PRIu64
+          " times; %" PRIu64 " waits for conditions; %" PRIu64 " locks of other kinds passed on\n",
+          settings.mutex_name, run_total(RUN_LOCKS), run_total(RUN_WAITED), run_total(RUN_SLEPT),
+          run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
+}
+
+static void print_name(int file) {
+  for (const char* at = program_invocation_short_name; *at != '\0'; ++at) {
+    const unsigned char c = (unsigned char)*at;
+    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+      dprintf(file, "\\u%04x", c);
+    } else {
+      dprintf(file, "%c", c);
+    }
+  }
+}
+
+static void print_json(int file) {
+  dprintf(file, "{\"program\": \"");
+  print_name(file);
+  dprintf(file,
+          "\", \"process\": %ld, \"threads\": {\"created\": %" PRIu64
+          ", \"most_at_a_time\": %u, \"left_alone\": %" PRIu64 ", \"cores\": [",
+          (long)getpid(), run_total(RUN_CREATED), run_most_threads(), run_total(RUN_LEFT_ALONE));
+  for (unsigned core = 0; core < run_cores(); ++core) {
+    dprintf(file, core == 0 ? "{\"pus\": [" : ", {\"pus\": [");
+    run_print_pus(file, core);
+    dprintf(file, "], \"threads\": %" PRIu64 "}", run_placed_on(core));
+  }
+  dprintf(file, "]}");
+  if (counts_mutexes()) {
+    dprintf(file,
+            ", \"mutexes\": {\"name\": \"%s\", \"locks\": %" PRIu64 ", \"waited\": %" PRIu64
+            ", \"slept\": %" PRIu64 ", \"waits_for_conditions\": %" PRIu64
+            ", \"passed_on\": %" PRIu64 "}",
+            settings.mutex_name, run_total(RUN_LOCKS), run_total(RUN_WAITED), run_total(RUN_SLEPT),
+            run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
+  }
+  muster_memory_counters memory;
+  if (get_memory(&memory)) {
+    dprintf(file,
+            ", \"memory\": {\"numa_node\": %d, \"bytes\": %" PRIu64 ", \"bytes_bound\": %" PRIu64
+            ", \"pages_moved\": %" PRIu64 ", \"pages_already_there\": %" PRIu64
+            ", \"pages_refused\": %" PRIu64 "}",
+            memory.numa_node, memory.bytes, memory.bytes_bound, memory.pages_moved,
+            memory.pages_already_there, memory.pages_refused);
+  }
+  dprintf(file, "}\n");
+}
+
+void run_report(void) {
+  if (settings.reports && is_worth_a_word()) print(STDERR_FILENO);
+  if (settings.json == NULL) return;
+  const int file = open(settings.json, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) {
+    dprintf(STDERR_FILENO, "muster run: no report in %s: %s\n", settings.json, strerror(errno));
+    return;
+  }
+  flock(file, LOCK_EX); /* other processes append their lines */
+  print_json(file);
+  close(file);
+}

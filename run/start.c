@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings from the environment, the C library's own functions, and what fork changes. */
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/preload.h"
+
+run_libc theirs;
+run_settings settings;
+
+static enum run_mutex mutex_named(const char* name) {
+  static const struct {
+    const char* name;
+    enum run_mutex mutex;
+  } all[] = {{"pthread", RUN_MUTEX_PTHREAD},
+             {"spin-then-park", RUN_MUTEX_SPIN_THEN_PARK},
+             {"mcs", RUN_MUTEX_MCS},
+             {"cna", RUN_MUTEX_CNA}};
+  if (name == NULL) return RUN_MUTEX_THEIRS;
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+    if (strcmp(name, all[i].name) == 0) return all[i].mutex;
+  }
+  return RUN_MUTEX_THEIRS; /* the launcher lets no other name through */
+}
+
+/* The default version of each, the one that a program built today would call. */
+static void find_theirs(void) {
+  const struct {
+    void* where;
+    const char* name;
+  } all[] = {{&theirs.create, "pthread_create"},
+             {&theirs.mutex_init, "pthread_mutex_init"},
+             {&theirs.mutex_destroy, "pthread_mutex_destroy"},
+             {&theirs.mutex_lock, "pthread_mutex_lock"},
+             {&theirs.mutex_trylock, "pthread_mutex_trylock"},
+             {&theirs.mutex_timedlock, "pthread_mutex_timedlock"},
+             {&theirs.mutex_clocklock, "pthread_mutex_clocklock"},
+             {&theirs.mutex_unlock, "pthread_mutex_unlock"},
+             {&theirs.cond_wait, "pthread_cond_wait"},
+             {&theirs.cond_timedwait, "pthread_cond_timedwait"},
+             {&theirs.cond_clockwait, "pthread_cond_clockwait"},
+             {&theirs.cond_signal, "pthread_cond_signal"},
+             {&theirs.cond_broadcast, "pthread_cond_broadcast"},
+             {&theirs.execve, "execve"},
+             {&theirs.execvpe, "execvpe"},
+             {&theirs.fexecve, "fexecve"},
+             {&theirs.spawn, "posix_spawn"},
+             {&theirs.spawnp, "posix_spawnp"},
+             {&theirs.system, "system"},
+             {&theirs.popen, "popen"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+    void* const found = dlsym(RTLD_NEXT, all[i].name);
+    memcpy(all[i].where, &found, sizeof found); /* a function's address, as POSIX has it */
+  }
+}
+
+static unsigned number_in(const char* name) {
+  const char* const text = getenv(name);
+  return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+static unsigned usable_cpus(void) {
+  unsigned char mask[1024]; /* 8192 CPUs */
+  cpu_set_t* const set = (cpu_set_t*)mask;
+  const unsigned granted = number_in("MUSTER_RUN_CPUS"); /* by the control groups */
+  if (sched_getaffinity(0, sizeof mask, set) != 0) return granted > 0 ? granted : 1;
+  const unsigned allowed = (unsigned)CPU_COUNT_S(sizeof mask, set);
+  return granted > 0 && granted < allowed ? granted : allowed;
+}
+
+static void before_fork(void) { run_threads_before_fork(); }
+static void after_fork(void) { run_threads_after_fork(false); }
+static void after_fork_in_child(void) {
+  run_conditions_after_fork();
+  run_threads_after_fork(true);
+}
+
+void run_start(void) {
+  static atomic_flag begun = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&begun)) return;
+  find_theirs();
+  settings.mutex_name = getenv("MUSTER_RUN_MUTEX");
+  settings.cores = getenv("MUSTER_RUN_CORES");
+  settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
+  settings.reports = number_in("MUSTER_RUN_REPORT") != 0;
+  settings.json = getenv("MUSTER_RUN_JSON");
+  settings.launcher = number_in("MUSTER_RUN_PID");
+  settings.cpus = usable_cpus();
+  settings.mutex = mutex_named(settings.mutex_name);
+  run_threads_start();
+  /* Registered first: before a fork the last to run, after it the first. */
+  pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+__attribute__((constructor)) static void loaded(void) { run_start(); }
+__attribute__((destructor)) static void ended(void) { run_report(); }

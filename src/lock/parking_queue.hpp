@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mutexes with a queue: whoever finds the word taken joins an MCS list, in which each waits on a
+// word of its own; only the first looks at the mutex. It calls the next one to the front as soon as
+// it has taken the word, so nobody needs its place in the list while it is inside, and a sleeper
+// wakes while the section before its own still runs. Whom it calls: lock/parking_mcs.hpp and
+// lock/parking_cna.hpp. Waiting with a deadline is not done in the queue but on the word.
+//
+// Cost: two line transfers a section, whatever the number of those that wait.
+// Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 5; the word beside the list is
+// Linux's qspinlock (kernel/locking/qspinlock.c, Long and Zijlstra).
+//
+// Invariants:
+// 1. Who finds the tail 0, or is called, is first until it calls another or empties the list.
+// 2. First come, first served, among those that found the first one awake. While it sleeps the word
+//    is anybody's: a mutex that waits for a sleeper would stand idle for a context switch a turn.
+// 3. Whoever calls has the word, and who is called takes it before it touches anything but its own
+//    words: what the first one leaves to the next is ordered by the word.
+// 4. A client's three words are written by the one before it, by the first, and by the one after it
+//    (its link); by itself only while it is in no list.
+// 5. A tail with another mark than ours was left by threads of the process that we were forked
+//    from: nobody will call.
+#pragma once
+
+#include "lock/parking.hpp"
+
+namespace muster::locks {
+
+/// `Order` says whom the first one, who has the word, calls: choose(m, queue, ticket, next) where
+/// there is a next in line, else rest(m, queue, ticket): the first of those set aside, or 0.
+template <class M, template <class> class Order>
+class ParkingQueue {
+ public:
+  static constexpr Traits traits = Order<M>::traits;
+
+  struct Ticket {
+    Word client;    ///< from 1 to 65535
+    Word numa = 0;  ///< where it is now; a hint
+    Word mark = 0;  ///< of this process, in the upper half; 0 outside of forked processes
+  };
+
+  static Layout layout(const Shape& shape) {
+    return {.global_cells = 6, .slots = shape.clients + 1, .cells_per_slot = 3};
+  }
+  ParkingQueue(const Shape& shape, typename M::Cells cells)
+      : cells_(cells), limit_(shape.limit), word_(shape, cells) {}
+  Ticket ticket(unsigned client) const { return {.client = client + 1, .numa = client % 2}; }
+
+  bool acquire(M& m, const Ticket& t) const { return acquire_at_once(m) || acquire_in_line(m, t); }
+  bool acquire_at_once(M& m) const { return is_open(m) && word_.try_acquire(m); }
+  bool acquire_in_line(M& m, const Ticket& t) const {
+    if (!join(m, t)) await_call(m, t);
+    return acquire_called(m, t);
+  }
+  void release(M& m) const { word_.release(m); }
+
+  // The steps of acquire_in_line(). True: it is the first.
+  bool join(M& m, const Ticket& t) const {
+    m.store(link(t.client), 0, relaxed);  // all three before the exchange releases them
+    m.store(numa(t.client), t.numa, relaxed);
+    m.store(turn(t.client), waiting, relaxed);
+    const Word mine = t.mark | t.client;
+    const Word before = client_of(m.exchange(tail(), mine, acq_rel), t);  // pairs with itself, and
+    if (before == 0) return true;                                         // with call_next's
+    m.store(link(before), t.client, muster::release);  // pairs with the loads of it
+    return false;
+  }
+  void await_call(M& m, const Ticket& t) const {
+    if (!m.poll(turn(t.client), equals(called))) fall_asleep(m, t.client);
+    // stronger: who is called has the last word on whether the first one sleeps
+    m.await(turn(t.client), equals(called), muster::acquire);  // pairs with call
+  }
+  bool acquire_called(M& m, const Ticket& t) const {
+    for (Word as = word_.taken; !acquire_as_first(m, as); as = word_.slept_on) {
+      if (!word_.sleep(m)) return false;
+    }
+    call_next(m, t);
+    return true;
+  }
+
+  // For Order.
+  auto& link(Word client) const { return cells_.of(client, 0); }
+  auto& numa(Word client) const { return cells_.of(client, 1); }
+  auto& aside_first() const { return cells_.global(3); }  ///< with a mark; the first one owns these
+  auto& aside_last() const { return cells_.global(4); }
+  auto& streak() const { return cells_.global(5); }
+  Word limit() const { return limit_; }
+  /// The client in a word with our mark; 0 where it is nobody, or a mark of others.
+  static Word client_of(Word word, const Ticket& t) {
+    return (word & ~client_mask) == t.mark ? word & client_mask : 0;
+  }
+
+ private:
+  enum Turn : Word { called, waiting, asleep };
+
+  auto& tail() const { return cells_.global(1); }
+  auto& first_sleeps() const { return cells_.global(2); }  ///< a hint
+  auto& turn(Word client) const { return cells_.of(client, 2); }
+
+  bool is_open(M& m) const {
+    return m.load(tail(), relaxed) == 0 ||  // nobody waits, or who is first is asleep
+           m.load(first_sleeps(), relaxed) != 0;
+  }
+
+  void fall_asleep(M& m, Word client) const {
+    Word seen = waiting;
+    if (!m.compare_exchange(turn(client), seen, asleep, relaxed)) return;
+    while (m.load(turn(client), relaxed) == asleep) m.park(turn(client), asleep);
+  }
+
+  /// Awake it keeps the word from those that come now; false: it is to sleep.
+  bool acquire_as_first(M& m, Word as) const {
+    m.store(first_sleeps(), 0, relaxed);
+    if (word_.acquire_soon(m, as)) return true;
+    m.store(first_sleeps(), 1, relaxed);
+    return word_.acquire_or_announce(m);
+  }
+
+  void call_next(M& m, const Ticket& t) const {
+    Word next = m.load(link(t.client), muster::acquire);  // pairs with join's store
+    if (next == 0) {
+      next = Order<M>::rest(m, *this, t);
+      const Word left = next == 0 ? 0 : t.mark | m.load(aside_last(), relaxed);
+      Word mine = t.mark | t.client;
+      if (m.compare_exchange(tail(), mine, left, muster::release)) {  // pairs with join's
+        if (next == 0) return;
+        m.store(aside_first(), 0, relaxed);
+        return call(m, next);
+      }
+      m.await(link(t.client), Differs{0}, muster::acquire);  // as the load above
+      next = m.load(link(t.client), relaxed);
+    }
+    call(m, Order<M>::choose(m, *this, t, next));
+  }
+
+  void call(M& m, Word client) const {
+    const bool sleeps = m.load(turn(client), relaxed) == asleep;
+    m.store(first_sleeps(), sleeps ? 1 : 0, relaxed);
+    // stronger: as the await in await_call
+    const Word was = m.exchange(turn(client), called, muster::release);  // pairs with await_call
+    if (was == asleep) m.unpark(turn(client));
+  }
+
+  static constexpr Word client_mask = 0xffff;
+
+  typename M::Cells cells_;
+  Word limit_;
+  ParkingWord<M> word_;
+};
+
+}  // namespace muster::locks

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# launcher.sh <muster> <scratch>: what `muster run` says and does besides running a program well.
+set -uo pipefail
+muster=$1 scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+# expect <exit code> <what it says> <arguments>...
+expect() {
+  local code=$1 says=$2
+  shift 2
+  "$muster" run "$@" >out 2>err
+  local got=$?
+  [ $got = "$code" ] || fail "muster run $*: ended with $got, not $code: $(cat err)"
+  [ -z "$says" ] || grep -qE -- "$says" out err ||
+    fail "muster run $*: does not say \"$says\": $(cat out err)"
+}
+
+echo "-- mistakes"
+expect 2 'no mutex "nice"; there are: .*cna' --mutex nice -- true
+expect 2 'no affinity "x"; there are: hierarchical, none' --affinity x -- true
+expect 2 'no memory "x"; there are: default, aware' --memory x -- true
+expect 2 'not with --affinity none' --affinity none --servers 2 -- true
+expect 2 'not with --affinity none' --affinity none --bind-main -- true
+expect 2 'program' --mutex mcs
+expect 1 '--json: /nowhere/at/all' --json /nowhere/at/all -- true
+
+echo "-- exit codes and words"
+expect 7 '' -- sh -c 'exit 7'
+expect 127 'no-such-program' -- ./no-such-program
+touch not-executable
+expect 126 'not-executable' -- ./not-executable
+expect 0 '^\[a,b\] -x  --json$' -- printf '%s %s %s %s\n' '[a,b]' -x '' --json
+"$muster" run -- sh -c 'kill -TERM $$' 2>/dev/null
+[ $? = 143 ] || fail "a signal is not the program's end"
+
+echo "-- what cannot be preloaded"
+printf 'int main(void) { return 0; }\n' >empty.c
+$CC -static empty.c -o static || fail "no static program"
+expect 1 'linked statically' -- ./static
+printf '#!%s/static\n' "$PWD" >script
+chmod +x script
+expect 1 'linked statically' -- ./script
+$CC empty.c -o privileged
+chmod u+s privileged
+if [ "$(id -u)" = 0 ]; then
+  chown 65534 privileged
+  chmod u+s privileged
+  expect 1 "another user's rights" -- ./privileged
+fi
+if $CC -m32 -nostdlib -static empty.c -o other 2>/dev/null -e main; then
+  expect 1 'another architecture' -- ./other
+fi
+
+echo "-- what was preloaded before stays"
+$CC -shared -fPIC empty.c -o libbefore.so -Wl,-e,0 2>/dev/null ||
+  $CC -shared -fPIC -x c - -o libbefore.so <<<'int before;'
+LD_PRELOAD=$PWD/libbefore.so "$muster" run -- sh -c 'echo $LD_PRELOAD; cat /proc/self/maps' >out
+grep -q "^/.*libmuster_run.so:$PWD/libbefore.so$" out || fail "LD_PRELOAD is $(head -1 out)"
+grep -q "libbefore.so$" out || fail "what was preloaded before is gone"
+"$muster" run -- "$muster" run -- sh -c 'echo $LD_PRELOAD' >out
+[ "$(grep -o libmuster_run out | wc -l)" = 1 ] || fail "preloaded twice: $(cat out)"
+
+echo "-- the report"
+expect 0 'threads: 0 created' --verbose -- true
+expect 0 'mutexes: mcs; [0-9]+ locks' --verbose --mutex mcs -- true
+"$muster" run --json report --mutex cna -- true
+grep -q '"mutexes": {"name": "cna"' report || fail "the report says $(cat report)"
+
+echo "-- versions of names"
+preload=$("$muster" run -- sh -c 'echo $LD_PRELOAD')
+for version in @@GLIBC_2.34 @GLIBC_2; do
+  nm -D --defined-only "$preload" | grep -q "pthread_create$version" || fail "no $version"
+done
+needed=$(objdump -p "$preload" | awk '/NEEDED/ && $2 !~ /^(libc.so|ld-linux)/ { print $2 }')
+[ -z "$needed" ] || fail "it needs $needed"
+strangers=$(nm -D --defined-only "$preload" | awk '$2 != "A" { print $3 }' |
+  grep -vE '^(__)?pthread_(create|mutex_|cond_)|^exec|^fexecve|^posix_spawnp?$|^system$|^popen$' ||
+  true)
+[ -z "$strangers" ] || fail "it also exports: $strangers"
+cat >versions.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+  const char* const versions[] = {"GLIBC_2.34", OLD};
+  for (int i = 0; i < 2; ++i) {
+    Dl_info found;
+    void* const function = dlvsym(RTLD_DEFAULT, "pthread_create", versions[i]);
+    if (function == NULL || dladdr(function, &found) == 0 ||
+        strstr(found.dli_fname, "libmuster_run") == NULL) {
+      return 1;
+    }
+  }
+  return 0;
+}
+END
+old=$(nm -D --defined-only "$preload" | sed -n 's/.*pthread_create@\(GLIBC.*\)/\1/p')
+$CC -DOLD="\"$old\"" versions.c -o versions || fail "no program"
+expect 0 '' -- ./versions

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""programs.py <muster> <case> [<program>]: other people's programs under `muster run`, with each
+mutex: they do what they do alone, and the counters show that ours were at work. Exits with 77 where
+the program is not installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MUTEXES = ["pthread", "spin-then-park", "mcs", "cna"]
+# Nothing of the surroundings may matter.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "LD_", "GIT_"))}
+muster = sys.argv[1]
+scratch = tempfile.mkdtemp()
+
+
+def fail(text):
+    sys.exit("FAILED: " + text)
+
+
+def expect(holds, text):
+    if not holds:
+        fail(text)
+
+
+def need(program):
+    found = shutil.which(program)
+    if found is None:
+        print(f"skipped: package {program}")
+        sys.exit(77)
+    return found
+
+
+def run(options, command, code=0, **more):
+    """Runs it; what it printed and what the report says, a process each."""
+    report = os.path.join(scratch, "report.json")
+    words = [muster, "run", *options, "--json", report, "--", *command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=ENVIRONMENT,
+                          **more)
+    if done.returncode != code:
+        fail(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    with open(report, encoding="utf-8") as lines:
+        return done, [json.loads(line) for line in lines]
+
+
+def total(processes, part, what):
+    return sum(process[part][what] for process in processes)
+
+
+def each_mutex(command, expected=None, locks=1, threads=1, waits=0, **more):
+    """The same output as alone, with each mutex, and at least so many locks, threads and waits."""
+    if expected is None:
+        alone = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True,
+                               env=ENVIRONMENT, **more)
+        expected = alone.stdout
+    for mutex in MUTEXES:
+        done, processes = run(["--mutex", mutex], command, **more)
+        expect(done.stdout == expected, f"--mutex {mutex}: it printed\n{done.stdout}")
+        for what, least, counted in [
+                ("locks", locks, total(processes, "mutexes", "locks")),
+                ("waits", waits, total(processes, "mutexes", "waits_for_conditions")),
+                ("threads", threads, total(processes, "threads", "created"))]:
+            expect(counted >= least, f"--mutex {mutex}: {counted} {what} counted, of {least}")
+        placed = sum(core["threads"] for p in processes for core in p["threads"]["cores"])
+        expect(placed + total(processes, "threads", "left_alone") ==
+               total(processes, "threads", "created"), f"--mutex {mutex}: a thread is missing")
+        print(mutex, total(processes, "mutexes", "locks"), "locks",
+              total(processes, "threads", "created"), "threads")
+
+
+PYTHON = """
+import queue, subprocess, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+tasks, results = queue.Queue(maxsize=8), []
+def work():
+    while (task := tasks.get()) is not None:
+        results.append(task * task)
+        if task % 50 == 0:
+            time.sleep(0.001)
+team = [threading.Thread(target=work) for _ in range(16)]
+for thread in team: thread.start()
+for task in range(400): tasks.put(task)
+for thread in team: tasks.put(None)
+for thread in team: thread.join()
+print(sum(results))
+changed, there = threading.Condition(), []
+def later():
+    with changed:
+        there.append(1)
+        changed.notify_all()
+with changed:
+    print(changed.wait(timeout=0.01))
+    threading.Timer(0.01, later).start()
+    print(changed.wait_for(lambda: there, timeout=60))
+with ThreadPoolExecutor(4) as pool:
+    print(list(pool.map(lambda n: subprocess.run([sys.executable, "-c", f"print({n})"],
+                                                 capture_output=True, text=True).stdout, range(4))))
+"""
+
+PERL = """
+use threads; use threads::shared; use Thread::Queue;
+my $tasks = Thread::Queue->new; my $sum :shared = 0;
+my @team = map { threads->create(sub {
+  while (defined(my $task = $tasks->dequeue)) { lock $sum; $sum += $task; }
+}) } 1 .. 6;
+$tasks->enqueue($_) for 1 .. 300;
+$tasks->end; $_->join for @team;
+print "$sum\\n";
+"""
+
+SQL = """
+pragma threads = 4;
+create table numbers(n integer, text text);
+with recursive count(n) as (select 1 union all select n + 1 from count where n < 60000)
+  insert into numbers select n, hex((n * 7919) % 60013) from count;
+create index by_text on numbers(text, n);
+select count(distinct text), sum(n) from numbers;
+select n from numbers order by text desc, n limit 3;
+"""
+
+
+def case_python():
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else need("python3")
+    each_mutex([python, "-c", PYTHON], threads=21, locks=20 * 400)
+
+
+def case_perl():
+    perl = need("perl")
+    config = subprocess.run([perl, "-MConfig", "-e", "print $Config{useithreads} // q()"],
+                            capture_output=True, text=True, check=True)
+    if config.stdout != "define":
+        print("skipped: this perl has no threads")
+        sys.exit(77)
+    each_mutex([perl, "-e", PERL], "45150\n", threads=6, locks=600)
+
+
+def case_sqlite():
+    each_mutex([need("sqlite3"), ":memory:", SQL], threads=0, locks=10_000)
+
+
+def case_git():
+    """A repository, packed and searched by threads; its hashes are what they are alone."""
+    git = need("git")
+    script = f"""
+      set -e; export HOME=$PWD GIT_CONFIG_NOSYSTEM=1
+      export GIT_AUTHOR_DATE='2020-01-01 00:00:00 +0000'
+      export GIT_COMMITTER_DATE=$GIT_AUTHOR_DATE
+      rm -rf it; {git} init -q it; cd it
+      {git} config user.name a; {git} config user.email a@b; {git} config core.preloadIndex true
+      for i in $(seq 200); do echo "line $i $((i * i))" >file$i; done
+      {git} add .; {git} commit -q -m one
+      for i in $(seq 100); do echo "more $i" >>file$i; done
+      {git} commit -q -a -m two
+      {git} -c pack.threads=4 repack -q -a -d -f; {git} fsck --no-progress
+      {git} -c grep.threads=4 grep -c 'line 1.*1$' | cksum
+      {git} -c index.threads=2 status --short; {git} rev-parse HEAD"""
+    each_mutex(["sh", "-c", script], threads=5, locks=100, cwd=scratch)
+
+
+def case_cases():
+    """A C++ program: kinds, deadlines, conditions, ends, forks, 64 threads."""
+    each_mutex([sys.argv[3]], "passed\n", threads=64, locks=64 * 2000, waits=2000)
+    for options in ([], ["--affinity", "none"], ["--bind-main", "--servers", "1"]):
+        done, _ = run(options, [sys.argv[3]])
+        expect(done.stdout == "passed\n", f"{options}: {done.stdout}")
+    _, processes = run(["--mutex", "mcs"], [sys.argv[3], "threads"])
+    expect(total(processes, "mutexes", "slept") > 0, "64 threads, and nobody slept")
+    _, processes = run(["--mutex", "cna"], [sys.argv[3], "kinds"])
+    expect(total(processes, "mutexes", "passed_on") == 3, "no lock of the C library's kinds")
+
+
+def case_affinity():
+    """Threads are where `muster place` says, and what they start is not bound."""
+    affinity = sys.argv[3]
+    allowed = sorted(os.sched_getaffinity(0))
+    everywhere = ",".join(map(str, allowed))
+
+    def places(servers, threads):
+        text = subprocess.run([muster, "place", "--servers", str(servers), "--threads",
+                               str(threads), "--json"], capture_output=True, text=True, check=True,
+                              env=ENVIRONMENT).stdout
+        return [",".join(map(str, sorted(thread["pus"])))
+                for thread in json.loads(text)["threads"]]
+
+    def lines(options, *arguments):
+        return run(options, [affinity, *map(str, arguments)])[0].stdout.split()
+
+    for servers in (1, 2, 5):
+        for threads in (1, 3, 8):
+            expect(lines(["--servers", str(servers)], threads) == places(servers, threads),
+                   f"{servers} servers, {threads} threads are elsewhere")
+    # Without a server each core has its share, and a place is free again when its thread ends.
+    bound = lines([], 2 * len(allowed))
+    cores = list(dict.fromkeys(bound))
+    expect(all(bound.count(core) == 2 * len(allowed) // len(cores) for core in cores),
+           f"not spread evenly: {bound}")
+    expect(lines([], 5, "in-turn") == [cores[0]] * 5, "a place was not given back")
+    expect(lines(["--affinity", "none"], 2) == [everywhere] * 2, "bound without being asked")
+    expect(lines([], 3, "own", allowed[-1]) == [str(allowed[-1])] * 3, "its own choice was changed")
+    expect(lines([], 1, "main") == [everywhere], "the main thread was bound")
+    expect(lines(["--bind-main"], 1, "main") == [cores[0]], "the main thread was not bound")
+    expect(lines([], 1, "exec") == [everywhere], "a program that a thread became is bound")
+    expect(lines([], 1, "spawn") == [everywhere] * 4 + [cores[0]],
+           "a program that a thread started is bound")
+    expect(lines([], 1, "fork") == [everywhere] + (cores * 2)[:2], "a forked child is bound")
+    if len(allowed) > 1:
+        run_on = ["taskset", "-c", str(allowed[-1])]
+        done = run([], [*run_on, affinity, "2"])[0].stdout.split()
+        expect(done == [str(allowed[-1])] * 2, f"bound outside of what is allowed: {done}")
+
+
+try:
+    globals()["case_" + sys.argv[2]]()
+finally:
+    shutil.rmtree(scratch, ignore_errors=True)
