@@ -86,19 +86,6 @@ void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& sett
 
 }  // namespace
 
-std::string_view pattern_name(Pattern pattern) {
-  constexpr std::string_view names[] = {"sequential", "strided", "random"};
-  return names[static_cast<int>(pattern)];
-}
-
-Pattern parse_pattern(std::string_view name) {
-  for (const Pattern pattern : {Pattern::sequential, Pattern::strided, Pattern::random}) {
-    if (name == pattern_name(pattern)) return pattern;
-  }
-  throw Error(Status::unknown_name,
-              "no pattern \"" + std::string(name) + "\"; there are: sequential, strided, random");
-}
-
 Slice::Slice(LockShared& shared, unsigned thread, const LockSetting& setting)
     : shared_(shared),
       thread_(thread),

@@ -12,45 +12,10 @@
 #include <vector>
 
 #include "bench/contestant.hpp"
+#include "sim/walk.hpp"
 #include "topology/pu_set.hpp"
 
 namespace muster::bench {
-
-enum class Pattern { sequential, strided, random };
-std::string_view pattern_name(Pattern pattern);
-Pattern parse_pattern(std::string_view name);  ///< throws Error(unknown_name)
-
-/// How an index goes on, as each thread's own. Fewer than 2^32 words.
-class Walk {
- public:
-  Walk(Pattern pattern, std::uint64_t words, std::uint64_t stride, std::uint64_t seed)
-      : pattern_(pattern), words_(words), stride_(stride % words), state_(seed) {
-    at_ = next_random() % words;
-  }
-  std::uint64_t next() noexcept {
-    if (pattern_ == Pattern::random) {
-      at_ = (next_random() >> 32) * words_ >> 32;
-    } else {
-      at_ += pattern_ == Pattern::sequential ? 1 : stride_;
-      if (at_ >= words_) at_ -= words_;
-    }
-    return at_;
-  }
-
- private:
-  std::uint64_t next_random() noexcept {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
-  Pattern pattern_;
-  std::uint64_t words_;
-  std::uint64_t stride_;
-  std::uint64_t state_;
-  std::uint64_t at_ = 0;
-};
 
 struct LockSetting {
   std::string lock;

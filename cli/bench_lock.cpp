@@ -64,7 +64,7 @@ bool plot(const std::string& data, const std::string& directory) {
 void run(Options& options) {
   options.run.patterns.clear();
   for (const std::string& name : options.patterns) {
-    options.run.patterns.push_back(bench::parse_pattern(name));
+    options.run.patterns.push_back(parse_pattern(name));
   }
   if (!options.output.empty()) {
     std::error_code error;

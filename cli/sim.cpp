@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -25,6 +27,10 @@ void MachineChoice::add_to(CLI::App& command) {
   }
   command.add_option("--machine", name, "A machine's description file, or one of: " + known)
       ->required();
+  add_changes_to(command);
+}
+
+void MachineChoice::add_changes_to(CLI::App& command) {
   std::string mechanisms;
   for (int i = 0; i < sim::mechanism_count; ++i) {
     mechanisms.append(mechanisms.empty() ? "" : ", ")
@@ -34,10 +40,28 @@ void MachineChoice::add_to(CLI::App& command) {
       .add_option("--without", without,
                   "Switch mechanisms of the model off, a list of: " + mechanisms)
       ->delimiter(',');
+  command
+      .add_option("--set", set,
+                  "Change parameters or latencies of the machine, a list of NAME=NUMBER "
+                  "(memory-far=122, latency-MACHINE=90)")
+      ->delimiter(',');
 }
 
-sim::MachineModel MachineChoice::load() const {
-  sim::MachineModel machine = sim::load_machine(name);
+sim::MachineModel MachineChoice::load(const std::string& of) const {
+  sim::MachineModel machine = sim::load_machine(of);
+  for (const std::string& change : set) {
+    const std::size_t equals = change.find('=');
+    double value = 0;
+    const char* const end = change.data() + change.size();
+    const char* const number = change.data() + std::min(equals, change.size() - 1) + 1;
+    if (equals == std::string::npos || std::from_chars(number, end, value).ptr != end ||
+        number == end) {
+      throw Error(Status::invalid, "--set: \"" + change + "\" is no NAME=NUMBER");
+    }
+    const std::string key = change.substr(0, equals);
+    static_cast<void>(machine.value(key));  // throws for a name that is none
+    machine.set(key, value, "assumed: --set");
+  }
   for (const std::string& mechanism : without) {
     machine.mechanisms = machine.mechanisms.without(sim::parse_mechanism(mechanism));
   }
@@ -112,16 +136,31 @@ void make_folder(const std::string& folder) {
   if (error) throw Error(Status::system, folder + " cannot be made: " + error.message());
 }
 
-bool plot_sim(const std::string& data, const std::string& folder) {
+std::function<void(std::size_t, std::size_t)> progress_of(const std::string& what) {
+  using Clock = std::chrono::steady_clock;
+  return
+      [what, begin = Clock::now(), last = Clock::now()](std::size_t done, std::size_t of) mutable {
+        const auto now = Clock::now();
+        if (now - last < std::chrono::seconds(5) || done == 0) return;
+        last = now;
+        const double passed_s = std::chrono::duration<double>(now - begin).count();
+        fmt::print(stderr, "muster: {:3.0f} %, {:.0f} s left: {}, run {} of {}\n",
+                   100.0 * static_cast<double>(done) / static_cast<double>(of),
+                   passed_s * static_cast<double>(of - done) / static_cast<double>(done), what,
+                   done, of);
+      };
+}
+
+bool plot_sim(const std::string& data, const std::string& folder, const std::string& name) {
   std::error_code none;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
   std::string script;
-  for (const auto& path : {program.parent_path().parent_path() / "share/muster/plot_sim.py",
-                           std::filesystem::path(MUSTER_SOURCE_DIR) / "plot/plot_sim.py"}) {
+  for (const auto& path : {program.parent_path().parent_path() / "share/muster" / name,
+                           std::filesystem::path(MUSTER_SOURCE_DIR) / "plot" / name}) {
     if (script.empty() && std::filesystem::exists(path, none)) script = path.string();
   }
   if (script.empty()) {
-    fmt::print(stderr, "muster: no plot: plot_sim.py was not found\n");
+    fmt::print(stderr, "muster: no plot: {} was not found\n", name);
     return false;
   }
   // Debian's matplotlib belongs to Debian's Python, which need not be the first on PATH.
@@ -146,11 +185,13 @@ bool plot_sim(const std::string& data, const std::string& folder) {
 
 void add_sim(CLI::App& app) {
   CLI::App* const sim = app.add_subcommand(
-      "sim", "Predict what barriers take on servers that are not here, by modelling them");
+      "sim", "Predict what barriers and locks do on servers that are not here, by modelling them");
   sim->require_subcommand(1);
   add_sim_barrier(*sim);
   add_sim_fit(*sim);
   add_sim_validate(*sim);
+  add_sim_lock(*sim);
+  add_sim_reproduce(*sim);
 }
 
 }  // namespace muster

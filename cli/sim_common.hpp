@@ -2,6 +2,7 @@
 // What the commands around the modelled machine share.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,17 @@ class App;
 
 namespace muster {
 
-/// `--machine` and `--without`.
+/// `--machine`, `--without` and `--set`.
 struct MachineChoice {
   std::string name;
   std::vector<std::string> without;
+  std::vector<std::string> set;
 
   void add_to(CLI::App& command);
-  sim::MachineModel load() const;
+  /// `--without` and `--set` alone, for commands that know their machines.
+  void add_changes_to(CLI::App& command);
+  sim::MachineModel load() const { return load(name); }
+  sim::MachineModel load(const std::string& machine) const;
 };
 
 struct SimRow {
@@ -44,13 +49,19 @@ void write_text(const std::string& file, const std::string& text);
 /// Makes the folder, and its parents. Throws Error(system).
 void make_folder(const std::string& folder);
 
-/// Runs plot/plot_sim.py on a result file; says on standard error why there is no picture, if there
-/// is none.
-bool plot_sim(const std::string& data, const std::string& folder);
+/// Runs a script of plot/ on a result file; says on standard error why there is no picture, if
+/// there is none.
+bool plot_sim(const std::string& data, const std::string& folder,
+              const std::string& name = "plot_sim.py");
+
+/// Says on standard error now and then how much is done and how long it will take.
+std::function<void(std::size_t done, std::size_t of)> progress_of(const std::string& what);
 
 // The subcommands of `muster sim`.
 void add_sim_barrier(CLI::App& sim);
 void add_sim_fit(CLI::App& sim);
 void add_sim_validate(CLI::App& sim);
+void add_sim_lock(CLI::App& sim);
+void add_sim_reproduce(CLI::App& sim);
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #include "sim/data_memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "machine/error.hpp"
 
@@ -58,6 +59,8 @@ DataMemory::DataMemory(const Geometry& geometry, const Parameters& parameters,
       line_bytes_(static_cast<unsigned>(parameters.cache_line)),
       hit_(from_ns(parameters.hit_ns)),
       memory_(from_ns(parameters.memory_ns)),
+      memory_far_(mechanisms.has(Mechanism::distance_classes) ? from_ns(parameters.memory_far_ns)
+                                                              : 0),
       transfer_(mechanisms.has(Mechanism::memory_bandwidth)
                     ? from_ns(parameters.cache_line / parameters.memory_bandwidth)
                     : 0),
@@ -69,7 +72,7 @@ DataMemory::DataMemory(const Geometry& geometry, const Parameters& parameters,
       counts_(geometry.participants()) {}
 
 std::uint64_t DataMemory::allocate(std::uint64_t bytes, unsigned home_die) {
-  const std::uint64_t first = lines_.size();
+  const std::uint64_t first = lines_;
   const std::uint64_t count = (bytes + line_bytes_ - 1) / line_bytes_;
   if (first + count >= ~std::uint32_t{0}) {
     throw Error(Status::no_memory, "the modelled machine holds no more than 2^32 lines of data");
@@ -78,24 +81,46 @@ std::uint64_t DataMemory::allocate(std::uint64_t bytes, unsigned home_die) {
     private_.assign(geometry_.participants(), Cache(private_lines_, private_ways_));
     shared_.assign(geometry_.dies(), Cache(shared_lines_, shared_ways_));
   }
-  LineState state;
-  state.home = static_cast<std::uint16_t>(home_die);
-  lines_.resize(first + count, state);
+  unsigned home = 0;
+  while (!geometry_.share_memory(home, home_die)) ++home;  // one die stands for each memory
+  regions_.emplace_back(static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(home));
+  lines_ = first + count;
   return first * line_bytes_;
+}
+
+DataMemory::LineState& DataMemory::state_of(std::uint32_t line) {
+  const auto [at, is_new] = touched_.try_emplace(line);
+  if (is_new) {
+    const auto after = std::upper_bound(
+        regions_.begin(), regions_.end(), line,
+        [](std::uint32_t wanted, const auto& region) { return wanted < region.first; });
+    at->second.home = std::prev(after)->second;
+  }
+  return at->second;
+}
+
+std::uint32_t DataMemory::version_of(std::uint32_t line) const {
+  const auto found = touched_.find(line);
+  return found == touched_.end() ? 0 : found->second.version;
 }
 
 bool DataMemory::is_private(unsigned participant, std::uint64_t address) const {
   if (!caches_) return true;
   const auto line = static_cast<std::uint32_t>(address / line_bytes_);
   const Cache::Entry* const entry = private_[participant].peek(line);
-  return entry != nullptr && entry->version == lines_[line].version && !entry->prefetched;
+  return entry != nullptr && entry->version == version_of(line) && !entry->prefetched;
 }
 
-Time DataMemory::from_memory(unsigned die, unsigned home, Time at) {
+Time DataMemory::from_memory(unsigned participant, unsigned home, Time at) {
+  const unsigned die = geometry_.die_of(participant);
+  const bool far = !geometry_.share_memory(die, home);
+  ++counts_[participant].memory;
+  if (far) ++counts_[participant].far_memory;
   Time& free_at = controller_free_at_[home];
   const Time begin = std::max(at, free_at);
   free_at = begin + transfer_;
-  return begin + geometry_.between(die, home) + memory_ + transfer_;
+  if (far && memory_far_ > 0) return begin + memory_far_ + transfer_;
+  return begin + geometry_.between(die, far ? home : die) + memory_ + transfer_;
 }
 
 /// How far the nearest other die is whose cache has the line; 0 if none has.
@@ -113,7 +138,7 @@ Time DataMemory::nearest_copy(unsigned die, std::uint32_t line, std::uint32_t ve
 
 /// Brings a line into the participant's private cache; when it is there.
 Time DataMemory::fetch(unsigned participant, std::uint32_t line, Time at, bool prefetch) {
-  LineState& state = lines_[line];
+  LineState& state = state_of(line);
   const unsigned die = geometry_.die_of(participant);
   Cache::Entry* const here = shared_[die].find(line);
   const bool in_shared = here != nullptr && here->version == state.version;
@@ -128,7 +153,7 @@ Time DataMemory::fetch(unsigned participant, std::uint32_t line, Time at, bool p
   } else if (const Time other = nearest_copy(die, line, state.version); other > 0) {
     done = at + other;
   } else {
-    done = from_memory(die, state.home, at);
+    done = from_memory(participant, state.home, at);
   }
   if (state.writer != participant) state.writer = several;
   if (!in_shared) {
@@ -149,7 +174,7 @@ Time DataMemory::access(unsigned participant, std::uint64_t address, bool writes
   ++counts.accesses;
   if (!caches_) return at + hit_;
   const auto line = static_cast<std::uint32_t>(address / line_bytes_);
-  LineState& state = lines_[line];
+  LineState& state = state_of(line);
   Cache::Entry* const entry = private_[participant].find(line);
   const bool hits = entry != nullptr && entry->version == state.version;
   Time done = at + hit_;
@@ -162,9 +187,9 @@ Time DataMemory::access(unsigned participant, std::uint64_t address, bool writes
     ++counts.private_misses;
     done = fetch(participant, line, at, false);
   }
-  if (prefetch_ && next && line + 1 < lines_.size()) {
+  if (prefetch_ && next && line + 1 < lines_) {
     const Cache::Entry* const ahead = private_[participant].peek(line + 1);
-    if (ahead == nullptr || ahead->version != lines_[line + 1].version) {
+    if (ahead == nullptr || ahead->version != version_of(line + 1)) {
       fetch(participant, line + 1, at, true);
     }
   }

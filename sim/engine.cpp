@@ -32,6 +32,8 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
                      ? static_cast<std::size_t>(parameters.poll_ways)
                      : SIZE_MAX),
       store_overlap_(count_of(mechanisms.has(Mechanism::store_overlap), parameters.store_overlap)),
+      owner_hold_(parameters.owner_hold >= 0.5),
+      run_ahead_(static_cast<std::size_t>(parameters.run_ahead)),
       hit_(from_ns(parameters.hit_ns)),
       load_gap_(from_ns(parameters.load_gap_ns)),
       store_gap_(from_ns(parameters.store_gap_ns)),
@@ -86,6 +88,9 @@ void Engine::request(unsigned participant, Line& line, Purpose purpose, Time at)
   } else if (line.holders != die_bit(die)) {
     latency = geometry_.farthest(line.holders, die);
   }
+  if (latency == 0 && owner_hold_ && line.owner != nobody && line.owner != participant) {
+    latency = geometry_.inside(participant, line.owner);
+  }
   if (latency == 0) {
     serve(index, begin);
   } else {
@@ -120,9 +125,10 @@ Time Engine::serve_read(Transaction& t, Time at) {
     if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   } else if ((line.sources & die_bit(die)) != 0) {  // its own die
     begin = reads_.serve(line.index, die, begin, now_);
-    done_at = begin + (line.owner != nobody && geometry_.die_of(line.owner) == die
-                           ? geometry_.inside(t.participant, line.owner)
-                           : inside);
+    done_at = begin + rest_inside(line.owner != nobody && geometry_.die_of(line.owner) == die
+                                      ? geometry_.inside(t.participant, line.owner)
+                                      : inside,
+                                  t);
   } else {  // another die
     const unsigned source = geometry_.nearest(line.sources, die);
     begin = std::max(begin, agents_.serve(source, at));
@@ -154,9 +160,9 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
     if (line.holders != die_bit(die)) {
       done_at = begin + rest(geometry_.farthest(line.holders, die), t);
     } else if (line.owner != nobody && line.owner != t.participant) {
-      done_at = begin + geometry_.inside(t.participant, line.owner);
+      done_at = begin + rest_inside(geometry_.inside(t.participant, line.owner), t);
     } else {
-      done_at = begin + geometry_.between(die, die);
+      done_at = begin + rest_inside(geometry_.between(die, die), t);
     }
   }
   line.free_at = done_at;
@@ -182,9 +188,12 @@ void Engine::done(std::uint32_t index) {
     case Purpose::poll:
       looked(t.participant, stale);
       break;
+    case Purpose::ahead:
+      std::erase(core.ahead, &line);
+      if (core.doing == Doing::awaiting && core.line == &line) looked(t.participant, stale);
+      break;
     case Purpose::scan:
-      --core.scan.outstanding;
-      scan(t.participant);
+      scan_read(t.participant, line, stale);
       break;
     case Purpose::reserve:
       if (stale) {
@@ -237,11 +246,40 @@ void Engine::look(unsigned participant) {
   Line& line = *core.line;
   const StoreBuffer::Entry* own = core.stores.forward(line);
   if (own == nullptr && !present(line, participant)) {
+    if (std::find(core.ahead.begin(), core.ahead.end(), &line) != core.ahead.end()) return;
     request(participant, line, Purpose::poll, std::max(now_, core.clock));
+    if (run_ahead_ > 0) run_ahead(participant, line, std::max(now_, core.clock));
   } else if (core.test(own != nullptr ? own->value : line.value)) {
     resume(participant, std::max(now_, core.clock) + hit_);
   } else {
     line.watch(core.waiter);
+  }
+}
+
+/// Remembers the order in which a participant waits for one cell after another.
+void Engine::awaits(unsigned participant, Line& line) {
+  Core& core = cores_[participant];
+  if (core.awaited != nullptr) core.awaited_after[core.awaited] = &line;
+  core.awaited = &line;
+}
+
+/// Reads what was waited for next the last time, before this wait is over: a core that has seen a
+/// loop end at the first look expects it to.
+void Engine::run_ahead(unsigned participant, const Line& line, Time at) {
+  Core& core = cores_[participant];
+  const Line* last = &line;
+  for (std::size_t n = 0; n < run_ahead_; ++n) {
+    const auto next = core.awaited_after.find(last);
+    if (next == core.awaited_after.end() || next->second == &line) return;
+    last = next->second;
+    if (core.ahead.size() >= run_ahead_) return;
+    if (present(*last, participant) || core.stores.forward(*last) != nullptr ||
+        std::find(core.ahead.begin(), core.ahead.end(), last) != core.ahead.end()) {
+      continue;
+    }
+    at += load_gap_;
+    core.ahead.push_back(last);
+    request(participant, *next->second, Purpose::ahead, at);
   }
 }
 
@@ -361,9 +399,80 @@ void Engine::commit_stores(unsigned participant) {
 
 // Waiting for a set of cells ----------------------------------------------------------------------
 
+/// What a pass read has come.
+void Engine::scan_read(unsigned participant, const Line& line, bool stale) {
+  Core& core = cores_[participant];
+  Scan& s = core.scan;
+  const bool of_any = std::erase(s.reading, &line) != 0;
+  if (!of_any) {
+    --s.outstanding;
+    scan(participant);
+    return;
+  }
+  if (core.doing != Doing::scanning || !s.any || s.waiting) return;  // of a wait that is over
+  for (std::size_t turn = 0; turn < s.visited; ++turn) {
+    if (s.known[turn] != Scan::Known::reading || s.set[s.index_of(turn)] != &line) continue;
+    --s.outstanding;
+    s.known[turn] = stale                   ? Scan::Known::nothing
+                    : core.test(line.value) ? Scan::Known::ready
+                                            : Scan::Known::unready;
+    s.missed = s.missed || stale;
+  }
+  scan_any(participant);
+}
+
+/// A pass for one ready cell: cell by cell, misses overlap, and it is over as soon as one is ready
+/// and all before it are known not to be.
+void Engine::scan_any(unsigned participant) {
+  Core& core = cores_[participant];
+  Scan& s = core.scan;
+  Time at = std::max(now_, core.clock);
+  std::size_t ready = s.first_ready();
+  while (ready == no_cell && s.visited < s.set.size()) {
+    Line& line = *s.set[s.index_of(s.visited)];
+    const StoreBuffer::Entry* own = core.stores.empty() ? nullptr : core.stores.forward(line);
+    Scan::Known& known = s.known[s.visited];
+    if (own != nullptr || present(line, participant)) {
+      at += hit_;
+      known = core.test(own != nullptr ? own->value : line.value) ? Scan::Known::ready
+                                                                  : Scan::Known::unready;
+    } else {
+      if (s.outstanding >= overlap_at(s.visited)) break;
+      ++s.outstanding;
+      known = Scan::Known::reading;
+      if (std::find(s.reading.begin(), s.reading.end(), &line) == s.reading.end()) {
+        at += load_gap_;
+        s.reading.push_back(&line);
+        request(participant, line, Purpose::scan, at);
+      }
+    }
+    ++s.visited;
+    ready = s.first_ready();
+  }
+  core.clock = at;
+  if (ready != no_cell) {
+    scan_is_over(participant, ready, at);
+  } else if (s.visited == s.set.size() && s.outstanding == 0) {
+    bool all_here = !s.missed;
+    for (const Line* line : s.set) {
+      all_here = all_here && (present(*line, participant) || core.stores.forward(*line) != nullptr);
+    }
+    if (all_here) {
+      scan_waits(participant);
+    } else {
+      s.begin_pass();
+      queue_.push(at, EventKind::scan, participant);
+    }
+  }
+}
+
 void Engine::scan(unsigned participant) {
   Core& core = cores_[participant];
   Scan& s = core.scan;
+  if (s.any) {
+    scan_any(participant);
+    return;
+  }
   const std::size_t size = s.set.size();
   // Cells a page apart fall into one set of the core's own cache: more than its ways, and each pass
   // fetches them all from the die's cache again.
@@ -381,9 +490,7 @@ void Engine::scan(unsigned participant) {
     const StoreBuffer::Entry* own = core.stores.empty() ? nullptr : core.stores.forward(line);
     if (own != nullptr || present(line, participant)) {
       at += hit;
-      const bool ready = core.test(own != nullptr ? own->value : line.value);
-      if (ready && s.any && s.ready == no_cell) s.ready = index;
-      s.all_ready = s.all_ready && ready;
+      s.all_ready = s.all_ready && core.test(own != nullptr ? own->value : line.value);
     } else {
       if (s.outstanding >= overlap_at(s.visited)) break;
       at += load_gap_;
@@ -395,10 +502,7 @@ void Engine::scan(unsigned participant) {
   }
   core.clock = at;
   if (s.visited == size && s.outstanding == 0 && !scan_passed(participant, at)) {
-    s.visited = 0;
-    s.ready = no_cell;
-    s.missed = false;
-    s.all_ready = true;
+    s.begin_pass();
     queue_.push(at, EventKind::scan, participant);
   }
 }
@@ -407,34 +511,40 @@ void Engine::scan(unsigned participant) {
 bool Engine::scan_passed(unsigned participant, Time at) {
   Core& core = cores_[participant];
   Scan& s = core.scan;
-  if (s.any && s.ready != no_cell) {
-    scan_is_over(participant, s.ready, at);
-    return true;
-  }
   if (s.missed) return false;  // what came back has not been looked at
-  if (s.all_ready && !s.any) {
+  if (s.all_ready) {
     scan_is_over(participant, 0, at);
     return true;
   }
   for (const Line* line : s.set) {
     if (!present(*line, participant) && core.stores.forward(*line) == nullptr) return false;
   }
+  scan_waits(participant);
+  return true;
+}
+
+/// Until a cell changes that is not ready now.
+void Engine::scan_waits(unsigned participant) {
+  Core& core = cores_[participant];
+  Scan& s = core.scan;
   for (std::size_t i = 0; i < s.set.size(); ++i) {
     Waiter& waiter = s.waiters[i];
-    if (waiter.line != nullptr || core.test(s.set[i]->value)) continue;
+    // Its own store that is still on its way counts, not what that will overwrite.
+    const StoreBuffer::Entry* const own = core.stores.forward(*s.set[i]);
+    if (waiter.line != nullptr || core.test(own != nullptr ? own->value : s.set[i]->value)) {
+      continue;
+    }
     s.set[i]->watch(waiter);
   }
+  s.begin_pass();
   s.waiting = true;
-  s.visited = 0;
-  s.ready = no_cell;
-  s.all_ready = true;
-  return true;
 }
 
 void Engine::scan_is_over(unsigned participant, std::size_t ready, Time at) {
   Core& core = cores_[participant];
   for (Waiter& waiter : core.scan.waiters) Line::unwatch(waiter);
   core.result = static_cast<Word>(ready);
+  core.doing = Doing::running;  // as good as: reads that come before it goes on change nothing
   resume(participant, at);
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "machine/machine.hpp"
@@ -33,16 +34,19 @@ class Recorder;
 
 /// A wait's predicate, looked at while its participant's fibre does not run.
 struct Test {
-  bool (*holds)(Word seen, Word argument);
-  Word argument;
+  bool (*holds)(Word seen, std::uint64_t argument);
+  std::uint64_t argument;
   bool operator()(Word seen) const { return holds(seen, argument); }
 
-  /// Equals, AtLeast and any other predicate that is one word of plain data.
+  /// Equals, AtLeast and any other predicate that is one or two words of plain data.
   template <class Pred>
   static Test of(Pred pred) {
-    static_assert(sizeof(Pred) == sizeof(Word) && std::is_trivially_copyable_v<Pred>);
-    return {[](Word seen, Word argument) { return __builtin_bit_cast(Pred, argument)(seen); },
-            __builtin_bit_cast(Word, pred)};
+    using Bits = std::conditional_t<sizeof(Pred) == sizeof(Word), Word, std::uint64_t>;
+    static_assert(sizeof(Pred) == sizeof(Bits) && std::is_trivially_copyable_v<Pred>);
+    return {[](Word seen, std::uint64_t argument) {
+              return __builtin_bit_cast(Pred, static_cast<Bits>(argument))(seen);
+            },
+            __builtin_bit_cast(Bits, pred)};
   }
 };
 
@@ -95,9 +99,11 @@ class Engine {
   void touch(unsigned participant, std::uint64_t address, bool writes);
   /// Does something else for so long.
   void delay(unsigned participant, Time duration);
+  /// So many turns of a waiting loop.
+  void linger(unsigned participant, unsigned turns) { delay(participant, poll_turn_ * turns); }
 
  private:
-  enum class Purpose : std::uint8_t { load, poll, scan, reserve, update, store };
+  enum class Purpose : std::uint8_t { load, poll, ahead, scan, reserve, update, store };
   enum class Doing : std::uint8_t {
     running,
     loading,
@@ -123,13 +129,34 @@ class Engine {
     std::span<Line* const> set;
     std::size_t from = 0;      ///< where a pass begins
     std::size_t visited = 0;   ///< of this pass
-    std::size_t ready = 0;     ///< first ready cell seen in this pass, for await_any
     unsigned outstanding = 0;  ///< misses
-    bool any = false;          ///< one ready cell is enough
+    bool any = false;          ///< one ready cell is enough: the first in the order of the pass
     bool all_ready = false;    ///< so far in this pass
     bool missed = false;       ///< this pass
     bool waiting = false;      ///< until one of the cells changes
     std::vector<Waiter> waiters;
+    // For `any`: what is known of each cell in the order of the pass, and how many of the first
+    // ones are known not to be ready. Reads that were on their way when a wait was over go on.
+    enum class Known : std::uint8_t { nothing, reading, unready, ready };
+    std::vector<Known> known;
+    std::size_t settled = 0;
+    std::vector<const Line*> reading;
+
+    void begin_pass() {
+      visited = 0;
+      missed = false;
+      all_ready = true;
+      settled = 0;
+      if (any) known.assign(set.size(), Known::nothing);
+    }
+    std::size_t index_of(std::size_t turn) const {
+      return from + turn < set.size() ? from + turn : from + turn - set.size();
+    }
+    /// The first in the order of the pass that is ready, if that is known; else no_cell.
+    std::size_t first_ready() {
+      while (settled < set.size() && known[settled] == Known::unready) ++settled;
+      return settled < set.size() && known[settled] == Known::ready ? index_of(settled) : no_cell;
+    }
   };
 
   struct Core {
@@ -148,6 +175,10 @@ class Engine {
     Word expected = 0;
     Word result = 0;
     Scan scan;
+    // Running ahead, as speculation does: what it waited for after each line the last time.
+    Line* awaited = nullptr;
+    std::unordered_map<const Line*, Line*> awaited_after;
+    std::vector<const Line*> ahead;  ///< reads on their way
   };
 
   // engine.cpp: transactions
@@ -169,6 +200,10 @@ class Engine {
   Time rest(Time latency, const Transaction& t) const {
     return t.arrived ? latency - latency / 2 : latency;
   }
+  /// Of two cores of a die: the owner keeps its line for half of the way, if it does.
+  Time rest_inside(Time latency, const Transaction& t) const {
+    return owner_hold_ ? rest(latency, t) : latency;
+  }
   Time in_order(const Line& line, Time at) const {
     return line_order_ ? std::max(at, line.free_at) : at;
   }
@@ -178,6 +213,8 @@ class Engine {
   void resume(unsigned participant, Time at) { queue_.push(at, EventKind::resume, participant); }
   void look(unsigned participant);
   void looked(unsigned participant, bool stale);
+  void awaits(unsigned participant, Line& line);
+  void run_ahead(unsigned participant, const Line& line, Time at);
   void reserve(unsigned participant);
   void conditional_store(unsigned participant, Line& line);
   void apply_update(unsigned participant, Line& line);
@@ -185,6 +222,8 @@ class Engine {
   void commit_stores(unsigned participant);
   void request_stores(unsigned participant);
   void scan(unsigned participant);
+  void scan_any(unsigned participant);
+  void scan_read(unsigned participant, const Line& line, bool stale);
   /// How many misses may be outstanding before the n-th cell of a pass: what is no whole number is
   /// the one below or above in turn, so that a fit can vary it smoothly.
   unsigned overlap_at(std::size_t n) const {
@@ -193,6 +232,7 @@ class Engine {
     return static_cast<unsigned>(poll_overlap_ + turn - std::floor(turn));
   }
   bool scan_passed(unsigned participant, Time at);
+  void scan_waits(unsigned participant);
   void scan_is_over(unsigned participant, std::size_t ready, Time at);
 
   // operations.cpp
@@ -211,6 +251,8 @@ class Engine {
   double poll_overlap_;
   std::size_t poll_ways_;
   unsigned store_overlap_;
+  bool owner_hold_;
+  std::size_t run_ahead_;
   Time hit_;
   Time load_gap_;
   Time store_gap_;

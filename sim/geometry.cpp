@@ -52,6 +52,14 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
     geometry.die_of_.push_back(static_cast<std::uint16_t>(die_of_core.at(core)));
   }
 
+  // Without a level of NUMA nodes there is one memory; a die outside of all counts as its own.
+  const Level* const numa = machine.shape->level(LevelKind::numa);
+  for (unsigned die = 0; die < geometry.dies_; ++die) {
+    const unsigned pu = machine.shape->cores()[core_of_die[die]].pus.front();
+    const unsigned unit = numa == nullptr ? 0 : numa->unit_of(pu);
+    geometry.memory_of_.push_back(is_unit(unit) ? unit : kOutside - die);
+  }
+
   // Bottom up: the innermost level that two cores share is the first that fits.
   const std::size_t pairs = std::size_t{geometry.dies_} * geometry.dies_;
   geometry.between_.assign(pairs, -1);

@@ -63,10 +63,16 @@ class Geometry {
     return most;
   }
 
+  /// Whether two dies are next to the same memory, as dies of one NUMA node are.
+  bool share_memory(unsigned die, unsigned other) const {
+    return die == other || (!memory_of_.empty() && memory_of_[die] == memory_of_[other]);
+  }
+
   unsigned dies_ = 1;
   std::vector<std::uint16_t> die_of_;  ///< by participant
   std::vector<Time> between_;          ///< dies x dies
   std::vector<Inner> inner_;           ///< bottom up
+  std::vector<unsigned> memory_of_;    ///< by die; empty: each has its own
 };
 
 }  // namespace muster::sim

@@ -256,7 +256,7 @@ class Parser {
       missing.emplace_back("latency MACHINE");
     }
     for (const ParameterInfo& info : parameter_table()) {
-      if (seen_.count(info.name) == 0) missing.push_back(info.name);
+      if (!info.optional && seen_.count(info.name) == 0) missing.push_back(info.name);
     }
     if (!missing.empty()) fail("the file ends without: {}", fmt::join(missing, ", "));
     try {
@@ -306,6 +306,7 @@ std::string format_machine(const MachineModel& machine) {
   }
   for (const ParameterInfo& info : parameter_table()) {
     const std::string key(info.name);
+    if (info.optional && machine.provenance.count(key) == 0) continue;
     line(fmt::format("{} {:.6g}{}{}{}", info.name, machine.parameters.*info.value,
                      info.unit.empty() ? "" : " ", info.unit, plus_minus(key)),
          key);

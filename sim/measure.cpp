@@ -356,8 +356,11 @@ Measured measure_machine(const MeasureOptions& options) {
   machine.provenance["topology"] = "measured: by hwloc";
   machine.provenance["rmw"] = "published: the instructions this program was compiled to";
   if (options.progress) options.progress("fitting");
+  machine.set("owner-hold", 1, "assumed: a request has to travel");
   set_latencies(machine, classes, measured.results);
   fit_to(machine, measured.results, team);
+  // Waits for cells one after another miss the same way as a polled set does.
+  machine.set("run-ahead", machine.value("poll-overlap"), "derived: as poll-overlap");
   StackPool pool;
   for (MicroResult& result : measured.results) {
     result.modelled_ns = model_ns(machine, result.what, pool);

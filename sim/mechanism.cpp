@@ -69,7 +69,23 @@ const std::vector<ParameterInfo>& parameter_table() {
       {"shared-cache", "KiB", &Parameters::shared_cache_kib, 1, 1e7,
        "a die's cache, for plain data"},
       {"shared-ways", "", &Parameters::shared_ways, 1, 64, "its ways"},
-      {"memory-bandwidth", "GB/s", &Parameters::memory_bandwidth, 0.1, 1e5, "of one die's memory"},
+      {"memory-bandwidth", "GB/s", &Parameters::memory_bandwidth, 0.1, 1e5,
+       "of one NUMA node's memory"},
+      {"memory-far", "ns", &Parameters::memory_far_ns, 0, 1e5,
+       "fetching a line of plain data from another NUMA node's memory, the way included; 0: the "
+       "way "
+       "there and `memory`",
+       true},
+      {"lock-call", "ns", &Parameters::lock_call_ns, 0, 1e5,
+       "one critical section outside of its lock: the benchmark's loop, filling a request", true},
+      {"lock-turn", "ns", &Parameters::lock_turn_ns, 0, 1e5,
+       "as poll-turn, of the loop in which a lock's client or server waits", true},
+      {"owner-hold", "", &Parameters::owner_hold, 0, 1,
+       "1: inside a die, too, an owner keeps its line until a request has come to it", true},
+      {"run-ahead", "", &Parameters::run_ahead, 0, 256,
+       "misses outstanding of waits for one cell after another; 0: each begins when the last is "
+       "over",
+       true},
   };
   return table;
 }

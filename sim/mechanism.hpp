@@ -70,6 +70,11 @@ struct Parameters {
   double shared_cache_kib = 0;
   double shared_ways = 1;
   double memory_bandwidth = 1;
+  double memory_far_ns = 0;
+  double lock_call_ns = 10;
+  double lock_turn_ns = 10;
+  double owner_hold = 0;
+  double run_ahead = 0;
 };
 
 /// How a parameter is written, bounded and explained.
@@ -80,6 +85,7 @@ struct ParameterInfo {
   double min;
   double max;
   std::string_view meaning;
+  bool optional = false;  ///< a machine that does not say has the default
 };
 
 const std::vector<ParameterInfo>& parameter_table();

@@ -98,6 +98,8 @@ class Modelled {
   void touch(const Array& array, std::uint64_t index, bool writes) {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
+  /// What locks wait before they try again.
+  void linger(unsigned turns) { engine_->linger(participant_, turns); }
   /// What src/message charges for the software around a message.
   void message() { engine_->message(participant_); }
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }

@@ -92,10 +92,12 @@ bool Engine::await(unsigned participant, Line& line, Test test) {
   Core& core = cores_[participant];
   if (abandoned_) return false;
   const Time begin = core.clock;
+  if (run_ahead_ > 0) awaits(participant, line);
   const StoreBuffer::Entry* own = core.stores.forward(line);
   if ((own != nullptr || present(line, participant)) &&
       test(own != nullptr ? own->value : line.value)) {
     core.clock += hit_;
+    if (run_ahead_ > 0) run_ahead(participant, line, core.clock);
   } else {
     core.line = &line;
     core.test = test;
@@ -118,12 +120,9 @@ std::size_t Engine::await_set(unsigned participant, std::span<Line* const> set, 
   }
   s.set = set;
   s.from = from;
-  s.visited = 0;
-  s.ready = no_cell;
   s.outstanding = 0;
   s.any = any;
-  s.all_ready = true;
-  s.missed = false;
+  s.begin_pass();
   s.waiting = false;
   core.doing = Doing::scanning;
   const Time begin = core.clock;

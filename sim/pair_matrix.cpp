@@ -243,6 +243,7 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   const double scale = machine.latencies.front().ns / like.latencies.front().ns;
   for (const ParameterInfo& info : parameter_table()) {
     const std::string key(info.name);
+    if (info.optional && like.provenance.count(key) == 0) continue;
     machine.provenance[key] = "assumed: as for " + like.name;
     if (key != "read-occupancy" && key != "agent-occupancy") continue;
     machine.set(key, like.value(key) * scale, "assumed: in proportion to " + like.name);

@@ -14,7 +14,7 @@ inline constexpr Traits pattern_traits{"pattern", Champion::nobody, false, "", "
 
 /// What a pattern's shape means by `radix`: how many flags, or operations, an episode has.
 template <Machine M>
-class Pattern {
+class MicroPattern {
  public:
   static constexpr Traits traits = pattern_traits;
   struct Ticket {
@@ -22,7 +22,7 @@ class Pattern {
     Word episode = 0;
     std::vector<typename M::Cell*> flags;
   };
-  Pattern(const Shape& shape, typename M::Cells cells)
+  MicroPattern(const Shape& shape, typename M::Cells cells)
       : participants_(shape.participants), count_(shape.radix), cells_(cells) {}
   void prepare(M&) const {}
   Ticket ticket(unsigned rank) const { return {rank, 0, {}}; }
@@ -35,9 +35,9 @@ class Pattern {
 
 /// Rank 0 tells rank 1, which answers: a flag's round trip.
 template <Machine M>
-struct PingPong : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct PingPong : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape&) { return {0, 1}; }
   bool wait(M& m, Ticket& t) const {
     auto& own = this->cells_.of(t.rank, 0);
@@ -52,9 +52,9 @@ struct PingPong : Pattern<M> {
 
 /// Rank 0 writes one flag, which all others read; each answers in a flag of its own.
 template <Machine M>
-struct OneWriter : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct OneWriter : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape&) { return {1, 1}; }
   Ticket ticket(unsigned rank) const {
     Ticket t{rank, 0, {}};
@@ -78,9 +78,9 @@ struct OneWriter : Pattern<M> {
 
 /// `count` flags, written by all others in turn, polled by rank 0 as a set; then it answers.
 template <Machine M>
-struct OneReader : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct OneReader : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape& shape) { return {1, shape.radix}; }
   Ticket ticket(unsigned rank) const {
     Ticket t{rank, 0, {}};
@@ -105,9 +105,9 @@ struct OneReader : Pattern<M> {
 
 /// Rank 0 stores to `count` flags; their readers wait for one after another, then answer.
 template <Machine M>
-struct ManyStores : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct ManyStores : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape& shape) { return {0, shape.radix + 1}; }
   Ticket ticket(unsigned rank) const {
     Ticket t{rank, 0, {}};
@@ -137,9 +137,9 @@ struct ManyStores : Pattern<M> {
 
 /// Everybody adds `count` times to one counter, then waits until all have.
 template <Machine M>
-struct OneCounter : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct OneCounter : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape&) { return {1, 0}; }
   bool wait(M& m, Ticket& t) const {
     ++t.episode;
@@ -152,9 +152,9 @@ struct OneCounter : Pattern<M> {
 
 /// A core alone stores `count` times to a line it owns.
 template <Machine M>
-struct OwnStores : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct OwnStores : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape&) { return {0, 1}; }
   bool wait(M& m, Ticket& t) const {
     for (unsigned n = 0; n < this->count_; ++n) m.store(this->cells_.of(t.rank, 0), n, release);
@@ -164,9 +164,9 @@ struct OwnStores : Pattern<M> {
 
 /// A core alone looks `count` times at what is there: turns of a polling loop that never miss.
 template <Machine M>
-struct OwnLooks : Pattern<M> {
-  using typename Pattern<M>::Ticket;
-  using Pattern<M>::Pattern;
+struct OwnLooks : MicroPattern<M> {
+  using typename MicroPattern<M>::Ticket;
+  using MicroPattern<M>::MicroPattern;
   static Layout layout(const Shape&) { return {0, 1}; }
   bool wait(M& m, Ticket& t) const {
     for (unsigned n = 0; n < this->count_; ++n) {

@@ -72,8 +72,8 @@ class Count {
   std::uint64_t count_ = 0;
 };
 
-/// Waits a little, twice as long each time, up to a bound. The other machines have no time to lose
-/// and do nothing: they explore or charge the next access instead.
+/// Waits a little, twice as long each time, up to a bound. The checked machine has no time to lose
+/// and does nothing.
 class Backoff {
  public:
   template <class M>

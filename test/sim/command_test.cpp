@@ -142,6 +142,61 @@ TEST_F(Command, ImportMakesAMachineThatRuns) {
               HasSubstr("mcs,eight,8,core,"));
 }
 
+TEST_F(Command, LockPrintsRows) {
+  const std::string text =
+      muster({"sim", "lock", "--machine", "oak", "--locks", "rcl,mcs", "--threads", "2,3",
+              "--pattern", "strided,random", "--affinity", "hierarchical", "--memory", "aware",
+              "--window", "500", "--warm-up", "200", "--json"});
+  const json result = json::parse(text);
+  ASSERT_EQ(result.at("results").size(), 8U);
+  for (const json& row : result.at("results")) {
+    EXPECT_EQ(row.at("machine"), "oak");
+    EXPECT_GT(row.at("throughput_ops_s").get<double>(), 0);
+    EXPECT_GE(row.at("cache_misses_percent").get<double>(), 0);
+    EXPECT_EQ(row.at("placement").get<std::string>().find('S') != std::string::npos,
+              row.at("lock") == "rcl");
+    EXPECT_TRUE(row.at("lock") != "rcl" || row.at("far_memory_percent") == 0);
+  }
+}
+
+TEST_F(Command, LockTriesEveryPlacement) {
+  const std::string text =
+      muster({"sim", "lock", "--machine", "oak", "--threads", "2", "--pattern", "sequential",
+              "--placements", "all", "--window", "500", "--warm-up", "200", "--csv"});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 6);
+  EXPECT_THAT(text, HasSubstr(",Sww.m|....,"));
+  EXPECT_THAT(text, HasSubstr(",S...|ww..m,"));
+}
+
+TEST_F(Command, LockPlacesAsAFileSays) {
+  const std::string file = (folder_ / "mine").string();
+  write(file, "server 4\nallocator 0\nthreads 5,1\n");
+  const std::string far = muster({"sim", "lock", "--machine", "oak", "--threads", "2", "--pattern",
+                                  "random", "--affinity", file, "--window", "500", "--csv"});
+  EXPECT_THAT(far, HasSubstr(",.w..m|Sw..,"));
+  const std::string near =
+      muster({"sim", "lock", "--machine", "oak", "--threads", "2", "--pattern", "random",
+              "--affinity", file, "--init", "numa", "--window", "500", "--csv"});
+  EXPECT_THAT(near, HasSubstr(",.w..|Sw..m,"));
+}
+
+TEST_F(Command, ReproduceJudgesEveryClaim) {
+  const std::string folder = (folder_ / "out").string();
+  const json result =
+      json::parse(muster({"sim", "reproduce", "--quick", "--json", "--output", folder}));
+  EXPECT_EQ(result.at("claims").size(), 20U);
+  for (const json& claim : result.at("claims")) {
+    for (const char* key : {"source", "claim", "modelled", "agrees_if"}) {
+      EXPECT_FALSE(claim.at(key).get<std::string>().empty());
+    }
+    const std::string verdict = claim.at("verdict");
+    EXPECT_TRUE(verdict == "agrees" || verdict == "partly" || verdict == "disagrees") << verdict;
+  }
+  // All placements of 2 to 5 threads.
+  EXPECT_EQ(result.at("placements").at("oak"), 2 * (3 + 4 + 4 + 3));
+  EXPECT_THAT(read(folder + "/reproduce.md"), HasSubstr("| [P17], Fig. 5a |"));
+}
+
 TEST_F(Command, MistakesSayWhatToDo) {
   const auto error = [](const Words& words) {
     const Outcome outcome = run_muster(words);
@@ -155,6 +210,9 @@ TEST_F(Command, MistakesSayWhatToDo) {
               HasSubstr("one barrier"));
   EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--without", "x"}),
               HasSubstr("read-queues"));
+  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--locks", "mutex"}), HasSubstr("mcs"));
+  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "9"}), HasSubstr("0 to 7"));
+  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--set", "hit"}), HasSubstr("NAME=NUMBER"));
   write(folder_ / "bad.csv", "a,b\n1,2\n");
   EXPECT_THAT(error({"machine", "import", "--latencies", (folder_ / "bad.csv").string(),
                      "--topology", "core:2 pu:1", "--name", "x"}),

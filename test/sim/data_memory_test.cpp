@@ -58,6 +58,32 @@ TEST_F(DataTest, LocalAndRemoteMemoryDiffer) {
   EXPECT_DOUBLE_EQ(walk_ns(0, far, 1), 1);
 }
 
+TEST_F(DataTest, DiesOfOneNumaNodeShareItsMemory) {
+  geometry_.memory_of_ = {0, 0};
+  make();
+  const std::uint64_t array = memory_->allocate(2 * line, 1);
+  EXPECT_DOUBLE_EQ(walk_ns(0, array, 1), 10 + 50 + 64);
+  EXPECT_DOUBLE_EQ(walk_ns(2, array + line, 1), 10 + 50 + 64);
+  EXPECT_EQ(memory_->counts(0).memory, 1U);
+  EXPECT_EQ(memory_->counts(0).far_memory, 0U);
+}
+
+TEST_F(DataTest, FarMemoryTakesAsLongAsTheMachineSays) {
+  parameters_.memory_far_ns = 200;
+  make();
+  const std::uint64_t far = memory_->allocate(line, 1);
+  EXPECT_DOUBLE_EQ(walk_ns(0, far, 1), 200 + 64);
+  EXPECT_EQ(memory_->counts(0).far_memory, 1U);
+}
+
+TEST_F(DataTest, AnArrayMayBeLargerThanThisMachine) {
+  make();
+  memory_->allocate(line, 1);
+  const std::uint64_t array = memory_->allocate(std::uint64_t{200} << 30, 0);
+  EXPECT_DOUBLE_EQ(walk_ns(0, array + (std::uint64_t{199} << 30), 1), 10 + 50 + 64);
+  EXPECT_THROW(memory_->allocate(std::uint64_t{200} << 30, 0), Error);
+}
+
 TEST_F(DataTest, WhatFitsStaysWhatDoesNotGoes) {
   make();
   const std::uint64_t array = memory_->allocate(4096 * 4, 0);

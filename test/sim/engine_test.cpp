@@ -76,6 +76,66 @@ TEST_F(EngineTest, MemoryOfTheOtherDieIsFarther) {
          }}});
 }
 
+TEST_F(EngineTest, AnOwnerAddsUntilTheOthersRequestHasCome) {
+  // Within 10 ns: the request is there after 5, when the owner's second addition has begun.
+  mechanisms_ = mechanisms_.without(Mechanism::ll_sc);
+  for (const double hold : {0.0, 1.0}) {
+    parameters_.owner_hold = hold;
+    Time first_is_done = 0;
+    Time second_is_done = 0;
+    const Time begin = from_ns(100);
+    play({{0,
+           [&](Modelled& m) {
+             m.fetch_add(cell(0), 1, acq_rel);  // has the line
+             m.engine().delay(0, begin - clock(m));
+             for (int n = 0; n < 3; ++n) m.fetch_add(cell(0), 1, acq_rel);
+             first_is_done = clock(m);
+           }},
+          {1,
+           [&](Modelled& m) {
+             m.fetch_add(cell(0), 1, acq_rel);
+             second_is_done = clock(m);
+           },
+           begin + 1}});
+    EXPECT_EQ(cell(0).value, 5U);
+    // The other one's: 10 ns after the first addition, or 5 ns after the second.
+    EXPECT_EQ(second_is_done, begin + from_ns(hold == 0 ? 3 + 10 : 6 + 5));
+    // The line goes back once, for the owner's last two additions or its last one.
+    EXPECT_EQ(first_is_done, second_is_done + from_ns(hold == 0 ? 10 + 3 : 5));
+  }
+}
+
+TEST_F(EngineTest, WaitsForOneCellAfterAnotherRunAhead) {
+  // The second time the order is known, and the misses overlap.
+  for (const double ahead : {0.0, 8.0}) {
+    parameters_.run_ahead = ahead;
+    Time took = 0;
+    const auto at = [](int round) { return from_ns(2000 * (round + 1)); };
+    play({{0,
+           [&](Modelled& m) {
+             for (int round = 0; round < 2; ++round) {
+               m.engine().delay(0, at(round) - clock(m));
+               for (unsigned n = 0; n < 4; ++n) m.store(cell(n), Word(round + 1), release);
+             }
+           }},
+          {2, [&](Modelled& m) {
+             for (int round = 0; round < 2; ++round) {
+               m.engine().delay(2, at(round) + from_ns(1000) - clock(m));
+               const Time begin = clock(m);
+               for (unsigned n = 0; n < 4; ++n) {
+                 m.await(cell(n), equals(Word(round + 1)), acquire);
+               }
+               took = clock(m) - begin;
+             }
+           }}});
+    if (ahead == 0) {
+      EXPECT_GE(took, 4 * across);
+    } else {
+      EXPECT_LE(took, across + from_ns(20));
+    }
+  }
+}
+
 TEST_F(EngineTest, AFlagTakesOwnershipAndAReadBack) {
   Time seen_near = 0;
   Time seen_far = 0;

@@ -83,6 +83,16 @@ TEST(MachineFile, IsWrittenAsItWasRead) {
   EXPECT_THAT(written, HasSubstr("latency NUMA 10 ns +- 20 %"));
 }
 
+TEST(MachineFile, OptionalParametersMayBeLeftOut) {
+  const MachineModel without = parse_machine(good, "f", "");
+  EXPECT_EQ(without.value("memory-far"), 0);
+  EXPECT_EQ(format_machine(without).find("memory-far"), std::string::npos);
+  const MachineModel with_it =
+      parse_machine(with("error 12 %", "memory-far 90 ns | assumed: x\nerror 12 %"), "f", "");
+  EXPECT_EQ(with_it.value("memory-far"), 90);
+  EXPECT_THAT(format_machine(with_it), HasSubstr("memory-far 90 ns"));
+}
+
 TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(""), HasSubstr("f:1: empty"));
   EXPECT_THAT(error_of("machine 1\n"), HasSubstr("f:1: the first line"));

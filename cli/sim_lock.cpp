@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster sim lock`: the papers' lock benchmark on a modelled machine.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "machine/error.hpp"
+#include "placement/placer.hpp"
+#include "sim/lock_predict.hpp"
+#include "sim_common.hpp"
+
+namespace muster {
+namespace {
+
+struct Options {
+  MachineChoice machine;
+  std::vector<std::string> locks{"rcl"};
+  std::vector<std::string> patterns{"sequential", "strided", "random"};
+  std::vector<unsigned> threads{2, 4};
+  std::string init = "default";
+  std::string affinity = "apart";
+  std::string memory = "default";
+  std::string placements = "one";
+  std::optional<unsigned> server;
+  unsigned allocator = 0;
+  std::uint64_t array = 500'000'000;
+  std::uint64_t stride = 20;
+  sim::LockEffort effort;
+  bool json = false;
+  bool csv = false;
+  std::string output;
+};
+
+struct Row {
+  sim::LockQuery query;
+  std::string placement;
+  double share = 1;  ///< --affinity none: of the time
+  sim::LockOutcome outcome;
+};
+
+std::string read_text(const std::string& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  if (!stream) {
+    throw Error(Status::system, file +
+                                    " cannot be read: --affinity takes apart, hierarchical, none, "
+                                    "or a file with a placement");
+  }
+  return text.str();
+}
+
+/// Where everybody sits, for so many threads: the placements asked for, with their weights.
+class Places {
+ public:
+  Places(const Options& options, const CoreTree& tree) : options_(options), tree_(tree) {
+    for (const unsigned core : {options.allocator, options.server.value_or(0)}) {
+      if (core < tree.cores()) continue;
+      throw Error(Status::invalid,
+                  fmt::format("core {} is none of this machine's: they are 0 to {}", core,
+                              tree.cores() - 1));
+    }
+  }
+
+  std::vector<sim::WeightedPlacement> of(unsigned threads, bool serves) const {
+    std::vector<sim::WeightedPlacement> all;
+    if (options_.placements == "all") {
+      all = sim::all_placements(tree_, threads, options_.server);
+    } else {
+      all = asked(threads);
+    }
+    // Who has no server runs on the same cores, and has nobody whose memory would be bound.
+    std::vector<sim::WeightedPlacement> distinct;
+    std::set<std::string> known;
+    for (sim::WeightedPlacement& each : all) {
+      if (binds()) each.placement.memory = memory_at_server(each.placement, serves);
+      if (!serves) each.placement.server.reset();
+      const std::string key = sim::placement_key(tree_, each.placement);
+      if (known.insert(key).second) {
+        distinct.push_back(each);
+        continue;
+      }
+      for (sim::WeightedPlacement& before : distinct) {
+        if (sim::placement_key(tree_, before.placement) == key) before.weight += each.weight;
+      }
+    }
+    return distinct;
+  }
+
+ private:
+  bool binds() const { return options_.init == "numa" || options_.memory == "aware"; }
+
+  /// RCLAwareMalloc migrates the array there, RCLLockInitNUMA binds before it is allocated.
+  unsigned memory_at_server(const sim::LockPlacement& placement, bool serves) const {
+    if (!serves) return placement.memory;
+    Placer placer(tree_);
+    return placer.add_server_at(*placement.server).memory.numa.value_or(placement.memory);
+  }
+
+  /// The core that RCLLockInitNUMA chooses, or whoever calls RCLLockInitDefault.
+  unsigned server_core(unsigned threads) const {
+    if (options_.server) return *options_.server;
+    if (options_.init == "numa") return Placer(tree_).add_server(ServerPolicy::pack).core;
+    return *sim::apart_placement(tree_, threads).server;
+  }
+
+  std::vector<sim::WeightedPlacement> asked(unsigned threads) const {
+    const unsigned memory = tree_.numa_of(options_.allocator);
+    if (options_.affinity == "apart") {
+      return {{sim::apart_placement(tree_, threads), 1}};
+    }
+    if (options_.affinity == "hierarchical") {
+      return {{sim::hierarchical_placement(tree_, threads, server_core(threads), memory), 1}};
+    }
+    if (options_.affinity == "none") {
+      return sim::all_placements(tree_, threads, server_core(threads), memory);
+    }
+    return {
+        {sim::parse_placement(read_text(options_.affinity), options_.affinity, tree_, threads), 1}};
+  }
+
+  const Options& options_;
+  const CoreTree& tree_;
+};
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Options& options, const sim::MachineModel& machine,
+             const std::vector<Row>& rows) {
+  Json json;
+  json["machine"] = machine.name;
+  json["about"] = machine.about;
+  json["array"] = options.array;
+  json["window"] = options.effort.window;
+  json["results"] = Json::array();
+  for (const Row& row : rows) {
+    json["results"].push_back(
+        {{"lock", row.query.lock},
+         {"machine", machine.name},
+         {"threads", row.query.placement.threads.size()},
+         {"pattern", pattern_name(row.query.pattern)},
+         {"stride", row.query.pattern == Pattern::strided ? Json(options.stride) : Json(nullptr)},
+         {"init", options.init},
+         {"affinity", options.placements == "all" ? "all" : options.affinity},
+         {"memory", options.memory},
+         {"placement", row.placement},
+         {"share", row.share},
+         {"throughput_ops_s", row.outcome.throughput_ops_s},
+         {"cache_misses_percent", row.outcome.cache_misses_percent},
+         {"private_misses_percent", row.outcome.private_misses_percent},
+         {"far_memory_percent", row.outcome.far_memory_percent},
+         {"doubling_changes_percent", 100 * row.outcome.change}});
+  }
+  return json;
+}
+
+/// The members of each row, in the order and under the names of the JSON.
+std::string to_csv(const Json& json) {
+  std::string text;
+  for (const auto& row : json.at("results")) {
+    std::string names;
+    std::string values;
+    for (const auto& [name, value] : row.items()) {
+      names += (names.empty() ? "" : ",") + name;
+      if (!values.empty()) values += ',';
+      values += value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
+                : value.is_string()     ? value.get<std::string>()
+                : value.is_null()       ? ""
+                                        : value.dump();
+    }
+    if (text.empty()) text = names + "\n";
+    text += values + "\n";
+  }
+  return text;
+}
+
+std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& rows) {
+  std::string text = fmt::format("{}: {}\n\n{:<15} {:<10} {:>7}  {:>10} {:>8} {:>7} {:>8}  {}\n",
+                                 machine.name, machine.about, "lock", "pattern", "threads",
+                                 "Mops/s", "misses %", "far %", "doubled", "placement");
+  for (const Row& row : rows) {
+    const sim::LockOutcome& o = row.outcome;
+    text +=
+        fmt::format("{:<15} {:<10} {:>7}  {:>10.3f} {:>8.1f} {:>7.0f} {:>+7.1f}%  {}\n",
+                    row.query.lock, pattern_name(row.query.pattern),
+                    row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
+                    o.cache_misses_percent, o.far_memory_percent, 100 * o.change, row.placement);
+  }
+  text +=
+      "\nS server, w thread (a digit: so many), . nobody, m the array's memory.\n"
+      "misses: accesses to the array that no cache of the core and its die held. far: lines from "
+      "another NUMA node's memory.\n"
+      "doubled: what the first half of the window says more than the whole.\n";
+  return text;
+}
+
+/// --affinity none: threads wander, and the throughput is the mean over all placements.
+std::vector<Row> averaged(const std::vector<Row>& rows) {
+  std::vector<Row> means;
+  for (const Row& row : rows) {
+    const bool same =
+        !means.empty() && means.back().query.lock == row.query.lock &&
+        means.back().query.pattern == row.query.pattern &&
+        means.back().query.placement.threads.size() == row.query.placement.threads.size();
+    if (!same) {
+      means.push_back(row);
+      means.back().placement = "mean of all";
+      means.back().share = 1;
+      means.back().outcome = {};
+    }
+    sim::LockOutcome& mean = means.back().outcome;
+    for (double sim::LockOutcome::*value :
+         {&sim::LockOutcome::throughput_ops_s, &sim::LockOutcome::change,
+          &sim::LockOutcome::cache_misses_percent, &sim::LockOutcome::private_misses_percent,
+          &sim::LockOutcome::far_memory_percent}) {
+      mean.*value += row.share * row.outcome.*value;
+    }
+  }
+  return means;
+}
+
+std::vector<std::string> locks_of(const std::vector<std::string>& asked) {
+  std::vector<std::string> names;
+  for (const std::string& name : asked) {
+    if (name == "all") {
+      names.insert(names.end(), sim::modelled_locks().begin(), sim::modelled_locks().end());
+    } else {
+      static_cast<void>(sim::wants_server(name));  // throws for a name that is none
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+void run(const Options& options) {
+  const sim::MachineModel machine = options.machine.load();
+  const CoreTree tree(*machine.shape);
+  if (!options.output.empty()) make_folder(options.output);
+  const Places places(options, tree);
+  std::vector<Row> rows;
+  for (const std::string& lock : locks_of(options.locks)) {
+    for (const std::string& pattern : options.patterns) {
+      for (const unsigned threads : options.threads) {
+        for (const sim::WeightedPlacement& each : places.of(threads, sim::wants_server(lock))) {
+          Row row;
+          row.query = {lock, parse_pattern(pattern), options.array, options.stride, each.placement};
+          row.placement = sim::placement_text(tree, each.placement);
+          row.share = each.weight;
+          rows.push_back(std::move(row));
+        }
+      }
+    }
+  }
+  std::vector<sim::LockQuery> queries;
+  for (const Row& row : rows) queries.push_back(row.query);
+  const std::vector<sim::LockOutcome> outcomes =
+      sim::predict_locks(machine, tree, queries, options.effort, progress_of(machine.name));
+  for (std::size_t n = 0; n < rows.size(); ++n) rows[n].outcome = outcomes[n];
+  if (options.affinity == "none" && options.placements != "all") rows = averaged(rows);
+
+  const Json json = to_json(options, machine, rows);
+  const std::string dumped =
+      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  fmt::print("{}", options.json ? dumped : options.csv ? to_csv(json) : to_text(machine, rows));
+  std::fflush(stdout);
+  if (options.output.empty()) return;
+  const std::string base = options.output + "/sim-lock";
+  write_text(base + ".json", dumped);
+  write_text(base + ".csv", to_csv(json));
+  const bool plotted = plot_sim(base + ".json", options.output, "plot_sim_lock.py");
+  fmt::print(stderr, "Written: {0}.json, {0}.csv{1}\n", base,
+             plotted ? fmt::format(", {0}.png, {0}.svg", base) : "");
+}
+
+}  // namespace
+
+void add_sim_lock(CLI::App& sim) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* const command = sim.add_subcommand(
+      "lock", "How many critical sections a second locks manage there, by who sits where");
+  o.machine.add_to(*command);
+  command->add_option("--locks", o.locks, "By name (see `muster list`), a list; all")
+      ->delimiter(',')
+      ->default_str("rcl");
+  command->add_option("--pattern", o.patterns, "sequential, strided, random; a list")
+      ->delimiter(',')
+      ->default_str("sequential,strided,random");
+  command->add_option("--stride", o.stride, "Words from one to the next, strided")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
+      ->capture_default_str();
+  command->add_option("--threads", o.threads, "How many, a list")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, 4096U))
+      ->default_str("2,4");
+  command
+      ->add_option("--init", o.init,
+                   "default: the server's core is named (--server, --affinity); numa: "
+                   "RCLLockInitNUMA chooses it where it is not, and binds memory to its NUMA node")
+      ->check(CLI::IsMember({"default", "numa"}))
+      ->capture_default_str();
+  command
+      ->add_option("--affinity", o.affinity,
+                   "apart: the array and the first threads on the first NUMA node, the server on "
+                   "the second [P17]; hierarchical: RCLHierarchicalAffinity; none: threads wander, "
+                   "the mean of all placements; or a file")
+      ->capture_default_str();
+  command
+      ->add_option("--placements", o.placements,
+                   "one: as --affinity says; all: every placement of server, threads and array "
+                   "that is distinct up to the machine's symmetry")
+      ->check(CLI::IsMember({"one", "all"}))
+      ->capture_default_str();
+  command
+      ->add_option("--memory", o.memory,
+                   "default: the array is where its allocating thread is; aware: RCLAwareMalloc, "
+                   "on the server's NUMA node")
+      ->check(CLI::IsMember({"default", "aware"}))
+      ->capture_default_str();
+  command->add_option("--server", o.server, "The server's core");
+  command->add_option("--allocator", o.allocator, "The allocating thread's core (not with apart)")
+      ->capture_default_str();
+  command->add_option("--array", o.array, "Words of 4 bytes in the array")
+      ->check(CLI::Range(std::uint64_t{16}, (std::uint64_t{1} << 32) - 1))
+      ->capture_default_str();
+  command->add_option("--window", o.effort.window, "Operations that count; as many again follow")
+      ->check(CLI::Range(1U, 100'000'000U))
+      ->capture_default_str();
+  command->add_option("--warm-up", o.effort.warm_up, "Operations before")
+      ->check(CLI::Range(1U, 100'000'000U))
+      ->capture_default_str();
+  command->add_option("--seed", o.effort.seed, "Of the indices and of ties")->capture_default_str();
+  CLI::Option* const json = command->add_flag("--json", o.json, "Print one JSON object");
+  command->add_flag("--csv", o.csv, "Print the rows as CSV")->excludes(json);
+  command->add_option("--output", o.output,
+                      "Folder for sim-lock.json, sim-lock.csv, and a plot (PNG and SVG)");
+  command->footer(
+      "Threads increment words of one array, each inside a critical section [P17, PS18]. A file "
+      "for\n"
+      "--affinity has the lines `server CORE`, `allocator CORE` and `threads CORE,CORE,...`, "
+      "cores\n"
+      "by number. More threads than cores: under locks with a server, in turn.");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster sim reproduce`: the lock experiments of [P17] and [PS18], modelled, and what of the
+// papers' claims the model bears out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/reproduce.hpp"
+#include "sim_common.hpp"
+
+namespace muster {
+namespace {
+
+struct Options {
+  MachineChoice changes;
+  bool quick = false;
+  std::uint64_t seed = 1;
+  bool json = false;
+  std::string output;
+};
+
+nlohmann::ordered_json to_json(const sim::Reproduction& all) {
+  nlohmann::ordered_json json;
+  json["claims"] = nlohmann::ordered_json::array();
+  for (const sim::Claim& claim : all.claims) {
+    json["claims"].push_back({{"source", claim.source},
+                              {"claim", claim.claim},
+                              {"modelled", claim.modelled},
+                              {"verdict", sim::verdict_name(claim.verdict)},
+                              {"agrees_if", claim.rule}});
+  }
+  json["doubling_changes_percent_max"] = 100 * all.change_max;
+  json["placements"] = {{"oak", all.placements_oak}, {"jet", all.placements_jet}};
+  json["results"] = nlohmann::ordered_json::array();
+  for (const sim::FigurePoint& point : all.points) {
+    json["results"].push_back({{"figure", point.figure},
+                               {"machine", point.machine},
+                               {"variant", point.variant},
+                               {"pattern", pattern_name(point.pattern)},
+                               {"threads", point.threads},
+                               {"placement", point.placement},
+                               {"hierarchical", point.hierarchical},
+                               {"throughput_ops_s", point.outcome.throughput_ops_s},
+                               {"cache_misses_percent", point.outcome.cache_misses_percent},
+                               {"far_memory_percent", point.outcome.far_memory_percent}});
+  }
+  return json;
+}
+
+unsigned count(const sim::Reproduction& all, sim::Verdict verdict) {
+  return static_cast<unsigned>(
+      std::count_if(all.claims.begin(), all.claims.end(),
+                    [&](const sim::Claim& claim) { return claim.verdict == verdict; }));
+}
+
+std::string summary(const sim::Reproduction& all) {
+  return fmt::format(
+      "{} claims: {} agree, {} partly, {} disagree. {} placements on oak and {} on jet, all that\n"
+      "are distinct up to symmetry. A window of twice the length changes a throughput by {:.1f} %\n"
+      "at most.\n",
+      all.claims.size(), count(all, sim::Verdict::agrees), count(all, sim::Verdict::partly),
+      count(all, sim::Verdict::disagrees), all.placements_oak, all.placements_jet,
+      100 * all.change_max);
+}
+
+std::string to_text(const sim::Reproduction& all) {
+  std::string text;
+  for (const sim::Claim& claim : all.claims) {
+    text +=
+        fmt::format("{:<10} {}: {}\n           modelled: {}\n", sim::verdict_name(claim.verdict),
+                    claim.source, claim.claim, claim.modelled);
+  }
+  return text + "\n" + summary(all);
+}
+
+std::string to_markdown(const sim::Reproduction& all) {
+  std::string text =
+      "# The papers' lock experiments on the modelled Oak and Jet\n\n"
+      "Written by `muster sim reproduce --output DIR`; `doc/model.md` says what is modelled and "
+      "why it differs where it does.\n\n" +
+      summary(all) + "\n| | claim | modelled | verdict |\n|---|---|---|---|\n";
+  for (const sim::Claim& claim : all.claims) {
+    text += fmt::format("| {} | {} | {} | {} |\n", claim.source, claim.claim, claim.modelled,
+                        sim::verdict_name(claim.verdict));
+  }
+  text += "\n\"Agrees\" means:\n\n";
+  std::vector<std::pair<std::string, std::string>> rules;  // and whose they are
+  for (const sim::Claim& claim : all.claims) {
+    const auto known = std::find_if(rules.begin(), rules.end(),
+                                    [&](const auto& rule) { return rule.first == claim.rule; });
+    if (known == rules.end()) {
+      rules.emplace_back(claim.rule, claim.source);
+    } else if (known->second.find(claim.source) == std::string::npos) {
+      known->second += "; " + claim.source;
+    }
+  }
+  for (const auto& [rule, sources] : rules) text += fmt::format("- {}: {}.\n", sources, rule);
+  return text;
+}
+
+void run(const Options& options) {
+  if (!options.output.empty()) make_folder(options.output);
+  const sim::Reproduction all =
+      sim::reproduce(options.changes.load("oak"), options.changes.load("jet"), options.quick,
+                     options.seed, progress_of("the papers' figures"));
+  const std::string dumped = to_json(all).dump(2) + "\n";
+  fmt::print("{}", options.json ? dumped : to_text(all));
+  std::fflush(stdout);
+  if (options.output.empty()) return;
+  const std::string base = options.output + "/reproduce";
+  write_text(base + ".json", dumped);
+  write_text(base + ".md", to_markdown(all));
+  const bool plotted = plot_sim(base + ".json", options.output, "plot_sim_lock.py");
+  fmt::print(stderr, "Written: {0}.json, {0}.md{1}\n", base,
+             plotted ? ", and a plot of each figure (PNG and SVG)" : "");
+}
+
+}  // namespace
+
+void add_sim_reproduce(CLI::App& sim) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = sim.add_subcommand(
+      "reproduce",
+      "The lock experiments of [P17] and [PS18]: each claim, modelled, with a verdict");
+  options->changes.add_changes_to(*command);
+  command->add_flag("--quick", options->quick, "Fewer operations and points: seconds, and coarse");
+  command->add_option("--seed", options->seed, "Of the indices and of ties")->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_option("--output", options->output,
+                      "Folder for reproduce.json, reproduce.md, and a plot of each figure");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster

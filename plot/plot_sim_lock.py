@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Locks on a modelled machine, from what `muster sim lock` or `muster sim reproduce` wrote.
+
+    plot_sim_lock.py sim-lock.json DIRECTORY     throughput against threads, or by placement
+    plot_sim_lock.py reproduce.json DIRECTORY    the papers' figures, one picture each
+
+Writes DIRECTORY/<name>.png and .svg. Exit code 3: matplotlib is missing.
+"""
+import json
+import os
+import sys
+
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+except ImportError:
+    sys.exit(3)
+
+# Distinguishable with colour-blind eyes (Okabe and Ito first).
+COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
+           "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b"]
+PATTERNS = {"sequential": "#009e73", "strided": "#e69f00", "random": "#0072b2"}
+MARKERS = "osD^vP<>pXh*"
+DEFAULTS = {"DefaultMalloc", "RCLLockInitDefault"}
+
+
+def in_order(rows, key):
+    """Each value of the column once, as they come."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def save(figure, directory, name):
+    for suffix in ("png", "svg"):
+        figure.savefig(os.path.join(directory, f"{name}.{suffix}"), dpi=130, bbox_inches="tight")
+    plt.close(figure)
+
+
+def count_axis(axes, rows):
+    """Numbers of threads: each a tick; far apart, on a logarithmic axis."""
+    counts = sorted({row["threads"] for row in rows})
+    if counts[-1] > 4 * len(counts):
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(FixedLocator(counts))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    axes.set_xlabel("threads")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+
+
+def bars_by_placement(axes, rows):
+    """A row for each placement, a bar for each pattern; RCLHierarchicalAffinity's is marked."""
+    best = {}
+    for row in rows:
+        name = row["placement"] + (" \u25c0" if row.get("hierarchical") else "")
+        best.setdefault(name, {})[row["pattern"]] = row["throughput_ops_s"] / 1e6
+    names = sorted(best, key=lambda name: sum(best[name].values()))
+    patterns = [pattern for pattern in PATTERNS if any(pattern in best[name] for name in names)]
+    height = 0.8 / len(patterns)
+    for n, pattern in enumerate(patterns):
+        at = [y + (n - (len(patterns) - 1) / 2) * height for y in range(len(names))]
+        axes.barh(at, [best[name].get(pattern, 0) for name in names], height,
+                  color=PATTERNS[pattern], label=pattern)
+    axes.set_yticks(range(len(names)), names, family="monospace", fontsize=7)
+    axes.set_xlabel("millions a second")
+    axes.grid(axis="x", alpha=0.3)
+
+
+def variants(axes, rows, value, scale):
+    """A curve for each pattern and variant; the default's is dashed."""
+    for pattern in in_order(rows, "pattern"):
+        for n, variant in enumerate(in_order(rows, "variant")):
+            points = sorted((row for row in rows
+                             if row["pattern"] == pattern and row["variant"] == variant),
+                            key=lambda row: row["threads"])
+            axes.plot([row["threads"] for row in points], [row[value] * scale for row in points],
+                      "--" if variant in DEFAULTS else "-", color=PATTERNS[pattern],
+                      marker=MARKERS[n], markersize=4, label=f"{variant}, {pattern}")
+    count_axis(axes, rows)
+
+
+def figure_of_panels(count, width=5.5, height=4.6, across=2):
+    down = (count + across - 1) // across
+    figure, axes = plt.subplots(down, min(count, across), squeeze=False,
+                                figsize=(width * min(count, across), height * down),
+                                layout="constrained")
+    return figure, [ax for row in axes for ax in row]
+
+
+def reproduce(data, directory):
+    rows = data["results"]
+
+    def of(*figures):
+        return [[row for row in rows if row["figure"] == name] for name in figures]
+
+    figure, panels = figure_of_panels(2)
+    (points,) = of("P17 Fig. 5")
+    variants(panels[0], points, "throughput_ops_s", 1e-6)
+    panels[0].set_ylabel("millions a second")
+    variants(panels[1], points, "cache_misses_percent", 1)
+    panels[1].set_ylabel("cache misses, %")
+    panels[0].legend(fontsize=7)
+    figure.suptitle("[P17, Fig. 5] on the modelled Oak: throughput, cache misses")
+    save(figure, directory, "p17-fig5")
+
+    figure, panels = figure_of_panels(3, across=3)
+    titles = ["a: threads bound", "b: threads wander", "c: more threads than cores"]
+    for axes, title, points in zip(panels, titles, of(*(f"PS18 Fig. 5{x}" for x in "abc"))):
+        variants(axes, points, "throughput_ops_s", 1e-6)
+        axes.set_title(title, fontsize=10)
+    panels[0].set_ylabel("millions a second")
+    panels[0].legend(fontsize=7)
+    figure.suptitle("[PS18, Fig. 5] on the modelled Oak")
+    save(figure, directory, "ps18-fig5")
+
+    for number, machine in ((6, "Oak"), (7, "Jet")):
+        groups = [[row for row in group if row["variant"] == "RCLLockInitDefault"]
+                  for group in of(*(f"PS18 Fig. {number}{x}" for x in "abcd"))]
+        tallest = max(len(in_order(group, "placement")) for group in groups)
+        figure, panels = figure_of_panels(4, width=6, height=1 + 0.32 * tallest)
+        for axes, group in zip(panels, groups):
+            bars_by_placement(axes, group)
+            axes.set_title(f"{group[0]['threads']} threads", fontsize=10)
+        panels[0].legend(fontsize=7, loc="lower right")
+        figure.suptitle(f"[PS18, Fig. {number}] on the modelled {machine}, every placement: S the "
+                        "server, w threads, m the array, \u25c0 RCLHierarchicalAffinity's")
+        save(figure, directory, f"ps18-fig{number}")
+
+
+def by_threads(data, rows, directory, name):
+    patterns = in_order(rows, "pattern")
+    figure, panels = figure_of_panels(len(patterns), across=3)
+    for axes, pattern in zip(panels, patterns):
+        for n, lock in enumerate(in_order(rows, "lock")):
+            points = sorted((row for row in rows
+                             if row["lock"] == lock and row["pattern"] == pattern),
+                            key=lambda row: row["threads"])
+            axes.plot([row["threads"] for row in points],
+                      [row["throughput_ops_s"] / 1e6 for row in points],
+                      color=COLOURS[n % len(COLOURS)], marker=MARKERS[n % len(MARKERS)],
+                      markersize=4, label=lock)
+        count_axis(axes, rows)
+        axes.set_title(pattern, fontsize=10)
+    panels[0].set_ylabel("millions a second")
+    panels[0].legend(fontsize=7)
+    first = rows[0]
+    figure.suptitle(f"{data['machine']}, modelled: critical sections, init {first['init']}, "
+                    f"affinity {first['affinity']}, memory {first['memory']}")
+    save(figure, directory, name)
+
+
+def by_placement(data, rows, directory, name):
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["lock"], row["threads"]), []).append(row)
+    tallest = max(len(in_order(group, "placement")) for group in groups.values())
+    figure, panels = figure_of_panels(len(groups), width=6, height=1 + 0.32 * tallest)
+    for axes, ((lock, threads), group) in zip(panels, groups.items()):
+        bars_by_placement(axes, group)
+        axes.set_title(f"{lock}, {threads} threads", fontsize=10)
+    panels[0].legend(fontsize=7, loc="lower right")
+    figure.suptitle(f"{data['machine']}, modelled: every placement; S the server, w threads, "
+                    "m the array")
+    save(figure, directory, name)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        data = json.load(file)
+    rows = data["results"]
+    if not rows:
+        sys.exit("plot_sim_lock.py: no rows in " + sys.argv[1])
+    name = os.path.splitext(os.path.basename(sys.argv[1]))[0]
+    if "claims" in data:
+        reproduce(data, sys.argv[2])
+    elif rows[0]["affinity"] == "all":
+        by_placement(data, rows, sys.argv[2], name)
+    else:
+        by_threads(data, rows, sys.argv[2], name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/lock_placements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <sstream>
+#include <unordered_map>
+
+#include "machine/error.hpp"
+#include "placement/placer.hpp"
+
+namespace muster::sim {
+namespace {
+
+/// What sits on each core, a letter each.
+std::vector<char> labels_of(const CoreTree& tree, const LockPlacement& placement) {
+  std::vector<unsigned> count(tree.cores(), 0);
+  for (const unsigned core : placement.threads) ++count.at(core);
+  std::vector<char> labels;
+  for (const unsigned threads : count) {
+    labels.push_back(threads == 0   ? '.'
+                     : threads == 1 ? 'w'
+                     : threads < 10 ? static_cast<char>('0' + threads)
+                                    : '+');
+  }
+  if (placement.server) labels.at(*placement.server) = 'S';
+  return labels;
+}
+
+/// The elements and cores right below each element.
+struct Below {
+  std::vector<unsigned> elements;
+  std::vector<unsigned> cores;
+};
+
+std::vector<Below> children_of(const CoreTree& tree) {
+  std::vector<Below> below(tree.elements().size());
+  for (unsigned e = 1; e < below.size(); ++e) below[tree.element(e).parent].elements.push_back(e);
+  for (const unsigned core : tree.order()) below[tree.element_of(core)].cores.push_back(core);
+  return below;
+}
+
+class Canonical {
+ public:
+  explicit Canonical(const CoreTree& tree) : tree_(tree), below_(children_of(tree)) {}
+
+  std::string key(const LockPlacement& placement) const {
+    const std::vector<char> labels = labels_of(tree_, placement);
+    return key(0, labels, placement);
+  }
+
+ private:
+  std::string key(unsigned element, const std::vector<char>& labels,
+                  const LockPlacement& placement) const {
+    std::vector<std::string> parts;
+    for (const unsigned child : below_[element].elements) {
+      parts.push_back(key(child, labels, placement));
+    }
+    for (const unsigned core : below_[element].cores) {
+      // Where threads are is told by their number: labels stop counting at 9.
+      const auto threads = std::count(placement.threads.begin(), placement.threads.end(), core);
+      parts.push_back(fmt::format("{}{}{}", labels[core], threads,
+                                  tree_.numa_of(core) == placement.memory ? "m" : ""));
+    }
+    std::sort(parts.begin(), parts.end());
+    return fmt::format("({})", fmt::join(parts, ","));
+  }
+
+  const CoreTree& tree_;
+  std::vector<Below> below_;
+};
+
+unsigned core_number(std::string_view text, const std::string& where, const CoreTree& tree) {
+  unsigned core = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
+  if (error != std::errc{} || end != text.data() + text.size() || core >= tree.cores()) {
+    throw Error(Status::invalid,
+                fmt::format("{}\"{}\" is no core of this machine: they are 0 to {}", where, text,
+                            tree.cores() - 1));
+  }
+  return core;
+}
+
+/// The outermost elements that the machine is split into; the cores, where there is no other.
+std::vector<std::vector<unsigned>> parts_of(const CoreTree& tree) {
+  const std::vector<Below> below = children_of(tree);
+  unsigned element = 0;
+  while (below[element].elements.size() == 1 && below[element].cores.empty()) {
+    element = below[element].elements.front();
+  }
+  std::vector<std::vector<unsigned>> parts;
+  for (const unsigned child : below[element].elements) {
+    const auto begin = tree.order().begin();
+    parts.emplace_back(begin + tree.element(child).first, begin + tree.element(child).end);
+  }
+  for (const unsigned core : below[element].cores) parts.push_back({core});
+  return parts;
+}
+
+}  // namespace
+
+std::string placement_text(const CoreTree& tree, const LockPlacement& placement) {
+  const std::vector<char> labels = labels_of(tree, placement);
+  const std::vector<std::vector<unsigned>> parts = parts_of(tree);
+  std::string text;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const std::vector<unsigned>& cores = parts[part];
+    if (part > 0 && cores.size() > 1) text += '|';
+    for (std::size_t at = 0; at < cores.size(); ++at) {
+      // A cache of several cores, but not the whole part, is set apart.
+      const unsigned element = tree.element_of(cores[at]);
+      if (at > 0 && element != tree.element_of(cores[at - 1]) &&
+          (tree.element(element).size() > 1 ||
+           tree.element(tree.element_of(cores[at - 1])).size() > 1)) {
+        text += ' ';
+      }
+      text += labels[cores[at]];
+      const bool last_of_memory =
+          at + 1 == cores.size() || tree.numa_of(cores[at + 1]) != placement.memory;
+      const bool memory_ends_here = tree.numa_of(cores[at]) == placement.memory && last_of_memory &&
+                                    tree.numa_nodes()[placement.memory].cores.size() < tree.cores();
+      if (memory_ends_here) text += 'm';
+    }
+  }
+  return text;
+}
+
+std::string placement_key(const CoreTree& tree, const LockPlacement& placement) {
+  return Canonical(tree).key(placement);
+}
+
+std::vector<WeightedPlacement> all_placements(const CoreTree& tree, unsigned threads,
+                                              std::optional<unsigned> server,
+                                              std::optional<unsigned> memory) {
+  if (threads + 1 > tree.cores()) {
+    throw Error(Status::unsupported,
+                fmt::format("a server and {} threads do not have a core each on {} cores", threads,
+                            tree.cores()));
+  }
+  const Canonical canonical(tree);
+  std::vector<WeightedPlacement> found;
+  std::unordered_map<std::string, std::size_t> at;
+  const auto add = [&](const LockPlacement& placement, double weight) {
+    const auto [known, is_new] = at.try_emplace(canonical.key(placement), found.size());
+    if (is_new) found.push_back({placement, 0});
+    found[known->second].weight += weight;
+    if (found.size() > placements_max) {
+      throw Error(Status::unsupported,
+                  fmt::format("there are more than {} placements: ask for fewer threads, or for a "
+                              "smaller machine",
+                              placements_max));
+    }
+  };
+  for (unsigned s = 0; s < tree.cores(); ++s) {
+    for (unsigned m = 0; m < tree.numa_nodes().size(); ++m) {
+      const bool asked = (!server || *server == s) && (!memory || *memory == m);
+      if (asked && tree.numa_nodes()[m].os_index) add({s, {}, m}, 1);
+    }
+  }
+  // One thread after another, each on every core that is left.
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    std::vector<WeightedPlacement> before;
+    before.swap(found);
+    at.clear();
+    for (WeightedPlacement& from : before) {
+      for (unsigned core = 0; core < tree.cores(); ++core) {
+        const std::vector<unsigned>& taken = from.placement.threads;
+        if (core == from.placement.server) continue;
+        if (std::find(taken.begin(), taken.end(), core) != taken.end()) continue;
+        LockPlacement placement = from.placement;
+        placement.threads.push_back(core);
+        std::sort(placement.threads.begin(), placement.threads.end());
+        add(placement, from.weight);
+      }
+    }
+  }
+  const double sum = std::accumulate(found.begin(), found.end(), 0.0,
+                                     [](double s, const auto& w) { return s + w.weight; });
+  for (WeightedPlacement& each : found) each.weight /= sum;
+  return found;
+}
+
+LockPlacement apart_placement(const CoreTree& tree, unsigned threads) {
+  LockPlacement placement;
+  placement.memory = tree.numa_of(0);
+  const std::vector<NumaCores>& numa = tree.numa_nodes();
+  if (numa.size() > 1) {
+    placement.server = numa[placement.memory == 0 ? 1 : 0].cores.front();
+  } else {
+    const std::vector<std::vector<unsigned>> parts = parts_of(tree);
+    placement.server = parts.at(parts.size() > 1 ? 1 : 0).front();
+  }
+  std::vector<unsigned> others = tree.order();
+  others.erase(std::find(others.begin(), others.end(), *placement.server));
+  if (others.empty())
+    throw Error(Status::unsupported, "one core is not enough: a server needs one");
+  for (unsigned t = 0; t < threads; ++t) placement.threads.push_back(others[t % others.size()]);
+  return placement;
+}
+
+LockPlacement hierarchical_placement(const CoreTree& tree, unsigned threads, unsigned server,
+                                     unsigned memory) {
+  Placer placer(tree);
+  placer.add_server_at(server);
+  return {server, placer.add_threads(threads), memory};
+}
+
+LockPlacement parse_placement(const std::string& text, const std::string& source,
+                              const CoreTree& tree, unsigned threads) {
+  std::optional<unsigned> server;
+  std::optional<unsigned> allocator;
+  std::vector<unsigned> cores;
+  std::istringstream stream(text);
+  unsigned number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    const std::string where = fmt::format("{}:{}: ", source, ++number);
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string key;
+    std::string value;
+    std::string more;
+    if (!(words >> key)) continue;
+    if (!(words >> value) || words >> more) {
+      throw Error(Status::invalid, where +
+                                       "a line is \"server CORE\", \"allocator CORE\" or "
+                                       "\"threads CORE,CORE,...\"");
+    }
+    if (key == "server") {
+      server = core_number(value, where, tree);
+    } else if (key == "allocator") {
+      allocator = core_number(value, where, tree);
+    } else if (key == "threads") {
+      std::istringstream list(value);
+      for (std::string each; std::getline(list, each, ',');) {
+        cores.push_back(core_number(each, where, tree));
+      }
+    } else {
+      throw Error(Status::invalid, where + "\"" + key + "\" is none of server, allocator, threads");
+    }
+  }
+  if (!server || !allocator || cores.empty()) {
+    throw Error(Status::invalid, source + " has to say server, allocator and threads");
+  }
+  LockPlacement placement{*server, {}, tree.numa_of(*allocator)};
+  for (unsigned t = 0; t < threads; ++t) placement.threads.push_back(cores[t % cores.size()]);
+  return placement;
+}
+
+}  // namespace muster::sim

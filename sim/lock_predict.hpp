@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Questions to a machine about locks: how many critical sections a second, placed so?
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/lock_placements.hpp"
+#include "sim/lock_run.hpp"
+#include "sim/machine_model.hpp"
+
+namespace muster::sim {
+
+struct LockQuery {
+  std::string lock = "rcl";
+  Pattern pattern = Pattern::sequential;
+  std::uint64_t words = 500'000'000;  ///< of the array
+  std::uint64_t stride = 20;
+  LockPlacement placement;
+};
+
+struct LockEffort {
+  std::uint64_t warm_up = 20'000;
+  std::uint64_t window = 100'000;  ///< operations; as many again show that they suffice
+  double slice_ns = 3e6;           ///< of a thread that shares its core
+  std::uint64_t seed = 1;
+};
+
+/// How much of a prediction is done: runs over, and all.
+using LockProgress = std::function<void(std::size_t done, std::size_t of)>;
+
+/// All of them, on every CPU this process may use; deterministic. Placements that are each other's
+/// image under a symmetry of `tree`, which is the machine's, run once. Throws as run_lock() does.
+std::vector<LockOutcome> predict_locks(const MachineModel& machine, const CoreTree& tree,
+                                       const std::vector<LockQuery>& queries,
+                                       const LockEffort& effort, const LockProgress& progress);
+
+}  // namespace muster::sim

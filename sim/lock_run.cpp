@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/lock_run.hpp"
+
+#include <algorithm>
+
+#include "lock/registry.hpp"
+#include "machine/error.hpp"
+
+namespace muster::sim {
+namespace {
+
+constexpr std::uint64_t no_request = ~std::uint64_t{0};
+
+[[noreturn]] void broken(const std::string& what) {
+  throw Error(Status::system, "the lock broke its promise: " + what);
+}
+
+/// What all participants of a run share.
+struct Bench {
+  Bench(Engine& on, const LockSetup& asked) : engine(on), setup(asked) {}
+
+  /// The section itself, on the core whose port it is.
+  void increment(Modelled& m, std::uint64_t index) {
+    if (inside) broken("two sections at the same time");
+    inside = true;
+    m.touch(array, index, true);
+    inside = false;
+    ++executed;
+  }
+
+  /// A thread's operation is over: true if there is more to do.
+  bool completed(Time now) {
+    ++operations;
+    const std::uint64_t past = operations - std::min(operations, setup.warm_up);
+    if (operations == setup.warm_up) mark(0, now);
+    if (past == setup.window) mark(1, now);
+    if (past == 2 * setup.window) mark(2, now);
+    return past < 2 * setup.window;
+  }
+
+  void mark(unsigned which, Time now) {
+    times[which] = now;
+    DataCounts sum;
+    for (unsigned p = 0; p < setup.geometry.participants(); ++p) {
+      const DataCounts& counts = engine.data().counts(p);
+      sum.accesses += counts.accesses;
+      sum.private_misses += counts.private_misses;
+      sum.shared_misses += counts.shared_misses;
+      sum.memory += counts.memory;
+      sum.far_memory += counts.far_memory;
+    }
+    counted[which] = sum;
+  }
+
+  Engine& engine;
+  const LockSetup& setup;
+  Modelled::Array array;
+  std::vector<std::uint64_t> requests;  ///< by slot
+  bool inside = false;
+  std::uint64_t executed = 0;
+  std::uint64_t operations = 0;
+  unsigned at_work = 0;  ///< participants with threads that have not ended
+  Time times[3] = {0, 0, 0};
+  DataCounts counted[3];
+};
+
+/// A client's work. A request lies on the line of its slot's flag: it comes along with it.
+struct Section {
+  Bench& bench;
+  std::uint64_t index = 0;
+
+  void run_own(Modelled& m) { bench.increment(m, index); }
+  void put(Modelled&, Word slot) { bench.requests.at(slot) = index; }
+  void run(Modelled& m, Word slot) {
+    const std::uint64_t request = bench.requests.at(slot);
+    if (request == no_request) broken("a section ran a second time");
+    bench.requests[slot] = no_request;
+    bench.increment(m, request);
+  }
+};
+
+template <class L>
+class Run {
+ public:
+  Run(const LockSetup& setup, const locks::Shape& shape, const std::vector<unsigned>& clusters,
+      StackPool& pool)
+      : setup_(setup),
+        clusters_(clusters),
+        layout_(L::layout(shape)),
+        engine_(setup.geometry, setup.parameters, setup.mechanisms, setup.seed,
+                layout_.global_cells + std::size_t{layout_.slots} * layout_.cells_per_slot, pool),
+        lock_(shape, Modelled::Cells(engine_, layout_.global_cells, layout_.cells_per_slot)),
+        bench_(engine_, setup),
+        call_(setup.mechanisms.has(Mechanism::call_cost) ? from_ns(setup.parameters.lock_call_ns)
+                                                         : 0) {
+    bench_.array = {engine_.data().allocate(setup.words * 4, setup.home_die), 4};
+    bench_.requests.assign(layout_.slots, no_request);
+    for (unsigned slot = 0; slot < layout_.slots; ++slot) {  // first touched by its client
+      const std::size_t client = slot * setup.threads.size() / layout_.slots;
+      for (unsigned cell = 0; cell < layout_.cells_per_slot; ++cell) {
+        engine_.set_home(layout_.global_cells + std::size_t{slot} * layout_.cells_per_slot + cell,
+                         setup.threads[client]);
+      }
+    }
+  }
+
+  LockOutcome outcome() {
+    if constexpr (requires(Modelled & m) { lock_.prepare(m); }) {
+      engine_.start(setup_.threads.front(), [this] {
+        Modelled port(engine_, setup_.threads.front());
+        lock_.prepare(port);
+      });
+      engine_.run(UINT64_MAX);
+    }
+    constexpr bool serves = L::traits.style == locks::Style::server;
+    if constexpr (serves) {
+      engine_.start(*setup_.server, [this] {
+        Modelled port(engine_, *setup_.server);
+        Section section{bench_};
+        lock_.serve(port, section);
+      });
+    }
+    const unsigned participants = setup_.geometry.participants();
+    std::vector<std::vector<unsigned>> threads_of(participants);
+    for (unsigned t = 0; t < setup_.threads.size(); ++t) {
+      threads_of.at(setup_.threads[t]).push_back(t);
+    }
+    for (unsigned p = 0; p < participants; ++p) {
+      if (threads_of[p].empty()) continue;
+      ++bench_.at_work;
+      engine_.start(
+          p, [this, p, threads = std::move(threads_of[p])] { work(p, threads); },
+          from_ns(100) + static_cast<Time>(engine_.random().below(1000)));
+    }
+    const std::uint64_t operations = setup_.warm_up + 2 * setup_.window;
+    engine_.run((operations + 10'000) * (1000 + 100 * setup_.threads.size()));
+    if (bench_.executed != bench_.operations) {
+      broken(std::to_string(bench_.executed) + " sections for " +
+             std::to_string(bench_.operations) + " operations");
+    }
+    return result();
+  }
+
+ private:
+  /// A core's threads in turn.
+  void work(unsigned participant, const std::vector<unsigned>& threads) {
+    struct Thread {
+      typename L::Ticket ticket;
+      Walk walk;
+    };
+    std::vector<Thread> team;
+    for (const unsigned t : threads) {
+      team.push_back(
+          {ticket(t), Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
+    }
+    Modelled port(engine_, participant);
+    Section section{bench_};
+    const Time slice = from_ns(setup_.slice_ns);
+    for (std::size_t turn = 0; more_; ++turn) {
+      Thread& thread = team[turn % team.size()];
+      // At first each once: a server looks at the slots of those who have called it.
+      const Time until = engine_.clock(participant) + (turn < team.size() ? 0 : slice);
+      do {
+        // Half as long to half as long again: without any difference between them, a few clients
+        // and their server would fall into step.
+        engine_.delay(participant, static_cast<Time>((0.5 + engine_.random().unit()) *
+                                                     static_cast<double>(call_)));
+        section.index = thread.walk.next();
+        if (!lock_.execute(port, thread.ticket, section)) return;
+        if (!bench_.completed(engine_.clock(participant))) more_ = false;
+      } while (more_ && (team.size() == 1 || engine_.clock(participant) < until));
+    }
+    if (--bench_.at_work != 0) return;
+    if constexpr (L::traits.style == locks::Style::server) lock_.stop(port);
+  }
+
+  typename L::Ticket ticket(unsigned client) const {
+    if constexpr (requires { lock_.ticket(client, 0U); }) {
+      return lock_.ticket(client, clusters_[client]);
+    } else {
+      return lock_.ticket(client);
+    }
+  }
+
+  LockOutcome result() const {
+    const auto percent = [](std::uint64_t part, std::uint64_t whole) {
+      return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    };
+    const auto rate = [&](unsigned to) {
+      return static_cast<double>(to * setup_.window) * 1e9 /
+             to_ns(bench_.times[to] - bench_.times[0]);
+    };
+    const DataCounts& from = bench_.counted[0];
+    const DataCounts& to = bench_.counted[2];
+    const std::uint64_t accesses = to.accesses - from.accesses;
+    LockOutcome outcome;
+    outcome.throughput_ops_s = rate(2);
+    outcome.change = rate(1) / rate(2) - 1;
+    outcome.cache_misses_percent = percent(to.shared_misses - from.shared_misses, accesses);
+    outcome.private_misses_percent = percent(to.private_misses - from.private_misses, accesses);
+    outcome.far_memory_percent = percent(to.far_memory - from.far_memory, to.memory - from.memory);
+    outcome.events = engine_.events();
+    return outcome;
+  }
+
+  const LockSetup& setup_;
+  const std::vector<unsigned>& clusters_;
+  locks::Layout layout_;
+  Engine engine_;
+  L lock_;
+  Bench bench_;
+  Time call_;
+  bool more_ = true;
+};
+
+}  // namespace
+
+LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& pool) {
+  LockSetup setup = asked;
+  // Locks wait in a loop of their own, not in an MPI's progress; their slots lie next to each
+  // other, not a page apart.
+  setup.parameters.poll_turn_ns = setup.parameters.lock_turn_ns;
+  setup.mechanisms = setup.mechanisms.without(Mechanism::set_conflicts);
+
+  const bool serves = wants_server(name);
+  if (setup.threads.empty()) throw Error(Status::invalid, "there has to be a thread");
+  if (setup.window == 0) throw Error(Status::invalid, "the window has to have operations");
+  if (serves && !setup.server) {
+    throw Error(Status::invalid, std::string(name) + " needs a core for its server");
+  }
+  std::vector<unsigned> cores = setup.threads;
+  std::sort(cores.begin(), cores.end());
+  const bool shared = std::adjacent_find(cores.begin(), cores.end()) != cores.end();
+  if (serves && std::binary_search(cores.begin(), cores.end(), *setup.server)) {
+    throw Error(Status::unsupported, "the model gives a server a core of its own");
+  }
+  if (!serves && shared) {
+    throw Error(Status::unsupported,
+                "under " + std::string(name) +
+                    " a thread that is preempted with the lock holds up all others, which the "
+                    "model does not show: ask for no more threads than cores, or for a lock with "
+                    "a server");
+  }
+
+  locks::Shape shape;
+  shape.clients = static_cast<unsigned>(setup.threads.size());
+  std::vector<unsigned> dies;
+  std::vector<unsigned> clusters;
+  for (const unsigned participant : setup.threads) {
+    const unsigned die = setup.geometry.die_of(participant);
+    auto found = std::find(dies.begin(), dies.end(), die);
+    if (found == dies.end()) found = dies.insert(found, die);
+    clusters.push_back(static_cast<unsigned>(found - dies.begin()));
+  }
+  shape.clusters = static_cast<unsigned>(dies.size());
+  return locks::with_lock<Modelled>(
+      name, [&]<class L>() { return Run<L>(setup, shape, clusters, pool).outcome(); });
+}
+
+const std::vector<std::string>& modelled_locks() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const std::string_view name : locks::lock_names()) {
+      if (name != locks::PthreadMutex::traits.name) all.emplace_back(name);
+    }
+    return all;
+  }();
+  return names;
+}
+
+bool wants_server(std::string_view name) {
+  return locks::traits_of(name).style == locks::Style::server;
+}
+
+}  // namespace muster::sim

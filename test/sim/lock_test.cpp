@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks on the modelled machine: each keeps its promise on random machines, placements are counted
+// by hand, and what the model says moves as the machine does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "machine/error.hpp"
+#include "sim/lock_placements.hpp"
+#include "sim/lock_predict.hpp"
+#include "sim/lock_run.hpp"
+
+namespace muster::sim {
+namespace {
+
+using testing::HasSubstr;
+
+class LockTest : public testing::Test {
+ protected:
+  LockTest() : oak_(load_machine("oak")), jet_(load_machine("jet")) {
+    effort_.warm_up = 500;
+    effort_.window = 1500;
+  }
+
+  LockOutcome run(const MachineModel& machine, LockQuery query) {
+    return predict_locks(machine, CoreTree(*machine.shape), {std::move(query)}, effort_, {})
+        .front();
+  }
+  LockQuery apart(const std::string& lock, Pattern pattern, unsigned threads) {
+    LockQuery query{lock, pattern, 500'000'000, 20, apart_placement(oak_tree(), threads)};
+    if (!wants_server(lock)) query.placement.server.reset();
+    return query;
+  }
+  CoreTree oak_tree() const { return CoreTree(*oak_.shape); }
+
+  MachineModel oak_;
+  MachineModel jet_;
+  LockEffort effort_;
+};
+
+// run_lock() throws where a section runs twice, never, or beside another one.
+TEST_F(LockTest, EachLockKeepsItsPromiseForEachNumberOfThreads) {
+  for (const std::string& lock : modelled_locks()) {
+    for (const unsigned threads : {1U, 2U, 5U, 7U}) {
+      SCOPED_TRACE(lock + " " + std::to_string(threads));
+      const LockOutcome outcome = run(oak_, apart(lock, Pattern::random, threads));
+      EXPECT_GT(outcome.throughput_ops_s, 1e5);
+      EXPECT_LT(outcome.throughput_ops_s, 1e8);
+      EXPECT_GT(outcome.cache_misses_percent, 90);  // 2 GB do not fit
+    }
+  }
+}
+
+TEST_F(LockTest, TheSameRunTwiceIsTheSameToTheBit) {
+  for (const char* lock : {"rcl", "cas-spin", "oyama"}) {
+    const LockOutcome first = run(oak_, apart(lock, Pattern::random, 4));
+    const LockOutcome second = run(oak_, apart(lock, Pattern::random, 4));
+    EXPECT_EQ(first.throughput_ops_s, second.throughput_ops_s);
+    EXPECT_EQ(first.events, second.events);
+    effort_.seed = 2;
+    EXPECT_NE(run(oak_, apart(lock, Pattern::random, 4)).events, first.events);
+    effort_.seed = 1;
+  }
+}
+
+TEST_F(LockTest, AServerNearItsMemoryIsFaster) {
+  LockQuery far = apart("rcl", Pattern::random, 3);
+  LockQuery near = far;
+  near.placement.memory = oak_tree().numa_of(*near.placement.server);
+  const LockOutcome slow = run(oak_, far);
+  const LockOutcome fast = run(oak_, near);
+  EXPECT_GT(fast.throughput_ops_s, 1.05 * slow.throughput_ops_s);
+  EXPECT_EQ(slow.far_memory_percent, 100);
+  EXPECT_EQ(fast.far_memory_percent, 0);
+  // and by the difference between the two memories, for a thread that waits for it each time
+  LockQuery alone = apart("rcl", Pattern::random, 1);
+  LockQuery alone_near = alone;
+  alone_near.placement.memory = near.placement.memory;
+  const double period_ns = 1e9 / run(oak_, alone).throughput_ops_s;
+  const double near_ns = 1e9 / run(oak_, alone_near).throughput_ops_s;
+  EXPECT_NEAR(period_ns - near_ns, 176 - (53 + 31), 5);
+}
+
+TEST_F(LockTest, ASequentialWalkIsPrefetched) {
+  const LockOutcome outcome = run(oak_, apart("rcl", Pattern::sequential, 3));
+  EXPECT_LT(outcome.cache_misses_percent, 1);
+  oak_.mechanisms = oak_.mechanisms.without(Mechanism::prefetch);
+  EXPECT_NEAR(run(oak_, apart("rcl", Pattern::sequential, 3)).cache_misses_percent, 100.0 / 16, 1);
+}
+
+TEST_F(LockTest, ThreadsThatShareACoreTakeTurns) {
+  effort_.slice_ns = 20'000;
+  const double alone = run(oak_, apart("rcl", Pattern::random, 7)).throughput_ops_s;
+  const double shared = run(oak_, apart("rcl", Pattern::random, 21)).throughput_ops_s;
+  EXPECT_GT(shared, 0.7 * alone);
+  EXPECT_LT(shared, 1.05 * alone);
+  try {
+    run(oak_, apart("mcs", Pattern::random, 21));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("preempted"));
+  }
+}
+
+TEST_F(LockTest, ADieBesideTheMemoryOfItsNumaNodeIsNear) {
+  // Jet has four caches and one memory: nothing is far, wherever the server is.
+  const CoreTree tree(*jet_.shape);
+  for (const unsigned server : {0U, 7U}) {
+    LockQuery query{"rcl", Pattern::random, 500'000'000, 20,
+                    hierarchical_placement(tree, 1, server, 0)};
+    const LockOutcome outcome = run(jet_, query);
+    EXPECT_EQ(outcome.far_memory_percent, 0);
+    EXPECT_GT(outcome.throughput_ops_s, 2e6);
+  }
+}
+
+TEST_F(LockTest, PlacementsAreCountedUpToSymmetry) {
+  const CoreTree oak = oak_tree();
+  // Beside the server 0 to 3 of the threads, the rest in the other package; the array in either.
+  const std::size_t oaks[] = {2 * 2, 2 * 3, 2 * 4, 2 * 4, 2 * 3, 2 * 2, 2 * 1};
+  for (unsigned threads = 1; threads <= 7; ++threads) {
+    const auto all = all_placements(oak, threads);
+    EXPECT_EQ(all.size(), oaks[threads - 1]) << threads;
+    double sum = 0;
+    std::set<std::string> texts;
+    for (const WeightedPlacement& each : all) {
+      sum += each.weight;
+      texts.insert(placement_text(oak, each.placement));
+    }
+    EXPECT_NEAR(sum, 1, 1e-9);
+    EXPECT_EQ(texts.size(), all.size());
+  }
+  // One thread on Jet: with the server in a cache, beside it in the package, or in the other one.
+  EXPECT_EQ(all_placements(CoreTree(*jet_.shape), 1).size(), 3U);
+  // Two: (1,1), (1,2), (0,2) of two caches, ...: by hand
+  //   mate taken: the other one in the package's other cache, or in the other package: 2
+  //   mate free: both in the other cache; one there, one in the other package; both in the other
+  //   package, in one cache or in two: 4
+  EXPECT_EQ(all_placements(CoreTree(*jet_.shape), 2).size(), 6U);
+  // Two of the seven cores left, by lot: 3 in 21 for both in the server's package.
+  for (const WeightedPlacement& each : all_placements(oak, 2, 0U, 0U)) {
+    if (placement_text(oak, each.placement) == "Sww.m|....") {
+      EXPECT_NEAR(each.weight, 3.0 / 21, 1e-9);
+    }
+  }
+  EXPECT_THROW(all_placements(oak, 8), Error);
+}
+
+TEST_F(LockTest, PlacementsAreWhatThePapersSay) {
+  const CoreTree tree = oak_tree();
+  EXPECT_EQ(placement_text(tree, apart_placement(tree, 3)), "www.m|S...");
+  EXPECT_EQ(placement_text(tree, apart_placement(tree, 7)), "wwwwm|Swww");
+  EXPECT_EQ(placement_text(tree, apart_placement(tree, 8)), "2wwwm|Swww");
+  EXPECT_EQ(placement_text(tree, hierarchical_placement(tree, 2, 0, 1)), "Sww.|....m");
+  EXPECT_EQ(placement_text(tree, hierarchical_placement(tree, 4, 5, 1)), "w...|wSwwm");
+  const CoreTree jet(*jet_.shape);
+  EXPECT_EQ(placement_text(jet, hierarchical_placement(jet, 2, 0, 0)), "Sw w.|.. ..");
+  EXPECT_EQ(placement_text(jet, apart_placement(jet, 2)), "ww ..|S. ..");
+}
+
+TEST_F(LockTest, AFilePlaces) {
+  const CoreTree tree = oak_tree();
+  const std::string text = "# mine\nserver 4\nallocator 0\nthreads 1,5\n";
+  EXPECT_EQ(placement_text(tree, parse_placement(text, "f", tree, 3)), ".2..m|Sw..");
+  const auto error = [&](const std::string& wrong) {
+    try {
+      parse_placement(wrong, "f", tree, 1);
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.code(), Status::invalid);
+      return std::string(caught.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error("server 8\n"), HasSubstr("f:1: \"8\" is no core"));
+  EXPECT_THAT(error("server 1\nclient 2\n"), HasSubstr("f:2: \"client\" is none of"));
+  EXPECT_THAT(error("server\n"), HasSubstr("f:1: a line is"));
+  EXPECT_THAT(error("server 1\n"), HasSubstr("has to say"));
+}
+
+TEST_F(LockTest, AServerHasACoreOfItsOwn) {
+  LockQuery query = apart("rcl", Pattern::random, 2);
+  query.placement.threads[0] = *query.placement.server;
+  EXPECT_THROW(run(oak_, query), Error);
+  query = apart("rcl", Pattern::random, 2);
+  query.placement.server.reset();
+  EXPECT_THROW(run(oak_, query), Error);
+  EXPECT_THROW(wants_server("no-such-lock"), Error);
+}
+
+}  // namespace
+}  // namespace muster::sim
