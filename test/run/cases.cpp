@@ -115,6 +115,7 @@ void kinds() {
     pthread_mutex_t mutex = make(type);
     each_kind_alone(mutex, recursive, checks);
     EXPECT(pthread_mutex_destroy(&mutex) == 0);
+    EXPECT(pthread_mutex_lock(&mutex) == EINVAL);
   }
   pthread_mutex_t zero = PTHREAD_MUTEX_INITIALIZER;
   each_kind_alone(zero, false, false);
