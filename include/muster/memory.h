@@ -55,9 +55,10 @@ MUSTER_API size_t muster_usable_size(const void* block);
 MUSTER_API int muster_memory_numa(const void* block);
 
 /** Tells where all servers are now: their NUMA nodes by the operating system's numbers (as
- * /sys/devices/system/node counts), each once or once a server; none: there is no server. A number that stands for no NUMA node, or for one without
- * memory for this process: default allocation. Returns when memory is where it should be: at
- * the first server, after all pages of older blocks have been moved.
+ * /sys/devices/system/node counts), each once or once a server; none: there is no server. A number
+ * that stands for no NUMA node, or for one without memory for this process: default allocation.
+ * Returns when memory is where it should be: at the first server, after all pages of older blocks
+ * have been moved.
  * MUSTER_EINVAL: no list. */
 MUSTER_API int muster_memory_servers(const unsigned* numa_nodes, unsigned count);
 

@@ -38,8 +38,8 @@ inline bool apart(const void* block) noexcept {
   return (word & Policy::strict_bit) != 0 && regions.owner(block) != Policy::of(word).heap;
 }
 
-/// The NUMA nodes of all servers, by the system's numbers, repeated or not. When it returns, memory is where the
-/// policy wants it. Thread-safe.
+/// The NUMA nodes of all servers, by the system's numbers, repeated or not. When it returns, memory
+/// is where the policy wants it. Thread-safe.
 void set_servers(std::span<const unsigned> servers) noexcept;
 
 struct Counters {

@@ -254,6 +254,7 @@ TEST_F(Aware, BlocksAreExactlyThereAfterManyChanges) {
   muster_free(stray.data);
   std::vector<Block> fresh;
   on_numa(0, [&] {
+    muster_free(muster_alloc(1));  // a thread that has only freed yet has no cache
     free_all(bound);
     free_all(by_default);
     free_all(other);
@@ -341,6 +342,7 @@ TEST_F(Aware, WhatCannotBeMovedIsCounted) {
   // Their blocks are not handed out again as if they had moved.
   std::vector<Block> fresh;
   on_numa(0, [&] {
+    muster_free(muster_alloc(1));  // a thread that has only freed yet has no cache
     free_all(blocks);
     for (unsigned i = 0; i < 700; ++i) {
       const std::size_t bytes = sizes[i % 7];
