@@ -26,6 +26,10 @@ strangers=$(grep -v '^muster_' <<<"$exported" || true)
 
 echo "-- binary"
 "$prefix/bin/muster" --version
+if [ -e "$libdir/libmuster_run.so" ]; then
+  said=$("$prefix/bin/muster" run --mutex cna -- sh -c 'echo $LD_PRELOAD')
+  [ "$said" = "$(realpath "$libdir/libmuster_run.so")" ] || fail "muster run preloads $said"
+fi
 
 echo "-- headers alone, as strictly as a user may compile them"
 printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/alone.c"
