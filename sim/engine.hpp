@@ -43,8 +43,8 @@ struct Test {
   static Test of(Pred pred) {
     using Bits = std::conditional_t<sizeof(Pred) == sizeof(Word), Word, std::uint64_t>;
     static_assert(sizeof(Pred) == sizeof(Bits) && std::is_trivially_copyable_v<Pred>);
-    return {[](Word seen, std::uint64_t argument) {
-              return __builtin_bit_cast(Pred, static_cast<Bits>(argument))(seen);
+    return {[](Word seen, std::uint64_t bits) {
+              return __builtin_bit_cast(Pred, static_cast<Bits>(bits))(seen);
             },
             __builtin_bit_cast(Bits, pred)};
   }
