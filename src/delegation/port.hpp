@@ -104,7 +104,7 @@ class Port : public Hardware {
 
   bool holds_wakes_ = false;
   unsigned held_count_ = 0;
-  std::array<Cell*, 64> held_{};
+  std::array<Cell*, 16> held_{};
   Announcements<Atom>& announcements_;
 };
 
