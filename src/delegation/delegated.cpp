@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned polls_before_handover = 500;
 
 /// A client that delegates asks so often whether a server should start.
-constexpr unsigned requests_between_looks = 32;
+constexpr unsigned requests_between_looks = 8;
 
 /// Work for rings: tells the server that there is some.
 class PostedWork : public Work {

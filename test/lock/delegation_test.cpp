@@ -438,8 +438,11 @@ class ByItself : public testing::Test {
     Steward::Rules rules;
     rules.trial_ratio = 0;  // these CPUs are the clients' in truth: it is slower
     station_->employ(Steward(rules), [this](Steward::Look& look) {
+      // With a CPU each they would all wait awake, and meet all the time.
+      look.meets = look.sections;
+      look.clients = 3;
       look.usable_cpus = usable_cpus_;
-      look.threads_cpus = look.clients;
+      look.threads_cpus = 3;
       look.server_cpus = 1;
     });
   }
