@@ -12,6 +12,7 @@
 #include "capi/explain.hpp"
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
+#include "capi/watch.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
@@ -98,7 +99,8 @@ std::unique_ptr<muster_barrier> attach_to_fd(int fd) {
 }
 
 std::unique_ptr<muster_barrier> create(const muster_options& options) {
-  const Plan plan = make_plan(options);
+  Plan plan = make_plan(options);
+  plan.pid_namespace = own_pid_namespace();
   const BlockLayout layout = Block::lay_out(plan);
   auto barrier = std::make_unique<muster_barrier>();
   if (options.memory != nullptr) {

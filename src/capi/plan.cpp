@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 
-#include "capi/watch.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 
@@ -44,14 +43,7 @@ std::vector<PuSet> read_binding_texts(const Topology& topology, const char* cons
   for (unsigned r = 0; r < count; ++r) {
     texts.emplace_back(or_default(bindings != nullptr ? bindings[r] : nullptr, ""));
   }
-  // A locality string begins with a resource's name ("SK0:..."), a list of PUs with a digit.
-  const bool localities = std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
-    return !text.empty() && (text.front() < '0' || text.front() > '9');
-  });
-  if (localities) return topology.bindings_of(texts);
-  std::vector<PuSet> sets;
-  for (const std::string& text : texts) sets.push_back(PuSet::parse(text));
-  return sets;
+  return topology.read_bindings(texts);
 }
 
 Bindings read_bindings(const muster_options& options) {
@@ -219,7 +211,6 @@ Plan make_plan(const muster_options& options) {
   plan.split = (options.flags & MUSTER_SPLIT) != 0;
   plan.completes = options.completion != nullptr;
   plan.first_episode = options.first_episode;
-  plan.pid_namespace = own_pid_namespace();
   plan.asked = or_default(options.algorithm, "auto");
   plan.algorithm = parse_algorithm(plan.asked);
   const LevelMask mask = parse_level_mask(plan.algorithm.levels);

@@ -106,13 +106,15 @@ TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
             MUSTER_EINVAL);
   for (const char* wrong : {"0-", "9999", "a", "1,,2", "SK0:HT99"}) {
     const char* bindings[] = {"0", wrong};
-    EXPECT_EQ(create_spoilt([&](muster_options& o) {
-                o.topology = "core:4 pu:1";
-                o.bindings = bindings;
-                o.algorithm = "topo";
-              }),
-              MUSTER_EINVAL)
-        << wrong;
+    for (const char* algorithm : {"topo", "auto"}) {
+      EXPECT_EQ(create_spoilt([&](muster_options& o) {
+                  o.topology = "core:4 pu:1";
+                  o.bindings = bindings;
+                  o.algorithm = algorithm;
+                }),
+                MUSTER_EINVAL)
+          << algorithm << " at " << wrong;
+    }
   }
 }
 
