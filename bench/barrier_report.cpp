@@ -1,49 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/barrier_report.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <map>
 #include <tuple>
 
-#include "machine/error.hpp"
+#include "bench/report.hpp"
 
 namespace muster::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json rounded(double value, double unit) { return std::round(value / unit) * unit; }
-
 /// To a hundredth of a nanosecond: the rest is no knowledge.
-Json ns(double value) { return std::round(value * 100) / 100; }
-
-const char* verdict(const Noise& noise) { return noise.noisy ? "noisy" : "quiet"; }
-
-Json noise_to_json(const Noise& noise) {
-  const auto share = [&](double value) {
-    return noise.shares_known ? Json(std::round(value * 1e4) / 1e4) : Json(nullptr);
-  };
-  return {{"verdict", verdict(noise)},
-          {"why", noise.why},
-          {"involuntary_switches_per_s", rounded(noise.involuntary_per_s, 0.5)},
-          {"steal_share", share(noise.steal_share)},
-          {"others_share", share(noise.others_share)}};
-}
+Json ns(double value) { return rounded(value, 0.01); }
 
 Json comparison_to_json(const Comparison& comparison) {
   if (!(comparison.ratio > 0)) return nullptr;
-  const auto share = [](double value) { return std::round(value * 1e4) / 1e4; };
+  const auto share = [](double value) { return rounded(value, 1e-4); };
   const PairedRatio& paired = comparison.paired;
   return {{"ratio", share(comparison.ratio)},
           {"intervals_apart", comparison.intervals_apart},
-          {"paired_ratio", paired.rounds > 0 ? Json(share(paired.ratio)) : Json(nullptr)},
+          {"paired_ratio", paired.rounds > 0 ? share(paired.ratio) : Json(nullptr)},
           {"paired_ci95", paired.rounds > 0
                               ? Json::array({share(paired.ci95.lo), share(paired.ci95.hi)})
                               : Json(nullptr)}};
@@ -79,15 +57,6 @@ Json row_to_json(const Row& row) {
   json["verdict"] = verdict(row.noise);
   json["noise"] = noise_to_json(row.noise);
   return json;
-}
-
-std::string csv_field(const Json& value) {
-  if (value.is_null()) return "";
-  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string name_of(const Row& row) {
@@ -137,32 +106,15 @@ std::string group_to_text(const std::vector<const Row*>& rows) {
 
 }  // namespace
 
-std::string format_ns(double value) {
-  const char* unit = "ns";
-  for (const char* larger : {"us", "ms", "s"}) {
-    if (value < 999.5) break;
-    value /= 1000;
-    unit = larger;
-  }
-  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", value, decimals, unit);
-}
-
 Json to_json(const RunResults& results) {
   const RunOptions& options = results.options;
   Json json;
   json["benchmark"] = "barrier";
-  json["machine"] = {
-      {"model", results.host.model},
-      {"architecture", results.host.architecture},
-      {"cpus", results.cpus},
-      {"kernel", results.host.kernel},
-      {"topology", results.topology},
-      {"topology_imposed", results.topology_imposed},
-      {"ping_pong_ns", results.ping_pong_ns > 0 ? ns(results.ping_pong_ns) : Json(nullptr)}};
-  json["build"] = {
-      {"commit", results.host.commit.empty() ? Json(nullptr) : Json(results.host.commit)},
-      {"compiler", results.host.compiler}};
+  json["machine"] = machine_to_json(results.host, results.cpus);
+  json["machine"]["topology"] = results.topology;
+  json["machine"]["topology_imposed"] = results.topology_imposed;
+  json["machine"]["ping_pong_ns"] = results.ping_pong_ns > 0 ? ns(results.ping_pong_ns) : Json();
+  json["build"] = build_to_json(results.host);
   Json modes = Json::array();
   for (const Mode mode : options.modes) modes.push_back(mode_name(mode));
   json["settings"] = {{"algorithms", options.algorithms},
@@ -175,13 +127,10 @@ Json to_json(const RunResults& results) {
                       {"seconds", options.seconds},
                       {"rounds", results.rounds},
                       {"seed", options.seed}};
-  json["elapsed_s"] = std::round(results.elapsed_s * 1000) / 1000;
+  json["elapsed_s"] = rounded(results.elapsed_s, 1e-3);
   json["verdict"] = verdict(results.noise);
   json["noise"] = noise_to_json(results.noise);
-  json["left_out"] = Json::array();
-  for (const LeftOut& item : results.left_out) {
-    json["left_out"].push_back({{"implementation", item.name}, {"reason", item.why}});
-  }
+  json["left_out"] = left_out_to_json(results.left_out);
   json["results"] = Json::array();
   for (const Row& row : results.rows) json["results"].push_back(row_to_json(row));
   return json;
@@ -248,43 +197,7 @@ std::string to_text(const RunResults& results) {
       "another's; - is a reference. ~ is no surer difference from the best peer than chance.\n";
   text += fmt::format("verdict: {}{}\n", verdict(results.noise),
                       results.noise.noisy ? " (" + results.noise.why + ")" : "");
-  std::map<std::string, std::string> by_reason;
-  for (const LeftOut& item : results.left_out) {
-    std::string& names = by_reason[item.why];
-    names += (names.empty() ? "" : ", ") + item.name;
-  }
-  for (const auto& [why, names] : by_reason) text += fmt::format("left out: {}: {}\n", names, why);
-  return text;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  const auto fail = [&] {
-    const int error = errno;
-    throw Error(Status::system,
-                fmt::format("{} cannot be written: {}", path, std::strerror(error)));
-  };
-  const std::string unfinished = fmt::format("{}.{}", path, getpid());
-  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) fail();
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = write(fd, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const int error = errno;
-      close(fd);
-      unlink(unfinished.c_str());
-      errno = error;
-      fail();
-    }
-    written += static_cast<std::size_t>(n);
-  }
-  if (close(fd) != 0 || rename(unfinished.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(unfinished.c_str());
-    errno = error;
-    fail();
-  }
+  return text + left_out_to_text(results.left_out);
 }
 
 }  // namespace muster::bench

@@ -18,11 +18,4 @@ std::string to_csv(const RunResults& results);
 /// A table per mode and number of participants, the fastest first, for a terminal.
 std::string to_text(const RunResults& results);
 
-/// "812 ns", "2.31 us", "15.2 ms": three digits.
-std::string format_ns(double value);
-
-/// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
-/// it. Throws Error(system).
-void write_file(const std::string& path, const std::string& text);
-
 }  // namespace muster::bench

@@ -447,20 +447,6 @@ class Run {
 
 }  // namespace
 
-std::string_view row_status_name(RowStatus status) {
-  switch (status) {
-    case RowStatus::ok:
-      return "ok";
-    case RowStatus::did_not_finish:
-      return "did not finish";
-    case RowStatus::declined:
-      return "declined";
-    case RowStatus::failed:
-      return "failed";
-  }
-  return "";
-}
-
 std::vector<unsigned> default_participants(unsigned cpus) {
   std::vector<unsigned> counts;
   for (unsigned count = 2; count <= std::max(8U, 2 * cpus); count *= 2) counts.push_back(count);

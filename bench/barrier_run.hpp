@@ -10,6 +10,7 @@
 #include "bench/contestant.hpp"
 #include "bench/host.hpp"
 #include "bench/noise.hpp"
+#include "bench/run.hpp"
 #include "bench/stats.hpp"
 
 namespace muster::bench {
@@ -33,9 +34,6 @@ struct RunOptions {
 
 /// Powers of two up to twice the CPUs, at least to 8: a core each, and oversubscribed.
 std::vector<unsigned> default_participants(unsigned cpus);
-
-enum class RowStatus { ok, did_not_finish, declined, failed };
-std::string_view row_status_name(RowStatus status);  ///< "ok", "did not finish", ...
 
 /// A row beside another one of its group.
 struct Comparison {
@@ -73,11 +71,6 @@ struct Row {
   Comparison to_limit;      ///< of all but the limit itself, where it was measured
 };
 
-struct LeftOut {
-  std::string name;
-  std::string why;
-};
-
 struct RunResults {
   RunOptions options;
   Host host;
@@ -90,12 +83,6 @@ struct RunResults {
   Noise noise;          ///< of the whole run
   std::vector<LeftOut> left_out;
   std::vector<Row> rows;  ///< in groups of equal mode and participants
-};
-
-struct Progress {
-  double share = 0;  ///< 0 to 1
-  double left_s = 0;
-  std::string what;  ///< "8 threads, round 3 of 10"
 };
 
 /// Measures. Forks: the calling process must have one thread only. `report` is called between

@@ -6,28 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/barrier_report.hpp"
+#include "bench/report.hpp"
 
 namespace muster::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json number(double value, double unit) {
-  if (!std::isfinite(value)) return nullptr;
-  return std::round(value / unit) * unit;
-}
-
-Json ratio_to_json(const PairedRatio& ratio) {
-  if (ratio.rounds == 0) return nullptr;
-  const auto part = [](double value) { return std::round(value * 1e4) / 1e4; };
-  return {{"ratio", part(ratio.ratio)},
-          {"ci95", Json::array({part(ratio.ci95.lo), part(ratio.ci95.hi)})}};
-}
-
 Json row_to_json(const LockRow& row) {
   const bool ok = row.status == RowStatus::ok;
-  const auto if_ok = [&](double value, double unit) { return ok ? number(value, unit) : Json(); };
+  const auto if_ok = [&](double value, double unit) { return ok ? rounded(value, unit) : Json(); };
   const Summary& t = row.throughput_ops_s;
   const Summary& l = row.latency_ns;
   constexpr const char* kinds[] = {"ours", "peer", "reference"};
@@ -41,29 +27,20 @@ Json row_to_json(const LockRow& row) {
   json["throughput_ops_s"] = {
       {"median", if_ok(t.median, 1)},
       {"min", if_ok(t.min, 1)},
-      {"ci95", ok ? Json::array({number(t.ci95.lo, 1), number(t.ci95.hi, 1)}) : Json()}};
+      {"ci95", ok ? Json::array({rounded(t.ci95.lo, 1), rounded(t.ci95.hi, 1)}) : Json()}};
   json["latency_ns"] = {{"median", if_ok(l.median, 1)},
                         {"min", if_ok(l.min, 1)},
                         {"p99", if_ok(l.p99, 1)},
                         {"samples", l.samples}};
   json["fairness"] = if_ok(row.fairness, 0.01);
   const bool counted = ok && std::isfinite(row.cache_misses_percent);
-  json["cache_misses_percent"] = counted ? number(row.cache_misses_percent, 0.01) : Json("n/a");
+  json["cache_misses_percent"] = counted ? rounded(row.cache_misses_percent, 0.01) : Json("n/a");
   json["operations"] = row.operations;
   json["to_pthread_mutex"] = ratio_to_json(row.to_pthread);
   json["to_best"] = ratio_to_json(row.to_best);
-  json["verdict"] = row.noise.noisy ? "noisy" : "quiet";
-  json["why_noisy"] = row.noise.why;
+  json["verdict"] = verdict(row.noise);
+  json["noise"] = noise_to_json(row.noise);
   return json;
-}
-
-std::string csv_field(const Json& value) {
-  if (value.is_null()) return "";
-  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string ops(double value) { return fmt::format("{:.3g} M/s", value / 1e6); }
@@ -104,22 +81,18 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   const LockRunOptions& o = results.options;
   Json json;
   json["benchmark"] = "lock";
-  json["host"] = {{"model", results.host.model},   {"architecture", results.host.architecture},
-                  {"kernel", results.host.kernel}, {"compiler", results.host.compiler},
-                  {"commit", results.host.commit}, {"cpus", results.cpus}};
+  json["machine"] = machine_to_json(results.host, results.cpus);
+  json["build"] = build_to_json(results.host);
   json["array"] = o.array;
   json["stride"] = o.stride;
   json["map_by"] = o.map_by;
   json["operations"] = o.operations == 0 ? Json() : Json(o.operations);
   json["rounds"] = o.rounds;
   json["seconds"] = o.seconds;
-  json["elapsed_s"] = number(results.elapsed_s, 0.01);
-  json["verdict"] = results.noise.noisy ? "noisy" : "quiet";
-  json["why_noisy"] = results.noise.why;
-  json["left_out"] = Json::array();
-  for (const LeftOut& item : results.left_out) {
-    json["left_out"].push_back({{"name", item.name}, {"why", item.why}});
-  }
+  json["elapsed_s"] = rounded(results.elapsed_s, 0.01);
+  json["verdict"] = verdict(results.noise);
+  json["noise"] = noise_to_json(results.noise);
+  json["left_out"] = left_out_to_json(results.left_out);
   json["results"] = Json::array();
   for (const LockRow& row : results.rows) json["results"].push_back(row_to_json(row));
   return json;
@@ -162,10 +135,7 @@ std::string to_text(const LockRunResults& results) {
     text += fmt::format("\n{} threads, {}\n", first.threads, pattern_name(first.pattern));
     text += group_to_text(group);
   }
-  for (const LeftOut& item : results.left_out) {
-    text += fmt::format("left out: {} ({})\n", item.name, item.why);
-  }
-  return text;
+  return text + left_out_to_text(results.left_out);
 }
 
 }  // namespace muster::bench

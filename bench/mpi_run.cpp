@@ -340,7 +340,7 @@ std::vector<MpiInstallation> find_mpis(const std::string& peers) {
 }
 
 MpiRunResults run_mpi(const MpiRunOptions& options,
-                      const std::function<void(const std::string&)>& progress) {
+                      const std::function<void(const Progress&)>& report) {
   if (worker().empty())
     throw Error(Status::unsupported, "muster-bench-mpi is not beside this program: build it");
   MpiRunResults results;
@@ -362,10 +362,17 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
       }
     }
   }
+  const std::int64_t start_ns = clock_ns();
+  const double launches = static_cast<double>(options.rounds * results.samples.size());
+  double launches_done = 0;
   for (unsigned round = 0; round < options.rounds; ++round) {
     for (MpiSamples& samples : results.samples) {
-      progress(fmt::format("round {} of {}: {} ranks, {}, {}", round + 1, options.rounds,
-                           samples.ranks, samples.contender.mpi->name, samples.contender.name));
+      const double share = launches_done / launches;
+      launches_done += 1;
+      report({share,
+              share > 0 ? 1e-9 * static_cast<double>(clock_ns() - start_ns) * (1 / share - 1) : 0,
+              fmt::format("round {} of {}: {} ranks, {}, {}", round + 1, options.rounds,
+                          samples.ranks, samples.contender.mpi->name, samples.contender.name)});
       if (samples.why.empty()) {
         launch(samples, options);
       } else {  // what failed once is not waited for again

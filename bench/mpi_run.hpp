@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/run.hpp"
 #include "bench/stats.hpp"
 
 namespace muster::bench {
@@ -63,9 +64,9 @@ struct MpiRunResults {
 };
 
 /// Launches everything in turn, round by round. Throws Error(unsupported) if no MPI is found.
-/// `progress(text)`: before each launch.
+/// `report` is called before each launch.
 MpiRunResults run_mpi(const MpiRunOptions& options,
-                      const std::function<void(const std::string&)>& progress);
+                      const std::function<void(const Progress&)>& report);
 
 /// The best of others' at the same number of ranks by median latency; null if there is none.
 const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks);

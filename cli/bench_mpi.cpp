@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `muster bench mpi`: MPI_Barrier under every MPI of this machine, with and without Muster.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bench/barrier_report.hpp"
 #include "bench/host.hpp"
 #include "bench/mpi_run.hpp"
+#include "bench/report.hpp"
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
-#include "subcommands.hpp"
+#include "machine/usable_cpus.hpp"
 
 namespace muster {
 namespace {
@@ -94,7 +93,7 @@ std::string to_osu(const MpiRunResults& results) {
 }
 
 std::string to_json(const MpiRunResults& results) {
-  using Json = nlohmann::ordered_json;
+  using bench::Json;
   const bench::Host host = bench::this_host();
   Json rows = Json::array();
   const auto list = [](const std::vector<double>& values) {
@@ -109,29 +108,25 @@ std::string to_json(const MpiRunResults& results) {
              {"ours", samples.contender.ours},      {"ranks", samples.ranks},
              {"latency_us", list(samples.latency)}, {"dup_8_free_us", list(samples.cycle)},
              {"exit_skew_us", list(samples.skew)}};
-    if (ratio.rounds > 0) {
-      row["to_best_peer"] = {{"ratio", ratio.ratio}, {"ci95", {ratio.ci95.lo, ratio.ci95.hi}}};
-    }
+    row["to_best_peer"] = bench::ratio_to_json(ratio);
     if (!samples.why.empty()) row["why"] = samples.why;
     rows.push_back(row);
   }
-  const Json all{{"host",
-                  {{"model", host.model},
-                   {"architecture", host.architecture},
-                   {"kernel", host.kernel},
-                   {"commit", host.commit}}},
+  const Json all{{"benchmark", "mpi"},
+                 {"machine", bench::machine_to_json(host, usable_cpus())},
+                 {"build", bench::build_to_json(host)},
                  {"method", "osu_barrier's: each rank's mean, averaged over the ranks"},
                  {"results", rows}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return format_json(all);
 }
 
 void run(Options& options) {
   options.run.own_algorithms = !options.defaults;
-  const bool terminal = isatty(STDERR_FILENO) == 1;
-  const MpiRunResults results = bench::run_mpi(options.run, [&](const std::string& what) {
-    if (terminal) fmt::print(stderr, "\r{:<78}", what.substr(0, 78));
+  ProgressLine line;
+  const MpiRunResults results = bench::run_mpi(options.run, [&](const bench::Progress& progress) {
+    line.show(progress.share, progress.what, progress.left_s);
   });
-  if (terminal) fmt::print(stderr, "\r{:78}\r", "");
+  line.clear();
   if (results.samples.empty())
     throw Error(Status::unknown_name,
                 fmt::format("nothing is named like \"{}\"", options.run.only));
@@ -139,7 +134,7 @@ void run(Options& options) {
   fmt::print("{}", options.json  ? json
                    : options.osu ? to_osu(results)
                                  : to_text(results, options.run.ranks));
-  if (!options.output.empty()) bench::write_file(options.output, json);
+  if (!options.output.empty()) write_and_tell(options.output, json);
   const bool failed =
       std::any_of(results.samples.begin(), results.samples.end(),
                   [](const MpiSamples& s) { return s.contender.ours && !s.why.empty(); });

@@ -21,6 +21,7 @@
 #include "check/suite/mutation.hpp"
 #include "check/suite/mutexes.hpp"
 #include "check/suite/sleeping.hpp"
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
@@ -52,40 +53,21 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// One line on standard error, from the third second on.
+/// How much of the work is done, by its weight.
 class Progress {
  public:
   explicit Progress(double work) : work_(work) {}
-  ~Progress() { clear(); }
 
   void done(double work) { done_ += work; }
   void show(const std::string& what, double within = 0) {
-    const double now_s = seconds_since(start_);
-    if (now_s < next_s_) return;
-    next_s_ = now_s + (terminal_ ? 0.3 : 10);
-    const double share = std::clamp((done_ + within) / work_, 0.001, 1.0);
-    const std::string text = fmt::format("{:3.0f} %, {:.0f} s left: {}", 100 * share,
-                                         std::ceil(now_s / share - now_s), what);
-    if (terminal_) {
-      fmt::print(stderr, "\r{:<78.78}", text);
-      std::fflush(stderr);
-      shown_ = true;
-    } else {
-      fmt::print(stderr, "muster: {}\n", text);
-    }
+    line_.show((done_ + within) / work_, what);
   }
-  void clear() {
-    if (shown_) fmt::print(stderr, "\r{:78}\r", "");
-    shown_ = false;
-  }
+  void clear() { line_.clear(); }
 
  private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  const Clock::time_point start_ = Clock::now();
-  double next_s_ = 3;
+  ProgressLine line_;
   double work_;
   double done_ = 0;
-  bool shown_ = false;
 };
 
 /// One program to explore.
@@ -314,7 +296,7 @@ void run_check(const Options& options) {
     if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
   }
   progress.clear();
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (options.json) fmt::print("{}", format_json(json));
   if (failures > 0) {
     throw Error(Status::broken,
                 fmt::format("{} of {} programs do not hold", failures, jobs.size()));
@@ -439,7 +421,7 @@ void run_mutate(const Options& options) {
   const std::size_t stronger = fates[check::Fate::stronger];
   const std::size_t escaped = fates[check::Fate::not_caught] + fates[check::Fate::marked_in_vain];
   if (options.json) {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}", format_json(json));
   } else {
     fmt::print("{} mutants: {} caught, {} stronger on purpose, {} unaccounted for\n",
                caught + stronger + escaped, caught, stronger, escaped);

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 #include "muster/muster.h"
-#include "subcommands.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
@@ -80,7 +81,7 @@ void explain(const Options& asked) {
   }
   Json json;
   json["results"].push_back(Json::parse(text));
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}", format_json(json));
 }
 
 }  // namespace

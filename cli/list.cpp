@@ -11,9 +11,10 @@
 
 #include "barrier/registry.hpp"
 #include "bench/contestant.hpp"
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/hardware.hpp"
 #include "machine/wait_policy.hpp"
-#include "subcommands.hpp"
 #include "topology/levels.hpp"
 #include "topology/topology.hpp"
 
@@ -153,7 +154,7 @@ void add_list(CLI::App& app) {
     add_mappings(results);
     add_wait_policies(results);
     add_others(results);
-    fmt::print("{}", *json ? Json{{"results", results}}.dump(2) + "\n" : to_text(results));
+    fmt::print("{}", *json ? format_json(Json{{"results", results}}) : to_text(results));
   });
 }
 

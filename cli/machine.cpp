@@ -10,11 +10,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 #include "sim/measure.hpp"
 #include "sim/pair_matrix.hpp"
-#include "sim_common.hpp"
-#include "subcommands.hpp"
 
 namespace muster {
 namespace {
@@ -72,8 +73,7 @@ void run_import(const ImportOptions& options) {
                                       options.source.empty() ? options.latencies : options.source);
   const sim::MachineModel machine = sim::machine_like(sim::load_machine(options.like), sketch);
   if (options.output.empty()) return;
-  write_text(options.output, sim::format_machine(machine));
-  fmt::print(stderr, "Written: {}\n", options.output);
+  write_and_tell(options.output, sim::format_machine(machine));
 }
 
 struct MeasureArguments {
@@ -116,8 +116,7 @@ void run_measure(MeasureArguments& arguments) {
   }
   fmt::print("{}", sim::format_machine(measured.machine));
   if (arguments.output.empty()) return;
-  write_text(arguments.output, sim::format_machine(measured.machine));
-  fmt::print(stderr, "Written: {}\n", arguments.output);
+  write_and_tell(arguments.output, sim::format_machine(measured.machine));
 }
 
 }  // namespace

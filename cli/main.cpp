@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
-#include "subcommands.hpp"
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "placement/placer.hpp"
 #include "topology/topology.hpp"
@@ -135,9 +136,7 @@ void run(const Options& options) {
   const Topology topology = Topology::from_spec_or_environment(options.topology);
   Placer placer{CoreTree(topology)};
   const Answer answer = place(placer, options);
-  fmt::print("{}", options.json ? to_json(topology, placer.tree(), options, answer)
-                                          .dump(2, ' ', false, Json::error_handler_t::replace) +
-                                      "\n"
+  fmt::print("{}", options.json ? format_json(to_json(topology, placer.tree(), options, answer))
                                 : to_text(topology, placer.tree(), answer));
 }
 

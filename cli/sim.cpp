@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `muster sim`: questions to machines that are not here.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "barrier/registry.hpp"
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
-#include "sim_common.hpp"
-#include "subcommands.hpp"
 
 namespace muster {
 
@@ -97,7 +91,7 @@ std::string sim_rows_json(const sim::MachineModel& machine, const std::vector<Si
                                {"latency_us_low", row.prediction.latency_us_low},
                                {"latency_us_high", row.prediction.latency_us_high}});
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return format_json(json);
 }
 
 std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<SimRow>& rows) {
@@ -119,68 +113,6 @@ std::string sim_rows_text(const sim::MachineModel& machine, const std::vector<Si
                         row.prediction.latency_us_low, row.prediction.latency_us_high);
   }
   return text;
-}
-
-void write_text(const std::string& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) {
-    throw Error(Status::system, file + " cannot be written: check the folder and the space there");
-  }
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(Status::system, folder + " cannot be made: " + error.message());
-}
-
-std::function<void(std::size_t, std::size_t)> progress_of(const std::string& what) {
-  using Clock = std::chrono::steady_clock;
-  return
-      [what, begin = Clock::now(), last = Clock::now()](std::size_t done, std::size_t of) mutable {
-        const auto now = Clock::now();
-        if (now - last < std::chrono::seconds(5) || done == 0) return;
-        last = now;
-        const double passed_s = std::chrono::duration<double>(now - begin).count();
-        fmt::print(stderr, "muster: {:3.0f} %, {:.0f} s left: {}, run {} of {}\n",
-                   100.0 * static_cast<double>(done) / static_cast<double>(of),
-                   passed_s * static_cast<double>(of - done) / static_cast<double>(done), what,
-                   done, of);
-      };
-}
-
-bool plot_sim(const std::string& data, const std::string& folder, const std::string& name) {
-  std::error_code none;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
-  std::string script;
-  for (const auto& path : {program.parent_path().parent_path() / "share/muster" / name,
-                           std::filesystem::path(MUSTER_SOURCE_DIR) / "plot" / name}) {
-    if (script.empty() && std::filesystem::exists(path, none)) script = path.string();
-  }
-  if (script.empty()) {
-    fmt::print(stderr, "muster: no plot: {} was not found\n", name);
-    return false;
-  }
-  // Debian's matplotlib belongs to Debian's Python, which need not be the first on PATH.
-  const char* const python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execlp(python, python, script.c_str(), data.c_str(), folder.c_str(),
-           static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = -1;
-  if (child > 0) waitpid(child, &status, 0);
-  if (status == 0) return true;
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  fmt::print(stderr, "muster: no plot: {}\n",
-             code == 3     ? "install python3-matplotlib"
-             : code == 127 ? "install python3 and python3-matplotlib"
-                           : "see above");
-  return false;
 }
 
 void add_sim(CLI::App& app) {

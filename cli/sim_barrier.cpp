@@ -5,9 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "machine/error.hpp"
 #include "sim/episode.hpp"
-#include "sim_common.hpp"
 
 namespace muster {
 namespace {
@@ -36,8 +37,8 @@ void explain_one(const Options& options, const sim::MachineModel& machine,
   }
   const sim::Episode episode = sim::record_episode(machine, queries.front(), options.effort);
   if (!options.trace.empty()) {
-    write_text(options.trace, sim::chrome_trace(episode));
-    fmt::print(stderr, "Written: {} (open it in Perfetto or chrome://tracing)\n", options.trace);
+    write_and_tell(options.trace, sim::chrome_trace(episode),
+                   " (open it in Perfetto or chrome://tracing)");
   }
   if (options.why) fmt::print("{}", sim::why(episode));
 }
@@ -73,12 +74,8 @@ void run(const Options& options) {
   }
   std::fflush(stdout);
   if (options.output.empty()) return;
-  const std::string base = options.output + "/sim";
-  write_text(base + ".json", sim_rows_json(machine, rows));
-  write_text(base + ".csv", sim_rows_csv(machine, rows));
-  const bool plotted = plot_sim(base + ".json", options.output);
-  fmt::print(stderr, "Written: {0}.json, {0}.csv{1}\n", base,
-             plotted ? fmt::format(", {0}.png, {0}.svg", base) : "");
+  ResultFiles{options.output, "sim", "plot_sim.py"}.write(sim_rows_json(machine, rows),
+                                                          sim_rows_csv(machine, rows));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // What the commands around the modelled machine share.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,20 +41,6 @@ std::string sim_rows_text(const sim::MachineModel& machine, const std::vector<Si
 /// "all", or what is asked for, each name checked. Throws Error(unknown_name).
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
                                         const std::vector<std::string>& asked);
-
-/// Throws Error(system), naming the file.
-void write_text(const std::string& file, const std::string& text);
-
-/// Makes the folder, and its parents. Throws Error(system).
-void make_folder(const std::string& folder);
-
-/// Runs a script of plot/ on a result file; says on standard error why there is no picture, if
-/// there is none.
-bool plot_sim(const std::string& data, const std::string& folder,
-              const std::string& name = "plot_sim.py");
-
-/// Says on standard error now and then how much is done and how long it will take.
-std::function<void(std::size_t done, std::size_t of)> progress_of(const std::string& what);
 
 // The subcommands of `muster sim`.
 void add_sim_barrier(CLI::App& sim);

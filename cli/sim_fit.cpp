@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "sim/fit.hpp"
-#include "sim_common.hpp"
 
 namespace muster {
 namespace {
@@ -49,8 +50,7 @@ void run(Options& options) {
     fmt::print("  {:<18} {:.4g}\n", key, result.machine.value(key));
   }
   if (options.output.empty()) return;
-  write_text(options.output, sim::format_machine(result.machine));
-  fmt::print(stderr, "Written: {}\n", options.output);
+  write_and_tell(options.output, sim::format_machine(result.machine));
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 #include <set>
 #include <sstream>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "machine/error.hpp"
 #include "placement/placer.hpp"
 #include "sim/lock_predict.hpp"
-#include "sim_common.hpp"
 
 namespace muster {
 namespace {
@@ -259,23 +260,22 @@ void run(const Options& options) {
   }
   std::vector<sim::LockQuery> queries;
   for (const Row& row : rows) queries.push_back(row.query);
-  const std::vector<sim::LockOutcome> outcomes =
-      sim::predict_locks(machine, tree, queries, options.effort, progress_of(machine.name));
+  ProgressLine line;
+  const std::vector<sim::LockOutcome> outcomes = sim::predict_locks(
+      machine, tree, queries, options.effort, [&](std::size_t done, std::size_t of) {
+        line.show(static_cast<double>(done) / static_cast<double>(of),
+                  fmt::format("{}, run {} of {}", machine.name, done, of));
+      });
+  line.clear();
   for (std::size_t n = 0; n < rows.size(); ++n) rows[n].outcome = outcomes[n];
   if (options.affinity == "none" && options.placements != "all") rows = averaged(rows);
 
   const Json json = to_json(options, machine, rows);
-  const std::string dumped =
-      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string dumped = format_json(json);
   fmt::print("{}", options.json ? dumped : options.csv ? to_csv(json) : to_text(machine, rows));
   std::fflush(stdout);
   if (options.output.empty()) return;
-  const std::string base = options.output + "/sim-lock";
-  write_text(base + ".json", dumped);
-  write_text(base + ".csv", to_csv(json));
-  const bool plotted = plot_sim(base + ".json", options.output, "plot_sim_lock.py");
-  fmt::print(stderr, "Written: {0}.json, {0}.csv{1}\n", base,
-             plotted ? fmt::format(", {0}.png, {0}.svg", base) : "");
+  ResultFiles{options.output, "sim-lock", "plot_sim_lock.py"}.write(dumped, to_csv(json));
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "sim/reproduce.hpp"
-#include "sim_common.hpp"
 
 namespace muster {
 namespace {
@@ -103,19 +104,20 @@ std::string to_markdown(const sim::Reproduction& all) {
 
 void run(const Options& options) {
   if (!options.output.empty()) make_folder(options.output);
+  ProgressLine line;
   const sim::Reproduction all =
       sim::reproduce(options.changes.load("oak"), options.changes.load("jet"), options.quick,
-                     options.seed, progress_of("the papers' figures"));
-  const std::string dumped = to_json(all).dump(2) + "\n";
+                     options.seed, [&](std::size_t done, std::size_t of) {
+                       line.show(static_cast<double>(done) / static_cast<double>(of),
+                                 fmt::format("the papers' figures, run {} of {}", done, of));
+                     });
+  line.clear();
+  const std::string dumped = format_json(to_json(all));
   fmt::print("{}", options.json ? dumped : to_text(all));
   std::fflush(stdout);
   if (options.output.empty()) return;
-  const std::string base = options.output + "/reproduce";
-  write_text(base + ".json", dumped);
-  write_text(base + ".md", to_markdown(all));
-  const bool plotted = plot_sim(base + ".json", options.output, "plot_sim_lock.py");
-  fmt::print(stderr, "Written: {0}.json, {0}.md{1}\n", base,
-             plotted ? ", and a plot of each figure (PNG and SVG)" : "");
+  ResultFiles{options.output, "reproduce", "plot_sim_lock.py", "md"}.write(dumped,
+                                                                           to_markdown(all));
 }
 
 }  // namespace

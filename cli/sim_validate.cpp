@@ -6,8 +6,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "sim/validate.hpp"
-#include "sim_common.hpp"
 
 namespace muster {
 namespace {
@@ -73,7 +74,7 @@ std::string to_json(const sim::MachineModel& machine, const std::vector<sim::Mea
                                {"error", v.modelled[n].latency_us / measured[n].latency_us - 1},
                                {"naive_us", v.naive_us[n] ? Json(*v.naive_us[n]) : Json(nullptr)}});
   }
-  return json.dump(2) + "\n";
+  return format_json(json);
 }
 
 std::string share_text(const char* what, const sim::Share& share) {
@@ -136,11 +137,7 @@ void run(const Options& options) {
   fmt::print("{}", options.json ? json : to_text(machine, measured, v));
   std::fflush(stdout);
   if (options.output.empty()) return;
-  const std::string base = options.output + "/validate";
-  write_text(base + ".json", json);
-  const bool plotted = plot_sim(base + ".json", options.output);
-  fmt::print(stderr, "Written: {0}.json{1}\n", base,
-             plotted ? fmt::format(", {0}.png, {0}.svg", base) : "");
+  ResultFiles{options.output, "validate", "plot_sim.py"}.write(json, "");
 }
 
 }  // namespace

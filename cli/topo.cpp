@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "barrier/shape.hpp"
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "topology/picture.hpp"
 #include "topology/topology.hpp"
@@ -163,19 +164,9 @@ void run(const Options& options) {
       fmt::print("{}", to_svg(picture));
       return;
     }
-    std::ofstream file(options.svg, std::ios::binary);
-    file << to_svg(picture);
-    file.close();
-    if (!file) {
-      throw Error(Status::system,
-                  fmt::format("'{}' cannot be written: check the folder and the space "
-                              "left there",
-                              options.svg));
-    }
+    write_file(options.svg, to_svg(picture));
   }
-  fmt::print("{}", options.json
-                       ? to_json(answer).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                       : to_text(answer));
+  fmt::print("{}", options.json ? format_json(to_json(answer)) : to_text(answer));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ def main():
     all_axes[0][0].set_ylabel("increments, millions a second")
     all_axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
     figure.suptitle("Critical sections: {}, {} CPUs, array of {:g} words{}".format(
-        data["host"]["model"], data["host"]["cpus"], data["array"],
+        data["machine"]["model"], data["machine"]["cpus"], data["array"],
         "" if data["verdict"] == "quiet" else " (noisy)"))
     for suffix in ("png", "svg"):
         figure.savefig(os.path.join(sys.argv[2], "lock." + suffix), dpi=120, bbox_inches="tight")

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/barrier_report.hpp"
+#include "bench/report.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "machine/error.hpp"
+#include "bench/barrier_report.hpp"
 
 namespace muster::bench {
 namespace {
@@ -162,28 +159,6 @@ TEST(ToText, SaysWhatIsUncertain) {
   EXPECT_NE(text.find("1="), std::string::npos) << text;
   EXPECT_NE(text.find("0.92x ~"), std::string::npos) << text;
   EXPECT_NE(text.find("did not finish: it hung"), std::string::npos) << text;
-}
-
-TEST(WriteFile, WholeOrNotAtAll) {
-  const std::filesystem::path directory =
-      std::filesystem::path(testing::TempDir()) / ("muster-write-" + std::to_string(getpid()));
-  std::filesystem::create_directories(directory);
-  write_file(directory / "a", "one");
-  write_file(directory / "a", "two");
-  std::ifstream file(directory / "a");
-  std::string text;
-  file >> text;
-  EXPECT_EQ(text, "two");
-  EXPECT_THROW(write_file(directory / "none" / "a", "x"), Error);
-  std::filesystem::create_directories(directory / "b");  // a folder cannot be replaced
-  EXPECT_THROW(write_file(directory / "b", "x"), Error);
-  unsigned entries = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    static_cast<void>(entry);
-    ++entries;
-  }
-  EXPECT_EQ(entries, 2U) << "something unfinished is left";
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The words that all measurements share: how far one is, what became of a row, who was left out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster::bench {
+
+struct Progress {
+  double share = 0;  ///< 0 to 1
+  double left_s = 0;
+  std::string what;  ///< "8 threads, round 3 of 10"
+};
+
+enum class RowStatus { ok, did_not_finish, declined, failed };
+std::string_view row_status_name(RowStatus status);  ///< "ok", "did not finish", ...
+
+struct LeftOut {
+  std::string name;
+  std::string why;
+};
+
+}  // namespace muster::bench

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/output.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+std::string find_plot_script(const std::string& name) {
+  if (const char* const set = std::getenv("MUSTER_PLOT"); set != nullptr) return set;
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  for (const auto& folder : {program.parent_path().parent_path() / "share/muster",
+                             std::filesystem::path(MUSTER_SOURCE_DIR) / "plot"}) {
+    if (std::filesystem::exists(folder / name, none)) return folder / name;
+  }
+  return {};
+}
+
+/// Runs the plot script; says on standard error why there is no picture, if there is none.
+bool plot(const std::string& name, const std::string& data, const std::string& folder) {
+  const std::string script = find_plot_script(name);
+  if (script.empty()) {
+    fmt::print(stderr, "muster: no plot: {} was not found\n", name);
+    return false;
+  }
+  // Debian's matplotlib belongs to Debian's Python, which need not be the first on PATH.
+  const char* const python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execlp(python, python, script.c_str(), data.c_str(), folder.c_str(),
+           static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = -1;
+  if (child > 0) waitpid(child, &status, 0);
+  if (status == 0) return true;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  fmt::print(stderr, "muster: no plot: {}\n",
+             code == 3     ? "install python3-matplotlib"
+             : code == 127 ? "install python3 and python3-matplotlib"
+                           : "see above");
+  return false;
+}
+
+/// The whole of it; false, with errno, if that failed.
+bool write_all(int fd, const std::string& text) {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    written += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ProgressLine::is_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+void ProgressLine::show(double share, const std::string& what, std::optional<double> left_s) {
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + period();
+  const double passed_s = std::chrono::duration<double>(now - start_).count();
+  const double done = std::clamp(share, 0.001, 1.0);
+  const std::string text =
+      fmt::format("{:3.0f} %, {:.0f} s left: {}", 100 * done,
+                  left_s.value_or(std::ceil(passed_s / done - passed_s)), what);
+  if (terminal_) {
+    fmt::print(stderr, "\r{:<78.78}", text);
+    std::fflush(stderr);
+    shown_ = true;
+  } else {
+    fmt::print(stderr, "muster: {}\n", text);
+  }
+}
+
+void ProgressLine::clear() {
+  if (shown_) fmt::print(stderr, "\r{:78}\r", "");
+  shown_ = false;
+}
+
+std::string format_json(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(Status::system, folder + " cannot be made: " + error.message());
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string unfinished = fmt::format("{}.{}", path, getpid());
+  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  bool good = fd >= 0 && write_all(fd, text);
+  int error = errno;
+  if (fd >= 0 && close(fd) != 0 && good) {
+    good = false;
+    error = errno;
+  }
+  if (good && rename(unfinished.c_str(), path.c_str()) != 0) {
+    good = false;
+    error = errno;
+  }
+  if (good) return;
+  if (fd >= 0) unlink(unfinished.c_str());
+  throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
+}
+
+void write_and_tell(const std::string& path, const std::string& text, const std::string& hint) {
+  write_file(path, text);
+  fmt::print(stderr, "Written: {}{}\n", path, hint);
+}
+
+void ResultFiles::write(const std::string& json, const std::string& table) const {
+  const std::string base = folder + "/" + stem;
+  write_file(base + ".json", json);
+  if (!table.empty()) write_file(base + "." + table_type, table);
+  const bool plotted = plot(script, base + ".json", folder);
+  fmt::print(stderr, "Written: {0}.json{1}{2}\n", base,
+             table.empty() ? "" : fmt::format(", {}.{}", base, table_type),
+             plotted ? ", and pictures of it (PNG and SVG)" : "");
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the subcommands share: progress on standard error, JSON, and result files with their plots.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace muster {
+
+/// How far a long measurement is, on standard error: on a terminal one line that is kept up to
+/// date, from the first second on; elsewhere a line every ten seconds.
+class ProgressLine {
+ public:
+  ProgressLine() = default;
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// `share` of the work is done, 0 to 1; `left_s`, unless given, is what the time since the start
+  /// lets expect.
+  void show(double share, const std::string& what, std::optional<double> left_s = {});
+  /// Makes room for what is printed next.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const bool terminal_ = is_terminal();
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_ + (terminal_ ? std::chrono::seconds(1) : period());
+  bool shown_ = false;
+
+  static bool is_terminal();
+  std::chrono::milliseconds period() const {
+    return std::chrono::milliseconds(terminal_ ? 200 : 10'000);
+  }
+};
+
+/// As every `--json` prints it; bytes that are not UTF-8 are replaced.
+std::string format_json(const nlohmann::ordered_json& json);
+
+/// Makes the folder, and its parents. Throws Error(system). To be called before anything is
+/// measured: what cannot be written is no use.
+void make_folder(const std::string& folder);
+
+/// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
+/// it. Throws Error(system), naming the file.
+void write_file(const std::string& path, const std::string& text);
+
+/// write_file(), and says so on standard error.
+void write_and_tell(const std::string& path, const std::string& text, const std::string& hint = "");
+
+/// The files of a measurement: `<folder>/<stem>.json`, the same as a table unless it is empty, and the pictures
+/// (`.png`, `.svg`) that plot/`script` makes of the first. The script is $MUSTER_PLOT if set, else
+/// beside this program's share/, else in the source tree. Says on standard error what was written,
+/// and why there is no picture if there is none. Throws Error(system).
+struct ResultFiles {
+  std::string folder;
+  std::string stem;
+  std::string script;
+  std::string table_type = "csv";  ///< of the table's file
+
+  void write(const std::string& json, const std::string& table) const;
+};
+
+}  // namespace muster
