@@ -221,6 +221,9 @@ class Checked {
     thread_->write(plain.location, static_cast<Word>(value), site);
   }
 
+  /// Two PUs, shared by turns: whatever is made of it has to hold wherever threads run.
+  unsigned pu() const { return thread_->id() % 2; }
+
   bool all_arrived() { return !completion_ || completion_(); }
 
  private:

@@ -86,7 +86,8 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
 std::vector<std::string> all_algorithms(const MachineModel& machine) {
   std::vector<std::string> all;
   for (const std::string& name : modelled_barriers()) {
-    if (!parse_modelled(name).uses_groups()) all.push_back(name);
+    // Those for more participants than PUs are not what a model of one rank a core can tell of.
+    if (!parse_modelled(name).uses_groups() && name != "sense-reversing-pu") all.push_back(name);
   }
   // Every subset of the levels, the largest first, in the paper's order of names.
   const ActiveLevels active = machine.shape->active_levels({});

@@ -98,9 +98,9 @@ Choice choose_barrier(const Situation& s) {
       return chosen("topo-counter-CORE",
                     more + ", bound: whoever arrives last on a core speaks for it");
     }
-    return chosen("sense-reversing",
+    return chosen("sense-reversing-pu",
                   more + (s.bound ? ", though none share a core" : ", not bound") +
-                      ": nobody waits for one particular participant to be scheduled");
+                      ": whoever arrives last where it runs polls, the others make room");
   }
   if (s.participants == 2 && !s.needs_champion) {
     return chosen("dissemination", "two participants: each tells the other, both at once");

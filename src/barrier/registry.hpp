@@ -13,6 +13,7 @@
 #include "barrier/flat_tree.hpp"
 #include "barrier/mcs.hpp"
 #include "barrier/sense_reversing.hpp"
+#include "barrier/sense_reversing_pu.hpp"
 #include "barrier/topo.hpp"
 #include "barrier/topo_counter.hpp"
 #include "barrier/tournament.hpp"
@@ -23,9 +24,9 @@ namespace muster {
 
 /// All barriers over one machine, in the order in which they are listed.
 template <class M>
-using Barriers =
-    std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>, CombiningTree<M>,
-               Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>, TopoCounter<M>>;
+using Barriers = std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>,
+                            CombiningTree<M>, Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>,
+                            TopoCounter<M>, SenseReversingPu<M>>;
 
 /// An algorithm as it is asked for: its registered name and what the name carries besides.
 struct Algorithm {

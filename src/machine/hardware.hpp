@@ -4,6 +4,9 @@
 // access stands in hardware.cpp.
 #pragma once
 
+#include <sched.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -278,6 +281,9 @@ class Hardware {
   void write(Plain<T>& plain, T value, Site = Site::here()) noexcept {
     plain.value = value;
   }
+
+  /// The kernel's number of the CPU; 0 where it does not tell.
+  unsigned pu() const noexcept { return static_cast<unsigned>(std::max(0, sched_getcpu())); }
 
   bool all_arrived() noexcept { return hooks_.completion == nullptr || complete(); }
 

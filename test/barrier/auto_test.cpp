@@ -20,11 +20,11 @@ TEST(Auto, PicksByRule) {
   const Case cases[] = {
       {{.participants = 1}, "sense-reversing", "one participant"},
       {{.participants = 4, .usable_cpus = 8, .needs_split = true}, "sense-reversing", "apart"},
-      {{.participants = 4, .usable_cpus = 2}, "sense-reversing", "not bound"},
+      {{.participants = 4, .usable_cpus = 2}, "sense-reversing-pu", "not bound"},
       {{.participants = 4, .usable_cpus = 2, .bound = true, .share_cores = true},
        "topo-counter-CORE",
        "last on a core"},
-      {{.participants = 6, .usable_cpus = 2, .bound = true}, "sense-reversing", "none share"},
+      {{.participants = 6, .usable_cpus = 2, .bound = true}, "sense-reversing-pu", "none share"},
       {{.participants = 2, .usable_cpus = 2}, "dissemination", "two participants"},
       {{.participants = 2, .usable_cpus = 8, .bound = true, .numa_nodes = 2},
        "dissemination",

