@@ -221,8 +221,8 @@ class Checked {
     thread_->write(plain.location, static_cast<Word>(value), site);
   }
 
-  /// Two PUs, shared by turns: whatever is made of it has to hold wherever threads run.
-  unsigned pu() const { return thread_->id() % 2; }
+  /// Nothing depends on it: all waits are the same here.
+  static Awaited count_in_on_pu(const Cells&, unsigned, Word) { return Awaited::anyone; }
 
   bool all_arrived() { return !completion_ || completion_(); }
 

@@ -102,8 +102,8 @@ class Modelled {
   void linger(unsigned turns) { engine_->linger(participant_, turns); }
   /// What src/message charges for the software around a message.
   void message() { engine_->message(participant_); }
-  /// As many PUs as participants: each has its own.
-  unsigned pu() const { return participant_; }
+  /// Each has a PU of its own.
+  Awaited count_in_on_pu(const Cells&, unsigned, Word) const { return Awaited::other_pus; }
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }
 
  private:

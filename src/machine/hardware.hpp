@@ -15,6 +15,7 @@
 #include "machine/error.hpp"
 #include "machine/lifetime.hpp"
 #include "machine/machine.hpp"
+#include "machine/pu_count.hpp"
 #include "machine/sleep.hpp"
 #include "machine/wait_policy.hpp"
 
@@ -282,8 +283,15 @@ class Hardware {
     plain.value = value;
   }
 
-  /// The kernel's number of the CPU; 0 where it does not tell.
-  unsigned pu() const noexcept { return static_cast<unsigned>(std::max(0, sched_getcpu())); }
+  /// On the PU whose number the kernel gives, modulo `ranks`: with more PUs, some share a line.
+  /// Nothing but the store of a line that stays in this PU's cache.
+  Awaited count_in_on_pu(const Cells& cells, unsigned ranks, Word episode) noexcept {
+    Atom& here = cells.of(static_cast<unsigned>(std::max(0, sched_getcpu())) % ranks, 0).value;
+    PuCount count(here.load(std::memory_order_relaxed));
+    const bool all_here = count.count_in(episode);
+    here.store(count.word(), std::memory_order_relaxed);
+    return all_here ? Awaited::other_pus : Awaited::anyone;
+  }
 
   bool all_arrived() noexcept { return hooks_.completion == nullptr || complete(); }
 

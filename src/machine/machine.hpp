@@ -97,8 +97,9 @@ concept Machine = requires(M& m, typename M::Cell& cell, CellSet<M> set, Word wo
   // Plain data: ordered by the cells alone; on the checked machine a race on it is an error.
   { m.read(plain) } -> std::same_as<Word>;
   m.write(plain, word);
-  // Where it runs at the moment: a hint, for what may be wrong. Any number.
-  { m.pu() } -> std::same_as<unsigned>;
+  // Counts itself in where it happens to run, on one of the first cells of so many ranks: whether
+  // those who arrived there in the last episode all have. A hint for the wait that follows.
+  { m.count_in_on_pu(cells, index, word) } -> std::same_as<Awaited>;
   // "Everyone has arrived, nobody has left": runs the completion, if there is one. False gives up,
   // as a wait does.
   { m.all_arrived() } -> std::same_as<bool>;

@@ -324,6 +324,25 @@ TEST(BreakageWord, SurvivesEncoding) {
   EXPECT_EQ(Breakage::decode(0).cause, Status::ok);
 }
 
+TEST(PuCount, TellsTheLastOfThoseWhoWereThereBefore) {
+  PuCount count(0);
+  const auto episode = [&](Word number, unsigned participants) {
+    std::vector<bool> last;
+    for (unsigned i = 0; i < participants; ++i) last.push_back(count.count_in(number));
+    return last;
+  };
+  using Answers = std::vector<bool>;
+  EXPECT_EQ(episode(1, 3), (Answers{false, false, false})) << "nobody was there before";
+  for (Word number = 2; number < 12; ++number) {  // wraps
+    EXPECT_EQ(episode(number, 3), (Answers{false, false, true})) << number;
+  }
+  EXPECT_EQ(episode(12, 4), (Answers{false, false, true, false})) << "one has come: too early";
+  EXPECT_EQ(episode(13, 4), (Answers{false, false, false, true}));
+  EXPECT_EQ(episode(14, 2), (Answers{false, false})) << "two have gone: never";
+  EXPECT_EQ(episode(15, 2), (Answers{false, true}));
+  EXPECT_EQ(PuCount(count.word()).count_in(16), false);
+}
+
 TEST(WaitPolicyByName, ChoosesByTheCpusThereAre) {
   EXPECT_EQ(WaitPolicy::by_name("auto", 2, 2), WaitPolicy::dedicated());
   EXPECT_EQ(WaitPolicy::by_name("auto", 3, 2), WaitPolicy::oversubscribed());
