@@ -52,10 +52,10 @@ void write_file(const std::string& path, const std::string& text);
 /// write_file(), and says so on standard error.
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint = "");
 
-/// The files of a measurement: `<folder>/<stem>.json`, the same as a table unless it is empty, and the pictures
-/// (`.png`, `.svg`) that plot/`script` makes of the first. The script is $MUSTER_PLOT if set, else
-/// beside this program's share/, else in the source tree. Says on standard error what was written,
-/// and why there is no picture if there is none. Throws Error(system).
+/// The files of a measurement: `<folder>/<stem>.json`, the same as a table unless it is empty, and
+/// the pictures (`.png`, `.svg`) that plot/`script` makes of the first. The script is $MUSTER_PLOT
+/// if set, else beside this program's share/, else in the source tree. Says on standard error what
+/// was written, and why there is no picture if there is none. Throws Error(system).
 struct ResultFiles {
   std::string folder;
   std::string stem;

@@ -3,8 +3,8 @@
 // counts itself in on the PU that it happens to run on. As many as in the last episode: then all
 // who share this PU have arrived, giving it up can help nobody, and the wait polls instead of
 // yielding: one context switch less for each PU and episode, as `topo-counter` over cores has it,
-// without bindings. The count is a hint, and the machine's (machine/pu_count.hpp): where it is wrong
-// a wait yields in vain, or polls in vain for a while.
+// without bindings. The count is a hint, and the machine's (machine/pu_count.hpp): where it is
+// wrong a wait yields in vain, or polls in vain for a while.
 //
 // Cost: that of `sense-reversing`, and one store to a line that stays in the PU's own cache.
 // Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7; the counts are ours.
