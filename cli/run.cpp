@@ -282,7 +282,14 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
 
 void run(Options& options) {
   const std::vector<std::string> exactly = words_after_dashes();
-  if (!exactly.empty()) options.program = exactly;
+  if (!exactly.empty()) {
+    if (exactly.front() != options.program.front()) {
+      throw Error(Status::invalid,
+                  "a -- that is the program's own needs one before the program: muster run "
+                  "[options] -- program arguments...");
+    }
+    options.program = exactly;
+  }
   check_name("affinity", options.affinity, std::array{"hierarchical", "none"});
   check_name("memory", options.memory, std::array{"default", "aware"});
   if (!options.mutex.empty()) check_name("mutex", options.mutex, mutex_names);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment, the C library's own functions, and what fork changes. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -78,15 +79,26 @@ static void after_fork_in_child(void) {
   run_threads_after_fork(true);
 }
 
+/* For the report at the end: programs that set their title write over their environment. */
+static char mutex_name[32];
+static char json_file[PATH_MAX];
+
+/* Null if it is not set, or does not fit. */
+static const char* copy_of(const char* variable, char* into, size_t size) {
+  const char* const value = getenv(variable);
+  if (value == NULL || strlen(value) >= size) return NULL;
+  return strcpy(into, value);
+}
+
 void run_start(void) {
   static atomic_flag begun = ATOMIC_FLAG_INIT;
   if (atomic_flag_test_and_set(&begun)) return;
   find_theirs();
-  settings.mutex_name = getenv("MUSTER_RUN_MUTEX");
+  settings.mutex_name = copy_of("MUSTER_RUN_MUTEX", mutex_name, sizeof mutex_name);
   settings.cores = getenv("MUSTER_RUN_CORES");
   settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
   settings.reports = number_in("MUSTER_RUN_REPORT") != 0;
-  settings.json = getenv("MUSTER_RUN_JSON");
+  settings.json = copy_of("MUSTER_RUN_JSON", json_file, sizeof json_file);
   settings.launcher = number_in("MUSTER_RUN_PID");
   settings.cpus = usable_cpus();
   settings.mutex = mutex_named(settings.mutex_name);

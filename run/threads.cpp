@@ -41,8 +41,9 @@ struct Place {
   unsigned threads_yet;  ///< all that were placed here
 };
 
-/// What all threads share; under `guard`, but for what is atomic.
-struct {
+/// What all threads share; under `guard`, but for what is atomic. No constructor: it would run after
+/// run_threads_start(), and touch every page of the records.
+constinit struct {
   pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
   std::array<unsigned, cpus_max> pus;
   std::array<Place, cpus_max + 1> places;  ///< from 1 on
@@ -55,9 +56,9 @@ struct {
   unsigned threads_most;
   Word mark;
   pthread_key_t key;
-} all;
+} all{};
 
-std::array<Record, records_max> records;
+constinit std::array<Record, records_max> records{};
 
 struct Self {
   unsigned number;

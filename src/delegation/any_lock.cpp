@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "delegation/delegated.hpp"
 #include "delegation/kept.hpp"
@@ -88,13 +89,15 @@ class Plain : public AnyLock {
 
   void execute(Section section) override {
     admit();
-    const Depth depth;
-    Seat& seat = seat_of(depth.seat());
-    choose_cluster(seat, depth.seat());
-    Work work(section, board_, this);
-    lock_.execute(seat.port, seat.ticket, work);
-    work.finish();
-    send_kept_posts();
+    {
+      const Depth depth;
+      Seat& seat = seat_of(depth.seat());
+      choose_cluster(seat, depth.seat());
+      Work work(section, board_, this);
+      lock_.execute(seat.port, seat.ticket, work);
+      work.finish();
+    }
+    send_kept_posts();  // by the seat that the thread's next requests come from
   }
 
   void give_up() override {
@@ -258,11 +261,11 @@ void AnyLock::refuse_recursion() const {
 }
 
 void AnyLock::run_all_deferred() noexcept {
-  for (std::size_t i = 0; i < deferred_.size(); ++i) {  // which may grow
-    const Section section = deferred_[i];
-    section.function(section.argument);
+  while (has_deferred()) {  // they may post more
+    // Taken out before they run: one that waits for a condition lets the next holder come here.
+    const std::vector<Section> sections = std::exchange(deferred_, {});
+    for (const Section& section : sections) section.function(section.argument);
   }
-  deferred_.clear();
 }
 
 std::string AnyLock::explain() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/kept.hpp"
 
+#include <cerrno>
+
 #include "delegation/any_lock.hpp"
 
 namespace muster::delegation {
@@ -45,7 +47,10 @@ void keep_post(AnyLock& lock, Section section) {
 }
 
 void send_kept_posts_now() {
-  if (!Inside::any()) this_thread.kept->send();
+  if (Inside::any()) return;
+  const int error = errno;  // the section's, which its caller gets
+  this_thread.kept->send();
+  errno = error;
 }
 
 }  // namespace muster::delegation

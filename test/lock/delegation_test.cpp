@@ -319,6 +319,33 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   EXPECT_EQ(1U, executed);
 }
 
+TEST_F(Delegation, APostedSectionThatWaitsIsNotExecutedAgain) {
+  for (const char* const kind : {"auto", "rcl"}) {
+    const auto lock = make(kind);
+    delegation::Condition condition(*lock);
+    unsigned executed = 0;
+    bool may_go = false;
+    auto waits = [&] {
+      ++executed;
+      while (!may_go) condition.wait();
+    };
+    auto posts = [&] { lock->post(section_of(waits)); };
+    std::thread poster([&] { lock->execute(section_of(posts)); });
+    auto nothing = [] {};
+    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    sleep_ms(20);
+    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    auto release_it = [&] {
+      may_go = true;
+      condition.broadcast();
+    };
+    lock->execute(section_of(release_it));
+    poster.join();
+    lock->execute(section_of(nothing));
+    EXPECT_EQ(1U, executed) << kind;
+  }
+}
+
 // A post never waits: what a section posts may need what the section has.
 TEST_F(Delegation, ASectionPostsMoreThanCanBeOutstanding) {
   const auto a = make("auto");
