@@ -41,8 +41,8 @@ struct Place {
   unsigned threads_yet;  ///< all that were placed here
 };
 
-/// What all threads share; under `guard`, but for what is atomic. No constructor: it would run after
-/// run_threads_start(), and touch every page of the records.
+/// What all threads share; under `guard`, but for what is atomic. No constructor: it would run
+/// after run_threads_start(), and touch every page of the records.
 constinit struct {
   pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
   std::array<unsigned, cpus_max> pus;

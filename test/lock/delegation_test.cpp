@@ -2,7 +2,6 @@
 // The server's runtime: what programs do inside critical sections.
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <time.h>
 
 #include <atomic>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "delegation/condition.hpp"
 #include "delegation/station.hpp"
 #include "trial.hpp"
+#include "with_server.hpp"
 
 namespace muster::test {
 namespace {
@@ -19,23 +19,9 @@ using delegation::make_lock;
 using delegation::Station;
 using delegation::Steward;
 
+class Delegation : public WithServer {};
+
 std::int64_t now_ms() { return now_ns() / 1'000'000; }
-
-void sleep_ms(long ms) {
-  const timespec time{ms / 1000, ms % 1000 * 1'000'000};
-  nanosleep(&time, nullptr);
-}
-
-class Delegation : public testing::Test {
- protected:
-  void SetUp() override { station_->start({}); }
-  std::unique_ptr<AnyLock> make(const char* kind = "rcl") const {
-    return make_lock({.kind = kind, .station = station_});
-  }
-
-  HangGuard guard_{60};
-  std::shared_ptr<Station> station_ = std::make_shared<Station>();
-};
 
 TEST_F(Delegation, ExecutesOnTheServer) {
   const auto lock = make();
@@ -133,39 +119,6 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
     }
   });
   EXPECT_EQ(3 * sections, count);
-}
-
-TEST_F(Delegation, PostsKeepTheirOrder) {
-  for (const char* const kind : {"rcl", "auto"}) {
-    const auto lock = make(kind);
-    const unsigned posts = rounds(20'000);
-    Protected data(3);
-    run_threads(3, [&](unsigned client) {
-      std::vector<Numbered> sections;
-      for (unsigned i = 1; i <= posts; ++i) sections.push_back({&data, client, i, 0, 0});
-      for (unsigned i = 0; i + 1 < posts; ++i) {
-        if (i % 100 == 99) {
-          lock->execute({Numbered::execute, &sections[i]});  // after those posted before
-        } else {
-          lock->post({Numbered::execute, &sections[i]});
-        }
-      }
-      lock->execute({Numbered::execute, &sections[posts - 1]});
-    });
-    EXPECT_EQ("", data.wrong) << kind;
-    EXPECT_EQ(3 * posts, data.count) << kind;
-  }
-}
-
-TEST_F(Delegation, ADestroyedLockHasExecutedWhatWasPosted) {
-  std::atomic<unsigned> count{0};
-  auto increment = [&] { ++count; };
-  for (unsigned i = 1; i <= rounds(200); ++i) {
-    auto lock = make();
-    for (int k = 0; k < 20; ++k) lock->post(section_of(increment));
-    lock.reset();
-    ASSERT_EQ(20 * i, count);
-  }
 }
 
 TEST_F(Delegation, StopsAndStartsUnderLoad) {
@@ -317,145 +270,6 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   lock->execute(section_of(release_it));
   waiter.join();
   EXPECT_EQ(1U, executed);
-}
-
-TEST_F(Delegation, APostedSectionThatWaitsIsNotExecutedAgain) {
-  for (const char* const kind : {"auto", "rcl"}) {
-    const auto lock = make(kind);
-    delegation::Condition condition(*lock);
-    unsigned executed = 0;
-    bool may_go = false;
-    auto waits = [&] {
-      ++executed;
-      while (!may_go) condition.wait();
-    };
-    auto posts = [&] { lock->post(section_of(waits)); };
-    std::thread poster([&] { lock->execute(section_of(posts)); });
-    auto nothing = [] {};
-    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
-    sleep_ms(20);
-    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
-    auto release_it = [&] {
-      may_go = true;
-      condition.broadcast();
-    };
-    lock->execute(section_of(release_it));
-    poster.join();
-    lock->execute(section_of(nothing));
-    EXPECT_EQ(1U, executed) << kind;
-  }
-}
-
-// A post never waits: what a section posts may need what the section has.
-TEST_F(Delegation, ASectionPostsMoreThanCanBeOutstanding) {
-  const auto a = make("auto");
-  const auto b = make();
-  constexpr unsigned posts = 100;
-  Protected data(1);
-  std::vector<Numbered> numbered;
-  for (unsigned i = 1; i <= posts; ++i) numbered.push_back({&data, 0, i, 0, 0});
-  std::atomic<bool> a_taken{false};
-  std::atomic<bool> b_taken{false};
-  // B's section waits for A, and A's posts to B.
-  std::thread other([&] {
-    auto nothing = [] {};
-    auto in_b = [&] {
-      b_taken = true;
-      while (!a_taken) sched_yield();
-      a->execute(section_of(nothing));
-    };
-    b->execute(section_of(in_b));
-  });
-  auto in_a = [&] {
-    a_taken = true;
-    while (!b_taken) sched_yield();
-    for (Numbered& section : numbered) b->post({Numbered::execute, &section});
-    EXPECT_EQ(0U, data.count);
-  };
-  a->execute(section_of(in_a));
-  auto nothing = [] {};
-  b->execute(section_of(nothing));
-  other.join();
-  EXPECT_EQ("", data.wrong);
-  EXPECT_EQ(posts, data.count);
-}
-
-TEST_F(Delegation, PostsToALockFurtherOutComeAfterItsSection) {
-  const auto outer = make("auto");
-  const auto inner = make();
-  std::vector<int> order;
-  auto first = [&] { order.push_back(1); };
-  auto posted = [&] { order.push_back(2); };
-  std::string refused;
-  auto in_inner = [&] {
-    for (int i = 0; i < 40; ++i) outer->post(section_of(posted));
-    try {
-      outer->execute(section_of(posted));
-    } catch (const Error& error) {
-      refused = error.what();
-    }
-  };
-  const auto plain = make("mcs");  // whose section the caller executes, too
-  auto in_outer = [&] {
-    plain->execute(section_of(in_inner));
-    first();
-  };
-  outer->execute(section_of(in_outer));
-  auto nothing = [] {};
-  outer->execute(section_of(nothing));
-  ASSERT_EQ(41U, order.size());
-  EXPECT_EQ(1, order.front());
-  EXPECT_NE(std::string::npos, refused.find("wait for itself")) << refused;
-}
-
-TEST_F(Delegation, PostsOfSectionsOfServersAreSent) {
-  const auto other = std::make_shared<Station>();
-  other->start({});
-  const auto a = make();
-  const auto b = make_lock({.kind = "rcl", .station = other});
-  std::atomic<unsigned> count{0};
-  auto increment = [&] { ++count; };
-  auto in_a = [&] {
-    for (int i = 0; i < 20; ++i) b->post(section_of(increment));
-  };
-  const unsigned sections = rounds(200);
-  run_threads(3, [&](unsigned) {
-    for (unsigned i = 0; i < sections; ++i) a->execute(section_of(in_a));
-  });
-  while (count < 3 * 20 * sections) sched_yield();
-  EXPECT_EQ(3 * 20 * sections, count);
-}
-
-TEST_F(Delegation, ALockThatEndsHasExecutedWhatASectionPosted) {
-  const auto a = make("auto");
-  unsigned count = 0;
-  auto increment = [&] { ++count; };
-  auto in_a = [&] {
-    auto b = make();
-    for (int i = 0; i < 40; ++i) b->post(section_of(increment));
-    b.reset();
-    EXPECT_EQ(40U, count);
-  };
-  a->execute(section_of(in_a));
-  EXPECT_EQ(40U, count);
-}
-
-TEST_F(Delegation, PostsBeforeAWaitForAConditionAreSent) {
-  const auto lock = make("auto");
-  const auto other = make("auto");
-  delegation::Condition condition(*lock);
-  bool may_go = false;
-  auto release_it = [&] {
-    may_go = true;
-    condition.broadcast();
-  };
-  auto around = [&] { lock->execute(section_of(release_it)); };
-  auto section = [&] {
-    other->post(section_of(around));  // needs the lock
-    while (!may_go) condition.wait();
-  };
-  lock->execute(section_of(section));
-  EXPECT_TRUE(may_go);
 }
 
 /// A station whose `auto` locks get a server as if the machine had CPUs to spare.

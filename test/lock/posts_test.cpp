@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sections that nobody waits for: their order, and what sections post.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "delegation/condition.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::make_lock;
+using delegation::Station;
+
+class Posts : public WithServer {};
+
+TEST_F(Posts, PostsKeepTheirOrder) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make(kind);
+    const unsigned posts = rounds(20'000);
+    Protected data(3);
+    run_threads(3, [&](unsigned client) {
+      std::vector<Numbered> sections;
+      for (unsigned i = 1; i <= posts; ++i) sections.push_back({&data, client, i, 0, 0});
+      for (unsigned i = 0; i + 1 < posts; ++i) {
+        if (i % 100 == 99) {
+          lock->execute({Numbered::execute, &sections[i]});  // after those posted before
+        } else {
+          lock->post({Numbered::execute, &sections[i]});
+        }
+      }
+      lock->execute({Numbered::execute, &sections[posts - 1]});
+    });
+    EXPECT_EQ("", data.wrong) << kind;
+    EXPECT_EQ(3 * posts, data.count) << kind;
+  }
+}
+
+TEST_F(Posts, ADestroyedLockHasExecutedWhatWasPosted) {
+  std::atomic<unsigned> count{0};
+  auto increment = [&] { ++count; };
+  for (unsigned i = 1; i <= rounds(200); ++i) {
+    auto lock = make();
+    for (int k = 0; k < 20; ++k) lock->post(section_of(increment));
+    lock.reset();
+    ASSERT_EQ(20 * i, count);
+  }
+}
+
+// A post never waits: what a section posts may need what the section has.
+TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
+  const auto a = make("auto");
+  const auto b = make();
+  constexpr unsigned posts = 100;
+  Protected data(1);
+  std::vector<Numbered> numbered;
+  for (unsigned i = 1; i <= posts; ++i) numbered.push_back({&data, 0, i, 0, 0});
+  std::atomic<bool> a_taken{false};
+  std::atomic<bool> b_taken{false};
+  // B's section waits for A, and A's posts to B.
+  std::thread other([&] {
+    auto nothing = [] {};
+    auto in_b = [&] {
+      b_taken = true;
+      while (!a_taken) sched_yield();
+      a->execute(section_of(nothing));
+    };
+    b->execute(section_of(in_b));
+  });
+  auto in_a = [&] {
+    a_taken = true;
+    while (!b_taken) sched_yield();
+    for (Numbered& section : numbered) b->post({Numbered::execute, &section});
+    EXPECT_EQ(0U, data.count);
+  };
+  a->execute(section_of(in_a));
+  auto nothing = [] {};
+  b->execute(section_of(nothing));
+  other.join();
+  EXPECT_EQ("", data.wrong);
+  EXPECT_EQ(posts, data.count);
+}
+
+TEST_F(Posts, PostsToALockFurtherOutComeAfterItsSection) {
+  const auto outer = make("auto");
+  const auto inner = make();
+  std::vector<int> order;
+  auto first = [&] { order.push_back(1); };
+  auto posted = [&] { order.push_back(2); };
+  std::string refused;
+  auto in_inner = [&] {
+    for (int i = 0; i < 40; ++i) outer->post(section_of(posted));
+    try {
+      outer->execute(section_of(posted));
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+  };
+  const auto plain = make("mcs");  // whose section the caller executes, too
+  auto in_outer = [&] {
+    plain->execute(section_of(in_inner));
+    first();
+  };
+  outer->execute(section_of(in_outer));
+  auto nothing = [] {};
+  outer->execute(section_of(nothing));
+  ASSERT_EQ(41U, order.size());
+  EXPECT_EQ(1, order.front());
+  EXPECT_NE(std::string::npos, refused.find("wait for itself")) << refused;
+}
+
+TEST_F(Posts, APostedSectionThatWaitsIsNotExecutedAgain) {
+  for (const char* const kind : {"auto", "rcl"}) {
+    const auto lock = make(kind);
+    delegation::Condition condition(*lock);
+    unsigned executed = 0;
+    bool may_go = false;
+    auto waits = [&] {
+      ++executed;
+      while (!may_go) condition.wait();
+    };
+    auto posts = [&] { lock->post(section_of(waits)); };
+    std::thread poster([&] { lock->execute(section_of(posts)); });
+    auto nothing = [] {};
+    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    sleep_ms(20);
+    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    auto release_it = [&] {
+      may_go = true;
+      condition.broadcast();
+    };
+    lock->execute(section_of(release_it));
+    poster.join();
+    lock->execute(section_of(nothing));
+    EXPECT_EQ(1U, executed) << kind;
+  }
+}
+
+TEST_F(Posts, PostsOfSectionsOfServersAreSent) {
+  const auto other = std::make_shared<Station>();
+  other->start({});
+  const auto a = make();
+  const auto b = make_lock({.kind = "rcl", .station = other});
+  std::atomic<unsigned> count{0};
+  auto increment = [&] { ++count; };
+  auto in_a = [&] {
+    for (int i = 0; i < 20; ++i) b->post(section_of(increment));
+  };
+  const unsigned sections = rounds(200);
+  run_threads(3, [&](unsigned) {
+    for (unsigned i = 0; i < sections; ++i) a->execute(section_of(in_a));
+  });
+  while (count < 3 * 20 * sections) sched_yield();
+  EXPECT_EQ(3 * 20 * sections, count);
+}
+
+TEST_F(Posts, ALockThatEndsHasExecutedWhatASectionPosted) {
+  const auto a = make("auto");
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  auto in_a = [&] {
+    auto b = make();
+    for (int i = 0; i < 40; ++i) b->post(section_of(increment));
+    b.reset();
+    EXPECT_EQ(40U, count);
+  };
+  a->execute(section_of(in_a));
+  EXPECT_EQ(40U, count);
+}
+
+TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
+  const auto lock = make("auto");
+  const auto other = make("auto");
+  delegation::Condition condition(*lock);
+  bool may_go = false;
+  auto release_it = [&] {
+    may_go = true;
+    condition.broadcast();
+  };
+  auto around = [&] { lock->execute(section_of(release_it)); };
+  auto section = [&] {
+    other->post(section_of(around));  // needs the lock
+    while (!may_go) condition.wait();
+  };
+  lock->execute(section_of(section));
+  EXPECT_TRUE(may_go);
+}
+
+}  // namespace
+}  // namespace muster::test
