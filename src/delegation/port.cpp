@@ -25,10 +25,14 @@ struct Slices {
 };
 constexpr Slices if_answered{4'000'000, 32'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
+/// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
+constexpr std::int64_t spin_ns = 4'000;
+constexpr std::int64_t yield_ns = 1'000'000;
 
 }  // namespace
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool answered) noexcept {
+  if (wanted == nullptr) return await_whoever_comes(own, other);
   const auto says_somebody = [&] {
     return wanted != nullptr && wanted->value.load(std::memory_order_relaxed) != 0;
   };
@@ -48,6 +52,27 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool a
     slice_ns = std::min(2 * slice_ns, slices.longest_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
     patience = answer_ns;
+  }
+}
+
+/// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has
+/// no CPU, a yield gives it one.
+int Port::await_whoever_comes(Cell& own, const Cell& other) noexcept {
+  const std::int64_t start_ns = now_ns();
+  std::int64_t slice_ns = if_not_answered.first_ns;
+  FutexLot lot(false);
+  for (;;) {
+    if (poll(own, polls_at_last)) return 0;
+    if (is_free(other)) return poll(own, 1) ? 0 : 1;
+    const std::int64_t waited_ns = now_ns() - start_ns;
+    if (waited_ns < spin_ns) continue;
+    if (waited_ns < yield_ns) {
+      sched_yield();
+      continue;
+    }
+    lot.set_slice(slice_ns);
+    slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
+    sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
   }
 }
 

@@ -98,6 +98,7 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted,
                                             bool answered) noexcept;
+  int await_whoever_comes(Cell& own, const Cell& other) noexcept;
   [[gnu::noinline]] void hold(Cell& cell) noexcept;
   static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;

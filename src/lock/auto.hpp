@@ -93,9 +93,11 @@ class Auto {
   bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, Work& work,
               Combines combines) const {
     for (Backoff backoff;; backoff.wait(m)) {
-      const Expectation expected{h.is_used_to(), combines()};
+      // A server comes without being told; nor does it take back that somebody waits.
       const Either<M> first =
-          wanted_.wait_for_either(m, entry, is_served(m) ? *server_ : *desk_.held, expected);
+          is_served(m) ? await_either(m, entry, *server_)
+                       : wanted_.wait_for_either(m, entry, *desk_.held,
+                                                 Expectation{h.is_used_to(), combines()});
       if (first.gave_up) return false;
       if (first.own) {
         ++h.delegated;
