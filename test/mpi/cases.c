@@ -334,7 +334,8 @@ static void spawn(const char* program) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between,
                        MPI_ERRCODES_IGNORE) != MPI_SUCCESS) {
-      if (rank == 0) puts("skipped: this MPI's MPI_Comm_spawn fails, without Muster too");
+      // Every rank says so: the first to leave may take the others down before they do.
+      puts("skipped: this MPI's MPI_Comm_spawn fails, without Muster too");
       fflush(stdout);
       _exit(0);
     }

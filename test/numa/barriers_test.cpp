@@ -187,6 +187,9 @@ TEST(Pages, AreSeenWhereTheyAre) {
     void* const memory =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
+    // The kernel may join the mapping to the thread's stack, and this thread, which lays the stack
+    // out, would touch both by one huge page first.
+    ASSERT_EQ(madvise(memory, bytes, MADV_NOHUGEPAGE), 0);
     std::thread([&] {
       ASSERT_TRUE(bind_to_cpu(cpu));
       std::fill_n(static_cast<char*>(memory), bytes, 1);
