@@ -8,21 +8,15 @@ Bands are the 95 % intervals of the medians. Exit code 3: matplotlib is missing.
 """
 import json
 import math
-import os
 import sys
 
-try:
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
-except ImportError:
-    sys.exit(3)
+sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
+from common import COLOURS, in_order, plt, save
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-# Distinguishable with colour-blind eyes (Okabe and Ito); ours are strong, peers are muted.
-OURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
-        "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b"]
+# Ours are strong, peers are muted.
+OURS = COLOURS[:12]
 OUR_MARKERS = "osD^vP<>ph"
 # Peers are grey or brown and dashed; a family has one colour and a marker each.
 PEERS = {"std::barrier": ("#000000", "X"), "pthread_barrier": ("#7a4a12", "s"),
@@ -246,8 +240,8 @@ def draw_lists(rows, modes, style):
 
 def draw(data):
     rows = data["results"]
-    modes = list(dict.fromkeys(row["mode"] for row in rows if row["status"] == "ok"
-                               and row["implementation"] not in REFERENCES))
+    modes = in_order([row for row in rows if row["status"] == "ok"
+                      and row["implementation"] not in REFERENCES], "mode")
     modes = modes or [next(row["mode"] for row in rows if row["status"] == "ok")]
     machine = data["machine"]
     style = styles(rows)
@@ -279,17 +273,6 @@ def draw(data):
     return figure
 
 
-def save(figure, path, **keywords):
-    """Never half a picture under its name."""
-    unfinished = f"{path}.{os.getpid()}"
-    try:
-        figure.savefig(unfinished, **keywords)
-        os.replace(unfinished, path)
-    finally:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-
-
 def main(arguments):
     if len(arguments) != 3:
         sys.exit(f"usage: {arguments[0]} barrier.json DIRECTORY")
@@ -298,9 +281,7 @@ def main(arguments):
     if not any(row["status"] == "ok" for row in data["results"]):
         sys.exit("plot_barrier.py: nothing finished, so there is nothing to draw")
     figure = draw(data)
-    base = os.path.join(arguments[2], "barrier")
-    save(figure, base + ".png", format="png", dpi=150)
-    save(figure, base + ".svg", format="svg", metadata={"Date": None})
+    save(figure, arguments[2], "barrier", dpi=150)
 
 
 if __name__ == "__main__":

@@ -7,25 +7,19 @@
 Bands are the 95 % intervals of the medians. Exit code 3: matplotlib is missing.
 """
 import json
-import os
 import sys
 
-try:
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-except ImportError:
-    sys.exit(3)
+sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
+from common import COLOURS, in_order, plt, save
 
-OURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
-        "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b", "#333333"]
+OURS = COLOURS[:13]
 PEERS = ["#000000", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
 MARKERS = "osD^vP<>phX*d"
 
 
 def draw(axes, pattern, rows):
     counts = {"ours": 0, "peer": 0}
-    for lock in dict.fromkeys(row["lock"] for row in rows):
+    for lock in in_order(rows, "lock"):
         points = [row for row in rows if row["lock"] == lock and row["pattern"] == pattern
                   and row["status"] == "ok" and row["kind"] != "reference"]
         if not points:
@@ -57,7 +51,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         data = json.load(file)
     rows = data["results"]
-    patterns = list(dict.fromkeys(row["pattern"] for row in rows))
+    patterns = in_order(rows, "pattern")
     figure, all_axes = plt.subplots(1, len(patterns), figsize=(5.5 * len(patterns) + 2, 5.5),
                                     squeeze=False, sharey=True)
     for axes, pattern in zip(all_axes[0], patterns):
@@ -67,8 +61,7 @@ def main():
     figure.suptitle("Critical sections: {}, {} CPUs, array of {:g} words{}".format(
         data["machine"]["model"], data["machine"]["cpus"], data["array"],
         "" if data["verdict"] == "quiet" else " (noisy)"))
-    for suffix in ("png", "svg"):
-        figure.savefig(os.path.join(sys.argv[2], "lock." + suffix), dpi=120, bbox_inches="tight")
+    save(figure, sys.argv[2], "lock", dpi=120, bbox_inches="tight")
 
 
 main()

@@ -11,24 +11,12 @@ import json
 import os
 import sys
 
-try:
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-except ImportError:
-    sys.exit(3)
+sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
+from common import COLOURS, in_order, plt, save
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-# Distinguishable with colour-blind eyes (Okabe and Ito first).
-COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
-           "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b", "#555555", "#8a8a8a", "#1a1a1a"]
 MARKERS = "osD^vP<>pXh*dH8"
 LINES = {"core": "-", "numa": "--", "socket": ":"}
-
-
-def in_order(rows, key):
-    """Each value of the column once, as they come."""
-    return list(dict.fromkeys(row[key] for row in rows))
 
 
 def style(algorithms, name):
@@ -135,8 +123,7 @@ def main():
     axes.set_axisbelow(True)
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     name = os.path.splitext(os.path.basename(sys.argv[1]))[0]
-    for ending in ("png", "svg"):
-        figure.savefig(os.path.join(sys.argv[2], f"{name}.{ending}"), dpi=150)
+    save(figure, sys.argv[2], name, dpi=150)
 
 
 if __name__ == "__main__":

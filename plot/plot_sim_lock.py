@@ -11,31 +11,14 @@ import json
 import os
 import sys
 
-try:
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-except ImportError:
-    sys.exit(3)
+sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
+from common import COLOURS, in_order, plt, save
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-# Distinguishable with colour-blind eyes (Okabe and Ito first).
-COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
-           "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b"]
 PATTERNS = {"sequential": "#009e73", "strided": "#e69f00", "random": "#0072b2"}
 MARKERS = "osD^vP<>pXh*"
 DEFAULTS = {"DefaultMalloc", "RCLLockInitDefault"}
-
-
-def in_order(rows, key):
-    """Each value of the column once, as they come."""
-    return list(dict.fromkeys(row[key] for row in rows))
-
-
-def save(figure, directory, name):
-    for suffix in ("png", "svg"):
-        figure.savefig(os.path.join(directory, f"{name}.{suffix}"), dpi=130, bbox_inches="tight")
-    plt.close(figure)
+KEYWORDS = {"dpi": 130, "bbox_inches": "tight"}
 
 
 def count_axis(axes, rows):
@@ -104,7 +87,7 @@ def reproduce(data, directory):
     panels[1].set_ylabel("cache misses, %")
     panels[0].legend(fontsize=7)
     figure.suptitle("[P17, Fig. 5] on the modelled Oak: throughput, cache misses")
-    save(figure, directory, "p17-fig5")
+    save(figure, directory, "p17-fig5", **KEYWORDS)
 
     figure, panels = figure_of_panels(3, across=3)
     titles = ["a: threads bound", "b: threads wander", "c: more threads than cores"]
@@ -114,7 +97,7 @@ def reproduce(data, directory):
     panels[0].set_ylabel("millions a second")
     panels[0].legend(fontsize=7)
     figure.suptitle("[PS18, Fig. 5] on the modelled Oak")
-    save(figure, directory, "ps18-fig5")
+    save(figure, directory, "ps18-fig5", **KEYWORDS)
 
     for number, machine in ((6, "Oak"), (7, "Jet")):
         groups = [[row for row in group if row["variant"] == "RCLLockInitDefault"]
@@ -127,7 +110,7 @@ def reproduce(data, directory):
         panels[0].legend(fontsize=7, loc="lower right")
         figure.suptitle(f"[PS18, Fig. {number}] on the modelled {machine}, every placement: S the "
                         "server, w threads, m the array, \u25c0 RCLHierarchicalAffinity's")
-        save(figure, directory, f"ps18-fig{number}")
+        save(figure, directory, f"ps18-fig{number}", **KEYWORDS)
 
 
 def by_threads(data, rows, directory, name):
@@ -149,7 +132,7 @@ def by_threads(data, rows, directory, name):
     first = rows[0]
     figure.suptitle(f"{data['machine']}, modelled: critical sections, init {first['init']}, "
                     f"affinity {first['affinity']}, memory {first['memory']}")
-    save(figure, directory, name)
+    save(figure, directory, name, **KEYWORDS)
 
 
 def by_placement(data, rows, directory, name):
@@ -164,7 +147,7 @@ def by_placement(data, rows, directory, name):
     panels[0].legend(fontsize=7, loc="lower right")
     figure.suptitle(f"{data['machine']}, modelled: every placement; S the server, w threads, "
                     "m the array")
-    save(figure, directory, name)
+    save(figure, directory, name, **KEYWORDS)
 
 
 def main():

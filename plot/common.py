@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all plots share. Exit code 3: matplotlib is missing."""
+import os
+import sys
+
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+except ImportError:
+    sys.exit(3)
+
+# Distinguishable with colour-blind eyes (Okabe and Ito first).
+COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a700", "#7f5fc7",
+           "#3c8d8d", "#a0522d", "#4c9f38", "#c2185b", "#555555", "#8a8a8a", "#1a1a1a"]
+
+
+def in_order(rows, key):
+    """Each value of the column once, as they come."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def save(figure, directory, name, **keywords):
+    """As PNG and SVG; never half a picture under its name. SVGs carry no date."""
+    for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
+        path = os.path.join(directory, f"{name}.{suffix}")
+        unfinished = f"{path}.{os.getpid()}"
+        try:
+            figure.savefig(unfinished, format=suffix, metadata=metadata, **keywords)
+            os.replace(unfinished, path)
+        finally:
+            if os.path.exists(unfinished):
+                os.unlink(unfinished)
+    plt.close(figure)
