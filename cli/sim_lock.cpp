@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "bench/report.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "machine/error.hpp"
@@ -66,6 +67,11 @@ class Places {
       throw Error(Status::invalid,
                   fmt::format("core {} is none of this machine's: they are 0 to {}", core,
                               tree.cores() - 1));
+    }
+    if (options.server && options.placements != "all" && options.affinity != "hierarchical" &&
+        options.affinity != "none") {
+      throw Error(Status::invalid, "--server: with --affinity " + options.affinity +
+                                       " the placement says where the server is");
     }
   }
 
@@ -171,9 +177,7 @@ std::string to_csv(const Json& json) {
       names += (names.empty() ? "" : ",") + name;
       if (!values.empty()) values += ',';
       values += value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
-                : value.is_string()     ? value.get<std::string>()
-                : value.is_null()       ? ""
-                                        : value.dump();
+                                        : bench::csv_field(value);
     }
     if (text.empty()) text = names + "\n";
     text += values + "\n";

@@ -212,6 +212,8 @@ TEST_F(Command, MistakesSayWhatToDo) {
               HasSubstr("read-queues"));
   EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--locks", "mutex"}), HasSubstr("mcs"));
   EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "9"}), HasSubstr("0 to 7"));
+  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "1"}),
+              HasSubstr("the placement says"));
   EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--set", "hit"}), HasSubstr("NAME=NUMBER"));
   write(folder_ / "bad.csv", "a,b\n1,2\n");
   EXPECT_THAT(error({"machine", "import", "--latencies", (folder_ / "bad.csv").string(),
