@@ -149,33 +149,27 @@ static void take_words(char** into, const char* first, va_list* words) {
   while (*into != NULL);
 }
 
-EXPORTED int execl(const char* path, const char* first, ...) {
-  va_list words;
-  va_start(words, first);
-  char** const argv = alloca((count_words(words) + 1) * sizeof *argv);
-  va_end(words);
-  va_start(words, first);
+/* Declares `argv`, on the caller's stack, and `words`, which stands behind it: to be ended. */
+#define WORDS_FROM(first)                                              \
+  va_list words;                                                       \
+  va_start(words, first);                                              \
+  char** const argv = alloca((count_words(words) + 1) * sizeof *argv); \
+  va_end(words);                                                       \
+  va_start(words, first);                                              \
   take_words(argv, first, &words);
+
+EXPORTED int execl(const char* path, const char* first, ...) {
+  WORDS_FROM(first)
   va_end(words);
   return execv(path, argv);
 }
 EXPORTED int execlp(const char* file, const char* first, ...) {
-  va_list words;
-  va_start(words, first);
-  char** const argv = alloca((count_words(words) + 1) * sizeof *argv);
-  va_end(words);
-  va_start(words, first);
-  take_words(argv, first, &words);
+  WORDS_FROM(first)
   va_end(words);
   return execvp(file, argv);
 }
 EXPORTED int execle(const char* path, const char* first, ...) {
-  va_list words;
-  va_start(words, first);
-  char** const argv = alloca((count_words(words) + 1) * sizeof *argv);
-  va_end(words);
-  va_start(words, first);
-  take_words(argv, first, &words);
+  WORDS_FROM(first)
   char* const* const envp = va_arg(words, char* const*);
   va_end(words);
   return execve(path, argv, envp);

@@ -3,6 +3,7 @@
 // normal, recursive, error-checking and adaptive. Those that are robust, shared by processes or
 // heed priorities stay the C library's: the kind, which it wrote, tells them apart.
 #include <cerrno>
+#include <optional>
 
 #include "lock/parking_cna.hpp"
 #include "lock/parking_mcs.hpp"
@@ -83,17 +84,16 @@ void lock_ours(pthread_mutex_t* mutex, unsigned number) {
   }
 }
 
-enum class Again { no, yes, refused, too_deep };
-
-/// What it means for a mutex that knows its owner that this one comes.
-Again come_again(pthread_mutex_t* mutex, int type) {
-  if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK) return Again::no;
-  if (owner_of(mutex).load(std::memory_order_relaxed) != my_identity()) return Again::no;
-  if (type == PTHREAD_MUTEX_ERRORCHECK) return Again::refused;
+/// If it is the owner that comes, of a mutex that knows its owner: what the call returns, `refusal`
+/// if once is all that is allowed.
+std::optional<int> come_again(pthread_mutex_t* mutex, int type, int refusal) {
+  if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK) return std::nullopt;
+  if (owner_of(mutex).load(std::memory_order_relaxed) != my_identity()) return std::nullopt;
+  if (type == PTHREAD_MUTEX_ERRORCHECK) return refusal;
   const Word depth = depth_of(mutex).load(std::memory_order_relaxed);
-  if (depth == ~Word{0}) return Again::too_deep;
+  if (depth == ~Word{0}) return EAGAIN;
   depth_of(mutex).store(depth + 1, std::memory_order_relaxed);
-  return Again::yes;
+  return 0;
 }
 
 void entered(pthread_mutex_t* mutex, int type, unsigned number) {
@@ -105,16 +105,7 @@ void entered(pthread_mutex_t* mutex, int type, unsigned number) {
 
 /// With a deadline: on the word itself, where one that gives up leaves nothing behind.
 int lock_until(pthread_mutex_t* mutex, clockid_t clock, const timespec* until, int type) {
-  switch (come_again(mutex, type)) {
-    case Again::yes:
-      return 0;
-    case Again::refused:
-      return EDEADLK;
-    case Again::too_deep:
-      return EAGAIN;
-    case Again::no:
-      break;
-  }
+  if (const auto result = come_again(mutex, type, EDEADLK)) return *result;
   const unsigned number = my_number();
   Port port(number, clock, until);
   if (!plain(mutex).try_acquire(port)) {
@@ -128,6 +119,11 @@ int lock_until(pthread_mutex_t* mutex, clockid_t clock, const timespec* until, i
 
 /// Counted, and the C library's.
 void pass_on(bool ours) { run_count_one(ours ? RUN_LOCKS : RUN_PASSED_ON); }
+/// What the C library has answered, counted if it is the lock.
+int passed_on(int error, int kind) {
+  if (error == 0 && settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
+  return error;
+}
 
 }  // namespace
 }  // namespace muster::run
@@ -159,16 +155,7 @@ int run_mutex_lock(pthread_mutex_t* mutex) {
     return theirs.mutex_lock(mutex);
   }
   const int type = kind & type_mask;
-  switch (come_again(mutex, type)) {
-    case Again::yes:
-      return 0;
-    case Again::refused:
-      return EDEADLK;
-    case Again::too_deep:
-      return EAGAIN;
-    case Again::no:
-      break;
-  }
+  if (const auto result = come_again(mutex, type, EDEADLK)) return *result;
   const unsigned number = my_number();
   lock_ours(mutex, number);
   entered(mutex, type, number);
@@ -178,21 +165,10 @@ int run_mutex_lock(pthread_mutex_t* mutex) {
 int run_mutex_trylock(pthread_mutex_t* mutex) {
   const int kind = kind_of(mutex).load(std::memory_order_relaxed);
   if (!is_swapped() || !is_ours(kind)) [[unlikely]] {
-    const int error = theirs.mutex_trylock(mutex);
-    if (error == 0 && settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
-    return error;
+    return passed_on(theirs.mutex_trylock(mutex), kind);
   }
   const int type = kind & type_mask;
-  switch (come_again(mutex, type)) {
-    case Again::yes:
-      return 0;
-    case Again::refused:
-      return EBUSY;
-    case Again::too_deep:
-      return EAGAIN;
-    case Again::no:
-      break;
-  }
+  if (const auto result = come_again(mutex, type, EBUSY)) return *result;
   const unsigned number = my_number();
   Port port(number);
   if (!plain(mutex).try_acquire(port)) return EBUSY;
@@ -203,9 +179,7 @@ int run_mutex_trylock(pthread_mutex_t* mutex) {
 int run_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   const int kind = kind_of(mutex).load(std::memory_order_relaxed);
   if (!is_swapped() || !is_ours(kind)) {
-    const int error = theirs.mutex_clocklock(mutex, clock, until);
-    if (error == 0 && settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
-    return error;
+    return passed_on(theirs.mutex_clocklock(mutex, clock, until), kind);
   }
   if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return EINVAL;
   return lock_until(mutex, clock, until, kind & type_mask);
@@ -214,9 +188,7 @@ int run_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec*
 int run_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
   const int kind = kind_of(mutex).load(std::memory_order_relaxed);
   if (!is_swapped() || !is_ours(kind)) {
-    const int error = theirs.mutex_timedlock(mutex, until);
-    if (error == 0 && settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
-    return error;
+    return passed_on(theirs.mutex_timedlock(mutex, until), kind);
   }
   return lock_until(mutex, CLOCK_REALTIME, until, kind & type_mask);
 }
