@@ -4,7 +4,7 @@
 // the server's cache, and the lock changes hands only when a server comes or goes: without one,
 // each client takes the lock and executes its own request, so nothing is ever lost.
 //
-// This is the protocol, for one lock. delegation/server.hpp runs it for many, with threads, cores,
+// This is the protocol, for one lock. delegation/station.hpp runs it for many, with threads, cores,
 // sleep, and sections that block.
 //
 // Cost: two line transfers a section.

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "check/report.hpp"
 #include "check/suite/locks.hpp"
+#include "check/suite/mutexes.hpp"
 #include "lock/registry.hpp"
 
 namespace muster::check {
 namespace {
 
-class CheckedLock : public testing::TestWithParam<std::string> {};
-
-TEST_P(CheckedLock, HoldsInAllExecutions) {
-  for (const LockScenario& scenario : lock_scenarios(GetParam())) {
+/// `make` gives a scenario's program.
+template <class Scenario, class Make>
+void expect_to_hold(const std::vector<Scenario>& scenarios, Make make) {
+  for (const Scenario& scenario : scenarios) {
     Tuning tuning;
-    const Program program = make_lock_program(scenario, tuning);
+    const Program program = make(scenario, tuning);
     const Result result = Explorer(program, {}).explore();
     EXPECT_EQ(Verdict::holds, result.verdict)
         << scenario.name() << ": " << verdict_name(result.verdict) << "\n"
@@ -24,13 +28,39 @@ TEST_P(CheckedLock, HoldsInAllExecutions) {
   }
 }
 
+bool expect_accounted_for(const Mutation& m) {
+  EXPECT_TRUE(m.fate == Fate::caught || m.fate == Fate::stronger)
+      << format_site(m.access.site) << " " << m.access.what << ", weakened to "
+      << ordering_name(m.weaker) << ": " << fate_name(m.fate);
+  return true;
+}
+
+class CheckedLock : public testing::TestWithParam<std::string> {};
+
+TEST_P(CheckedLock, HoldsInAllExecutions) {
+  expect_to_hold(lock_scenarios(GetParam()), make_lock_program);
+}
+
 TEST_P(CheckedLock, NeedsEveryOrderItWrites) {
-  mutate(GetParam(), mutation_programs_of_lock(GetParam()), [&](const Mutation& m) {
-    EXPECT_TRUE(m.fate == Fate::caught || m.fate == Fate::stronger)
-        << format_site(m.access.site) << " " << m.access.what << ", weakened to "
-        << ordering_name(m.weaker) << ": " << fate_name(m.fate);
-    return true;
+  mutate(GetParam(), mutation_programs_of_lock(GetParam()), expect_accounted_for);
+}
+
+class CheckedMutex : public testing::TestWithParam<std::string> {};
+
+TEST_P(CheckedMutex, HoldsInAllExecutions) {
+  expect_to_hold(mutex_scenarios(GetParam()), [](const MutexScenario& scenario, Tuning& tuning) {
+    return make_mutex_program(scenario, tuning);
   });
+}
+
+TEST(CheckedMutexes, NeedEveryOrderTheyWrite) {
+  mutate("mutex", mutation_programs_of_mutexes(), expect_accounted_for);
+}
+
+TEST(CheckedMutexes, MutantsAreNoticed) {
+  for (const HandWritten& mutant : hand_written_mutexes()) {
+    EXPECT_EQ(run_mutant(mutant.name, mutant.programs).fate, Fate::caught) << mutant.name;
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
@@ -42,6 +72,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CheckedLock, testing::ValuesIn(checked_locks()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, CheckedMutex, testing::ValuesIn(checked_mutexes()), test_name);
 
 }  // namespace
 }  // namespace muster::check
