@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -328,6 +329,19 @@ void launch(MpiSamples& samples, const MpiRunOptions& options) {
   samples.count.push_back(value_of(line, "count"));
 }
 
+/// After the first round: whoever is too far from the best among as many ranks.
+void find_hopeless(std::vector<MpiSamples>& all, double times) {
+  std::map<unsigned, double> best;
+  for (const MpiSamples& samples : all) {
+    const double latency = samples.latency.front();
+    if (!std::isnan(latency))
+      best[samples.ranks] =
+          std::fmin(best.try_emplace(samples.ranks, latency).first->second, latency);
+  }
+  for (MpiSamples& samples : all)
+    samples.hopeless = samples.latency.front() > times * best[samples.ranks];
+}
+
 }  // namespace
 
 std::vector<MpiInstallation> find_mpis(const std::string& peers) {
@@ -373,15 +387,16 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
               share > 0 ? 1e-9 * static_cast<double>(clock_ns() - start_ns) * (1 / share - 1) : 0,
               fmt::format("round {} of {}: {} ranks, {}, {}", round + 1, options.rounds,
                           samples.ranks, samples.contender.mpi->name, samples.contender.name)});
-      if (samples.why.empty()) {
+      if (samples.why.empty() && !samples.hopeless) {
         launch(samples, options);
-      } else {  // what failed once is not waited for again
+      } else {  // what failed once, or takes too long, is not waited for again
         for (auto* values : {&samples.latency, &samples.least, &samples.greatest, &samples.cycle,
                              &samples.skew, &samples.count}) {
           values->push_back(nan);
         }
       }
     }
+    if (round == 0) find_hopeless(results.samples, options.hopeless);
   }
   return results;
 }

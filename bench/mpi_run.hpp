@@ -46,6 +46,7 @@ struct MpiSamples {
   std::vector<double> skew;   ///< from the first rank's leaving to the last's, median
   std::vector<double> count;  ///< barriers timed
   std::string why;            ///< if a round failed: the first reason
+  bool hopeless = false;      ///< beyond MpiRunOptions::hopeless in the first round, its only one
 };
 
 struct MpiRunOptions {
@@ -53,6 +54,7 @@ struct MpiRunOptions {
   unsigned rounds = 5;
   double seconds = 0.2;        ///< of barriers in each launch
   double timeout_s = 30;       ///< of each launch
+  double hopeless = 50;        ///< who is so many times slower than the best has one round only
   std::string peers;           ///< folder
   std::string only;            ///< part of a contender's or an MPI's name; empty: all
   bool own_algorithms = true;  ///< an MPI's algorithms one by one; else its default alone

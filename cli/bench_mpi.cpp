@@ -67,11 +67,11 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
           : ratio.rounds == 0
               ? "-"
               : fmt::format("{:.2f} [{:.2f}, {:.2f}]", ratio.ratio, ratio.ci95.lo, ratio.ci95.hi);
-      text +=
-          fmt::format("{:<18}{:<26}{:>10}{:>12}{:>10}  {:>18}{}\n", row->contender.mpi->name,
-                      row->contender.name, number(median_of_rounds(row->latency)),
-                      number(median_of_rounds(row->cycle), 1), number(median_of_rounds(row->skew)),
-                      compared, row->why.empty() ? "" : "  " + row->why);
+      text += fmt::format("{:<18}{:<26}{:>10}{:>12}{:>10}  {:>18}{}\n", row->contender.mpi->name,
+                          row->contender.name, number(median_of_rounds(row->latency)),
+                          number(median_of_rounds(row->cycle), 1),
+                          number(median_of_rounds(row->skew)), compared,
+                          row->why.empty() ? row->hopeless ? "  one round" : "" : "  " + row->why);
     }
   }
   return text;
@@ -109,6 +109,7 @@ std::string to_json(const MpiRunResults& results) {
              {"latency_us", list(samples.latency)}, {"dup_8_free_us", list(samples.cycle)},
              {"exit_skew_us", list(samples.skew)}};
     row["to_best_peer"] = bench::ratio_to_json(ratio);
+    if (samples.hopeless) row["hopeless"] = true;
     if (!samples.why.empty()) row["why"] = samples.why;
     rows.push_back(row);
   }
@@ -159,6 +160,11 @@ void add_bench_mpi(CLI::App& group) {
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str();
   command->add_option("--timeout", run_options.timeout_s, "Seconds that a launch may take")
+      ->capture_default_str();
+  command
+      ->add_option("--hopeless", run_options.hopeless,
+                   "Who is so many times slower than the best has the first round only")
+      ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str();
   command->add_option("--only", run_options.only,
                       "Part of a name: of an MPI, or of what serves its barrier");
