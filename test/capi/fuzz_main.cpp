@@ -3,6 +3,7 @@
 // damaged at random. What kills it is written to a file, which replays it as an argument.
 //
 //   MUSTER_FUZZ_SECONDS=60 MUSTER_SEED=1 fuzz-attach [file]
+//   fuzz-attach --seeds <folder>    writes the undamaged ones: a corpus for libFuzzer to start from
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "muster/muster.h"
@@ -194,9 +196,28 @@ void fuzz(Current& current, std::uint64_t seed, double seconds) {
   }
 }
 
+/// Two files for each: as it is, and with hash and length put right after changes.
+int write_seeds(const std::string& folder) {
+  unsigned number = 0;
+  for (Bytes seed : seeds()) {
+    for (const unsigned right : {0U, 2U | 4U}) {
+      seed[0] = static_cast<std::uint8_t>((seed[0] & 1U) | right);
+      std::ofstream file(folder + "/" + std::to_string(number++), std::ios::binary);
+      file.write(reinterpret_cast<const char*>(seed.data()),
+                 static_cast<std::streamsize>(seed.size()));
+      if (!file.flush()) {
+        std::fprintf(stderr, "fuzz-attach: cannot write to %s\n", folder.c_str());
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--seeds") == 0) return write_seeds(argv[2]);
   if (argc > 1) {
     std::ifstream file(argv[1], std::ios::binary);
     const Bytes input{std::istreambuf_iterator<char>(file), {}};
