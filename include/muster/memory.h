@@ -62,8 +62,10 @@ MUSTER_API int muster_memory_numa(const void* block);
  * MUSTER_EINVAL: no list. */
 MUSTER_API int muster_memory_servers(const unsigned* numa_nodes, unsigned count);
 
-/** Has libmuster call muster_memory_servers() whenever one of its servers starts or closes.
- * MUSTER_ENOTSUP: this process has no libmuster. */
+/** Has libmuster call muster_memory_servers() whenever one of its servers starts or closes. So it
+ * does in a fork's child, for the child's own servers; until the child starts one or places a
+ * thread, memory is where it was.
+ * MUSTER_ENOTSUP: this process has no libmuster. Else what muster_server_set_observer() returns. */
 MUSTER_API int muster_memory_follow_servers(void);
 
 /** What has been done so far. */
@@ -81,6 +83,7 @@ typedef struct muster_memory_counters {
   int first_region_refusal;     /**< errno of the first one */
   uint64_t bytes;               /**< address space of all blocks, used and unused */
   uint64_t bytes_bound;         /**< of these, bound to a NUMA node now */
+  uint64_t threads_adrift;      /**< how often a thread got no arena, and allocates as by default */
 } muster_memory_counters;
 MUSTER_API int muster_memory_get_counters(muster_memory_counters* counters);
 

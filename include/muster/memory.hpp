@@ -56,7 +56,7 @@ class allocator {
   }
 };
 
-/// The same for std::pmr. Lives as long as the program.
+/// The same for std::pmr. Never destroyed: threads and static objects may use it to the last.
 inline std::pmr::memory_resource* servers_memory() noexcept {
   class resource final : public std::pmr::memory_resource {
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {
@@ -67,11 +67,12 @@ inline std::pmr::memory_resource* servers_memory() noexcept {
       return dynamic_cast<const resource*>(&other) != nullptr;
     }
   };
-  static resource only;
-  return &only;
+  alignas(resource) static std::byte place[sizeof(resource)];
+  static resource* const only = ::new (static_cast<void*>(place)) resource;
+  return only;
 }
 
-/// muster_memory_follow_servers(). False: this process has no libmuster.
+/// muster_memory_follow_servers(). False: this process has no libmuster, or it would not.
 inline bool follow_servers() noexcept { return muster_memory_follow_servers() == MUSTER_OK; }
 
 inline void set_servers(std::span<const unsigned> numa_nodes) noexcept {

@@ -271,6 +271,10 @@ std::string explain() {
     text += fmt::format("  the kernel refused to bind {} regions ({})\n", now.regions_refused,
                         std::strerror(now.first_refusal));
   }
+  if (now.threads_adrift != 0) {
+    text += fmt::format("  {} times a thread got no arena, and allocates as by default\n",
+                        now.threads_adrift);
+  }
   return text;
 }
 

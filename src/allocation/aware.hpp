@@ -53,7 +53,7 @@ struct Counters {
   int first_refusal = 0;             ///< errno of binding
   std::uint64_t bytes = 0;           ///< address space of all heaps
   std::uint64_t bytes_bound = 0;     ///< of these, to a NUMA node
-  std::uint64_t threads_adrift = 0;  ///< got no arena, and allocate as by default
+  std::uint64_t threads_adrift = 0;  ///< times that one got no arena, and allocates as by default
 };
 Counters counters() noexcept;
 std::string explain();

@@ -110,7 +110,10 @@ void set_servers_from_environment(const char* text) {
 [[gnu::constructor]] void start() {
   const char* const text = std::getenv("MUSTER_MEMORY_SERVERS");
   if (text != nullptr && *text != '\0') set_servers_from_environment(text);
-  muster_memory_follow_servers();
+  const int followed = muster_memory_follow_servers();
+  if (followed == MUSTER_OK || followed == MUSTER_ENOTSUP) return;
+  std::fprintf(stderr, "muster: malloc does not follow this program's servers (status %d)\n",
+               followed);
 }
 
 }  // namespace

@@ -71,10 +71,9 @@ int muster_memory_follow_servers(void) {
   const auto set_observer =
       reinterpret_cast<SetObserver>(dlsym(RTLD_DEFAULT, "muster_server_set_observer"));
   if (set_observer == nullptr) return MUSTER_ENOTSUP;
-  set_observer([](const unsigned* numa_nodes, unsigned count,
-                  void*) { muster_memory_servers(numa_nodes, count); },
-               nullptr);
-  return MUSTER_OK;
+  return set_observer([](const unsigned* numa_nodes, unsigned count,
+                         void*) { muster_memory_servers(numa_nodes, count); },
+                      nullptr);
 }
 
 int muster_memory_get_counters(muster_memory_counters* counters) {
@@ -94,6 +93,7 @@ int muster_memory_get_counters(muster_memory_counters* counters) {
   counters->first_region_refusal = now.first_refusal;
   counters->bytes = now.bytes;
   counters->bytes_bound = now.bytes_bound;
+  counters->threads_adrift = now.threads_adrift;
   return MUSTER_OK;
 }
 

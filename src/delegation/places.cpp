@@ -40,6 +40,10 @@ Topology read_machine() {
   return std::move(*topology);
 }
 
+/// Whom to tell. Outlives a fork, as no Places does; who replaces it frees it, so that a fork at
+/// any moment finds a whole one.
+std::atomic<const Places::Observer*> observer{nullptr};
+
 PuSet pus_of(const Topology& topology, unsigned core) {
   PuSet pus;
   for (const unsigned pu : topology.cores()[core].pus) pus.add(pu);
@@ -101,7 +105,9 @@ Places& Places::instance() {
   // The parent's is in use by threads that are not here, so it stays as it is.
   auto fresh = std::make_unique<Places>(Private{});
   if (places.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel)) {
-    return *fresh.release();
+    Places& now = *fresh.release();
+    if (made != nullptr && made->told_of_some_) now.tell_observer();
+    return now;
   }
   return *made;
 }
@@ -210,15 +216,24 @@ std::vector<unsigned> Places::servers_numa_nodes() const {
   return nodes;
 }
 
-void Places::set_observer(Observer observer) {
-  const std::scoped_lock lock(telling_);
-  observer_ = std::move(observer);
-  if (observer_ && !servers_numa_nodes().empty()) observer_(servers_numa_nodes());
+void Places::set_observer(Observer next) {
+  {
+    const std::scoped_lock lock(telling_);
+    std::unique_ptr<const Observer> fresh;
+    if (next) fresh = std::make_unique<const Observer>(std::move(next));
+    const std::unique_ptr<const Observer> before(observer.exchange(fresh.release()));
+    told_of_some_ = false;
+  }
+  if (!servers_numa_nodes().empty()) tell_observer();
 }
 
 void Places::tell_observer() {
   const std::scoped_lock lock(telling_);
-  if (observer_) observer_(servers_numa_nodes());
+  const Observer* const told = observer.load();
+  if (told == nullptr) return;
+  const std::vector<unsigned> nodes = servers_numa_nodes();
+  told_of_some_ = !nodes.empty();
+  (*told)(nodes);
 }
 
 }  // namespace muster::delegation

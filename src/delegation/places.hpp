@@ -7,6 +7,7 @@
 // threads sat there, and nothing is bound.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -61,7 +62,9 @@ class Places {
 
   /// Called after each change of the servers, one call at a time, with the NUMA nodes of all of
   /// them by the system's numbers, each once, ascending; `no_numa_node` for cores without one. At
-  /// once, if there are servers. It must not start, move or stop any. Null: nobody is told.
+  /// once, if there are servers. It must not start, move or stop any. Null: nobody is told. A
+  /// fork's child tells the same one: first, at its first use of this, that its parent's servers
+  /// are not here.
   using Observer = std::function<void(const std::vector<unsigned>& numa_nodes)>;
   void set_observer(Observer observer);
   static constexpr unsigned no_numa_node = ~0U;
@@ -81,8 +84,8 @@ class Places {
   const unsigned made_in_ = generation();
   mutable std::mutex mutex_;  // of placer_
   Placer placer_;
-  std::mutex telling_;  // of observer_
-  Observer observer_;
+  std::mutex telling_;  // of whom to tell, who is told by one at a time
+  std::atomic<bool> told_of_some_{false};
 };
 
 }  // namespace muster::delegation

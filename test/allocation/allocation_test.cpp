@@ -30,6 +30,7 @@ namespace {
 // In place of libmuster's, which this program is without. Exported, so that dlsym() finds it.
 void (*observer)(const unsigned*, unsigned, void*);
 void* observer_context;
+int observer_status = MUSTER_OK;
 
 }  // namespace
 
@@ -38,7 +39,7 @@ extern "C" MUSTER_API int muster_server_set_observer(void (*changed)(const unsig
                                                      void* context) {
   observer = changed;
   observer_context = context;
-  return 0;
+  return observer_status;
 }
 
 namespace muster::test {
@@ -428,6 +429,10 @@ TEST_F(Allocation, FollowsServers) {
   EXPECT_EQ(memory_counters().numa_node, 1);
   observer(nullptr, 0, observer_context);
   EXPECT_EQ(memory_counters().numa_node, -1);
+  observer_status = MUSTER_ENOMEM;
+  EXPECT_EQ(muster_memory_follow_servers(), MUSTER_ENOMEM);
+  EXPECT_FALSE(follow_servers());
+  observer_status = MUSTER_OK;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
@@ -42,6 +43,33 @@ TEST(Placement, OfThisThread) {
   EXPECT_EQ(2U, told);
   EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
 }
+
+#if !defined(__SANITIZE_THREAD__)  // it ends a child that makes threads, as servers do
+TEST(Placement, TheObserverIsToldOfAForkedChildsServers) {
+  const HangGuard guard(60);
+  std::vector<unsigned> told;  // how many NUMA nodes
+  const auto note = [](const unsigned*, unsigned nodes, void* context) {
+    static_cast<std::vector<unsigned>*>(context)->push_back(nodes);
+  };
+  ASSERT_EQ(MUSTER_OK, muster_server_set_observer(note, &told));
+  {
+    const muster::server parents;
+    EXPECT_EQ(std::vector<unsigned>{1}, told);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      told.clear();
+      { const muster::server own; }
+      _exit(told == std::vector<unsigned>{0, 1, 0} ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+  }
+  EXPECT_EQ((std::vector<unsigned>{1, 0}), told);
+  EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
+}
+#endif
 
 TEST(LockFace, ReturnsWhatTheSectionReturns) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
