@@ -20,6 +20,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -266,15 +267,19 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   fmt::print(stderr, "muster run: {}\n", fmt::join(options.program, " "));
   if (topology != nullptr) {
     for (std::size_t i = 0; i < made.servers.size(); ++i) {
-      fmt::print(stderr, "  server {}: PUs {} are kept free\n", i,
-                 fmt::join(topology->cores()[made.servers[i].core].pus, ","));
+      fmt::print(stderr, "  server {}: PUs {}{}\n", i,
+                 fmt::join(topology->cores()[made.servers[i].core].pus, ","),
+                 options.affinity == "none" ? "" : " are kept free");
     }
     if (options.affinity != "none") {
       fmt::print(stderr, "  threads: PUs {}, nearest first\n", cores_text(*topology, made.cores));
     }
     if (options.memory == "aware") {
-      fmt::print(stderr, "  memory: for servers on NUMA nodes {}\n",
-                 fmt::join(made.numa_nodes, ","));
+      const std::set<unsigned> nodes(made.numa_nodes.begin(), made.numa_nodes.end());
+      fmt::print(stderr, "  memory: {} {}\n",
+                 nodes.size() == 1 ? "from the servers' NUMA node"
+                                   : "as by default, since the servers are on NUMA nodes",
+                 fmt::join(nodes, ","));
     }
   }
   if (!options.mutex.empty()) fmt::print(stderr, "  mutexes: {}\n", options.mutex);

@@ -11,6 +11,7 @@
  * before and does not count yet: no wake-up is lost. Conditions may share a gate: it is held for
  * moments only, and by nobody who waits for anything else.
  */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "run/preload.h"
@@ -42,8 +43,11 @@ static void come_back(void* argument) {
 
 enum how { FOREVER, UNTIL, UNTIL_BY_CLOCK };
 
+/* A deadline that is none is found out before the mutex is given. */
 static int wait_for(pthread_cond_t* cond, pthread_mutex_t* mutex, enum how how, clockid_t clock,
                     const struct timespec* until) {
+  if (how != FOREVER && !run_is_time(until)) return EINVAL;
+  if (how == UNTIL_BY_CLOCK && !run_is_clock(clock)) return EINVAL;
   waiter self = {gate_of(cond), mutex};
   atomic_fetch_add_explicit(&self.through->waiters, 1, memory_order_relaxed);
   theirs.mutex_lock(&self.through->mutex);

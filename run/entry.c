@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The names that a program calls. pthread_create and the mutex functions that moved into libc.so in
- * glibc 2.34 have two versions each there, and here: whoever asks for one with its version finds
- * it, too. All others have none here, and so serve whatever version is asked for.
+ * The names that a program calls. Those that moved into libc.so in glibc 2.34 have two versions
+ * each there, and here: whoever asks for one with its version finds it, too. All others have none
+ * here, and so serve whatever version is asked for.
  */
 #include <alloca.h>
 #include <stdarg.h>
@@ -17,9 +17,9 @@
 #define BASE "GLIBC_2.17"
 #endif
 /* `own` is the program's `name`, in both versions. */
-#define VERSIONS(own, name)                           \
+#define VERSIONS(own, name, before)                   \
   __asm__(".symver " #own ", " #name "@@GLIBC_2.34"); \
-  __asm__(".symver " #own "_before, " #name "@" BASE);
+  __asm__(".symver " #own "_before, " #name "@" before);
 
 static inline void started(void) {
   if (__builtin_expect(settings.mutex == RUN_MUTEX_UNKNOWN, 0)) run_start();
@@ -27,7 +27,7 @@ static inline void started(void) {
 
 /* ---- threads ---- */
 
-VERSIONS(muster_run_create, pthread_create)
+VERSIONS(muster_run_create, pthread_create, BASE)
 #define CREATE(name)                                                                            \
   EXPORTED int name(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), \
                     void* argument);                                                            \
@@ -38,6 +38,17 @@ VERSIONS(muster_run_create, pthread_create)
   }
 CREATE(muster_run_create)
 CREATE(muster_run_create_before)
+
+/* The C library's own calls no pthread_create that could be seen from outside. */
+VERSIONS(muster_run_create_c11, thrd_create, "GLIBC_2.28")
+#define CREATE_C11(name)                                                 \
+  EXPORTED int name(thrd_t* thread, thrd_start_t start, void* argument); \
+  int name(thrd_t* thread, thrd_start_t start, void* argument) {         \
+    started();                                                           \
+    return run_create_c11(thread, start, argument);                      \
+  }
+CREATE_C11(muster_run_create_c11)
+CREATE_C11(muster_run_create_c11_before)
 
 /* ---- mutexes ---- */
 
@@ -60,7 +71,7 @@ EXPORTED int muster_run_trylock(pthread_mutex_t* mutex);
 ON_MUTEX(muster_run_trylock, __pthread_mutex_trylock, run_mutex_trylock)
 EXPORTED int muster_run_trylock_before(pthread_mutex_t* mutex);
 int muster_run_trylock_before(pthread_mutex_t* mutex) { return muster_run_trylock(mutex); }
-VERSIONS(muster_run_trylock, pthread_mutex_trylock)
+VERSIONS(muster_run_trylock, pthread_mutex_trylock, BASE)
 
 EXPORTED int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
   started();
@@ -79,13 +90,17 @@ int __pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attr
   }
 TIMEDLOCK(muster_run_timedlock)
 TIMEDLOCK(muster_run_timedlock_before)
-VERSIONS(muster_run_timedlock, pthread_mutex_timedlock)
+VERSIONS(muster_run_timedlock, pthread_mutex_timedlock, BASE)
 
-EXPORTED int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
-                                     const struct timespec* until) {
-  started();
-  return run_mutex_clocklock(mutex, clock, until);
-}
+#define CLOCKLOCK(name)                                                                     \
+  EXPORTED int name(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until); \
+  int name(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {         \
+    started();                                                                              \
+    return run_mutex_clocklock(mutex, clock, until);                                        \
+  }
+CLOCKLOCK(muster_run_clocklock)
+CLOCKLOCK(muster_run_clocklock_before)
+VERSIONS(muster_run_clocklock, pthread_mutex_clocklock, "GLIBC_2.30")
 
 /* ---- conditions ---- */
 
@@ -98,11 +113,17 @@ EXPORTED int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex
   started();
   return run_cond_timedwait(cond, mutex, until);
 }
-EXPORTED int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,
-                                    const struct timespec* until) {
-  started();
-  return run_cond_clockwait(cond, mutex, clock, until);
-}
+#define CLOCKWAIT(name)                                                            \
+  EXPORTED int name(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, \
+                    const struct timespec* until);                                 \
+  int name(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,          \
+           const struct timespec* until) {                                         \
+    started();                                                                     \
+    return run_cond_clockwait(cond, mutex, clock, until);                          \
+  }
+CLOCKWAIT(muster_run_clockwait)
+CLOCKWAIT(muster_run_clockwait_before)
+VERSIONS(muster_run_clockwait, pthread_cond_clockwait, "GLIBC_2.30")
 EXPORTED int pthread_cond_signal(pthread_cond_t* cond) {
   started();
   return run_cond_signal(cond);

@@ -109,7 +109,7 @@ int lock_until(pthread_mutex_t* mutex, clockid_t clock, const timespec* until, i
   const unsigned number = my_number();
   Port port(number, clock, until);
   if (!plain(mutex).try_acquire(port)) {
-    if (until->tv_nsec < 0 || until->tv_nsec >= 1'000'000'000) return EINVAL;
+    if (!run_is_time(until)) return EINVAL;
     count(number, RUN_WAITED);
     if (!plain(mutex).acquire(port)) return ETIMEDOUT;
   }
@@ -181,7 +181,7 @@ int run_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec*
   if (!is_swapped() || !is_ours(kind)) {
     return passed_on(theirs.mutex_clocklock(mutex, clock, until), kind);
   }
-  if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return EINVAL;
+  if (!run_is_clock(clock)) return EINVAL;
   return lock_until(mutex, clock, until, kind & type_mask);
 }
 

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ extern "C" {
 /* The C library's own. */
 typedef struct run_libc {
   int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  int (*create_c11)(thrd_t*, thrd_start_t, void*);
   int (*mutex_init)(pthread_mutex_t*, const pthread_mutexattr_t*);
   int (*mutex_destroy)(pthread_mutex_t*);
   int (*mutex_lock)(pthread_mutex_t*);
@@ -99,6 +101,7 @@ void run_threads_before_fork(void);
 void run_threads_after_fork(bool child);
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                void* argument);
+int run_create_c11(thrd_t* thread, thrd_start_t start, void* argument);
 void run_count_one(enum run_count what);
 uint64_t run_total(enum run_count what);
 unsigned run_most_threads(void);
@@ -114,6 +117,14 @@ bool run_widen(void);
 void run_narrow(void);
 
 /* ---- mutex.cpp ---- */
+
+/* What a deadline may be; all else is EINVAL. */
+static inline bool run_is_time(const struct timespec* time) {
+  return time->tv_nsec >= 0 && time->tv_nsec < 1000000000;
+}
+static inline bool run_is_clock(clockid_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
 
 /* Whether its state is ours. */
 bool run_is_ours(const pthread_mutex_t* mutex);

@@ -19,7 +19,10 @@ inline constexpr unsigned nowhere = 0;
 struct alignas(128) Record {
   std::atomic<Word> cells[3];  ///< for the queue: others write here
   alignas(128) std::atomic<std::uint64_t> counts[RUN_COUNTS];
-  void* (*start)(void*);
+  union {
+    void* (*posix)(void*);
+    int (*c11)(void*);
+  } start;
   void* argument;
   unsigned core;       ///< where it was placed, from 1
   unsigned mask;       ///< number of the mask that it would have without us
@@ -32,8 +35,8 @@ struct alignas(128) Record {
 Record& record(unsigned number);
 /// The calling thread's number, which it gets here if it has none; 0 if it cannot have one.
 unsigned my_number();
-/// Who owns a mutex: the thread's number, or one made of its kernel's number. Never 0; survives a
-/// fork.
+/// Who owns a mutex: the thread, as long as it lives, its last handlers and forks included. Never
+/// 0, and nobody else's before 2^32 threads have asked.
 Word my_identity();
 /// Of this process among those it was forked from: in the upper half.
 Word fork_mark();

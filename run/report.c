@@ -43,6 +43,18 @@ static void print_threads(int file) {
   dprintf(file, some ? "\n" : " none\n");
 }
 
+static void print_refusals(int file, const muster_memory_counters* memory) {
+  if (memory->pages_refused != 0) dprintf(file, " (%s)", strerror(memory->first_refusal));
+  if (memory->regions_refused != 0) {
+    dprintf(file, "; the kernel refused to bind %" PRIu64 " regions (%s)", memory->regions_refused,
+            strerror(memory->first_region_refusal));
+  }
+  if (memory->threads_adrift != 0) {
+    dprintf(file, "; %" PRIu64 " times a thread got no arena, and allocates as by default",
+            memory->threads_adrift);
+  }
+}
+
 static void print_memory(int file) {
   muster_memory_counters memory;
   if (!get_memory(&memory)) return;
@@ -54,9 +66,11 @@ static void print_memory(int file) {
   }
   dprintf(file,
           "; %" PRIu64 " of %" PRIu64 " bytes bound; pages moved %" PRIu64
-          ", there already %" PRIu64 ", refused %" PRIu64 "\n",
+          ", there already %" PRIu64 ", refused %" PRIu64,
           memory.bytes_bound, memory.bytes, memory.pages_moved, memory.pages_already_there,
           memory.pages_refused);
+  print_refusals(file, &memory);
+  dprintf(file, "\n");
 }
 
 static void print(int file) {
@@ -108,9 +122,11 @@ static void print_json(int file) {
     dprintf(file,
             ", \"memory\": {\"numa_node\": %d, \"bytes\": %" PRIu64 ", \"bytes_bound\": %" PRIu64
             ", \"pages_moved\": %" PRIu64 ", \"pages_already_there\": %" PRIu64
-            ", \"pages_refused\": %" PRIu64 "}",
+            ", \"pages_refused\": %" PRIu64 ", \"regions_refused\": %" PRIu64
+            ", \"threads_adrift\": %" PRIu64 "}",
             memory.numa_node, memory.bytes, memory.bytes_bound, memory.pages_moved,
-            memory.pages_already_there, memory.pages_refused);
+            memory.pages_already_there, memory.pages_refused, memory.regions_refused,
+            memory.threads_adrift);
   }
   dprintf(file, "}\n");
 }

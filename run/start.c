@@ -33,6 +33,7 @@ static void find_theirs(void) {
     void* where;
     const char* name;
   } all[] = {{&theirs.create, "pthread_create"},
+             {&theirs.create_c11, "thrd_create"},
              {&theirs.mutex_init, "pthread_mutex_init"},
              {&theirs.mutex_destroy, "pthread_mutex_destroy"},
              {&theirs.mutex_lock, "pthread_mutex_lock"},

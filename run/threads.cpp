@@ -54,6 +54,7 @@ constinit struct {
   unsigned first_free;
   std::atomic<unsigned> threads;
   unsigned threads_most;
+  std::atomic<Word> identities;  ///< given yet
   Word mark;
   pthread_key_t key;
 } all{};
@@ -63,6 +64,7 @@ constinit std::array<Record, records_max> records{};
 struct Self {
   unsigned number;
   bool has_ended;
+  Word identity;  ///< 0: none yet
 };
 thread_local Self self;
 
@@ -200,7 +202,8 @@ void leave(void*) {
   const unsigned number = self.number;
   if (number == 0) return;
   if (records[number].was_created) all.threads.fetch_sub(1, std::memory_order_relaxed);
-  self = {.number = 0, .has_ended = true};
+  self.number = 0;
+  self.has_ended = true;
   const Guarded guarded;
   free_record(number);
 }
@@ -215,11 +218,24 @@ void bind_here() {
   give_place_back(mine);
 }
 
-void* begin(void* argument) {
+/// The calling thread's, which has just begun.
+const Record& begin(void* argument) {
   Record& mine = *static_cast<Record*>(argument);
   become(static_cast<unsigned>(&mine - records.data()));
   if (mine.core != nowhere) bind_here();
-  return mine.start(mine.argument);
+  return mine;
+}
+void* begin_posix(void* argument) {
+  const Record& mine = begin(argument);
+  return mine.start.posix(mine.argument);
+}
+int begin_c11(void* argument) {
+  const Record& mine = begin(argument);
+  return mine.start.c11(mine.argument);
+}
+
+void uncount(unsigned number, run_count what) {
+  records[number].counts[what].fetch_sub(1, std::memory_order_relaxed);
 }
 
 /// Whether it says itself on which CPUs the thread is to run.
@@ -231,6 +247,41 @@ bool has_affinity(const pthread_attr_t* attributes) {
     if (word != ~0UL) return true;
   }
   return false;
+}
+
+/// make(its record, or null where there is none left) is the C library's part; what it returns.
+template <class Make>
+int create(bool chosen, void* argument, Make make) {
+  unsigned number = 0;
+  {
+    const Guarded guarded;
+    number = take_record();
+    if (number != 0) {
+      if (!chosen && all.place_count != 0) take_place(records[number]);
+      const unsigned threads = all.threads.fetch_add(1, std::memory_order_relaxed) + 1;
+      if (threads > all.threads_most) all.threads_most = threads;
+    }
+  }
+  Record& its = records[number];
+  const bool placed = number != 0 && its.core != nowhere;
+  const bool left_alone = !placed && all.place_count != 0;
+  const unsigned mine = my_number();
+  count(mine, RUN_CREATED);
+  if (left_alone) count(mine, RUN_LEFT_ALONE);
+  if (number != 0) {
+    its.argument = argument;
+    its.was_created = true;
+  }
+  const int error = make(number != 0 ? &its : nullptr);
+  if (error == 0) return 0;
+  uncount(mine, RUN_CREATED);
+  if (left_alone) uncount(mine, RUN_LEFT_ALONE);
+  if (number == 0) return error;
+  all.threads.fetch_sub(1, std::memory_order_relaxed);
+  const Guarded guarded;
+  if (its.core != nowhere) --all.places[its.core].threads_yet;
+  free_record(number);
+  return error;
 }
 
 }  // namespace
@@ -251,9 +302,13 @@ unsigned my_number() {
   return number;
 }
 
+// Neither a record's number nor the kernel's for the thread, which are both used again: what a
+// thread leaves locked would become another one's.
 Word my_identity() {
-  const unsigned number = my_number();
-  return number != 0 ? number : 0x80000000U | static_cast<Word>(gettid());
+  while (self.identity == 0) {
+    self.identity = all.identities.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  return self.identity;
 }
 
 Word fork_mark() { return all.mark; }
@@ -322,33 +377,19 @@ void run_threads_after_fork(bool child) {
 
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                void* argument) {
-  const bool chosen = has_affinity(attributes);
-  unsigned number = 0;
-  {
-    const Guarded guarded;
-    number = take_record();
-    if (number != 0) {
-      if (!chosen && all.place_count != 0) take_place(records[number]);
-      const unsigned threads = all.threads.fetch_add(1, std::memory_order_relaxed) + 1;
-      if (threads > all.threads_most) all.threads_most = threads;
-    }
-  }
-  const unsigned mine = my_number();
-  count(mine, RUN_CREATED);
-  const bool placed = number != 0 && records[number].core != nowhere;
-  if (!placed && all.place_count != 0) count(mine, RUN_LEFT_ALONE);
-  if (number == 0) return theirs.create(thread, attributes, start, argument);
-  Record& its = records[number];
-  its.start = start;
-  its.argument = argument;
-  its.was_created = true;
-  const int error = theirs.create(thread, attributes, begin, &its);
-  if (error != 0) {
-    all.threads.fetch_sub(1, std::memory_order_relaxed);
-    const Guarded guarded;
-    free_record(number);
-  }
-  return error;
+  return create(has_affinity(attributes), argument, [&](Record* its) {
+    if (its == nullptr) return theirs.create(thread, attributes, start, argument);
+    its->start.posix = start;
+    return theirs.create(thread, attributes, begin_posix, its);
+  });
+}
+
+int run_create_c11(thrd_t* thread, thrd_start_t start, void* argument) {
+  return create(false, argument, [&](Record* its) {
+    if (its == nullptr) return theirs.create_c11(thread, start, argument);
+    its->start.c11 = start;
+    return theirs.create_c11(thread, begin_c11, its);
+  });
 }
 
 bool run_widen() {

@@ -9,15 +9,21 @@
  *   fork       a thread that forks; the child prints its own CPUs, then those of two new threads
  *   main       the main thread's
  *   numa       together, and the NUMA node that each is on
+ *   c11        together, made by thrd_create
+ *   pages      as numa, and the NUMA nodes of all pages of blocks that each allocates and writes
+ *   small-pages   the same without huge pages, which two threads may share
  */
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 extern char** environ;
@@ -35,12 +41,58 @@ static void cpus(char* line, size_t size) {
     const size_t length = strlen(line);
     snprintf(line + length, size - length, "%s%d", length == 0 ? "" : ",", cpu);
   }
-  if (strcmp(how, "numa") == 0) {
+  if (strcmp(how, "numa") == 0 || strstr(how, "pages") != NULL) {
     unsigned cpu = 0;
     unsigned numa = 0;
     syscall(SYS_getcpu, &cpu, &numa, NULL);
     const size_t length = strlen(line);
     snprintf(line + length, size - length, " on %u", numa);
+  }
+}
+
+/* Marks the NUMA nodes that a block's pages are on; the last: the kernel does not say. */
+enum { nodes = 64, pages_max = 1024 };
+static void mark(char* block, size_t bytes, bool* seen) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  void* addresses[pages_max];
+  int where[pages_max];
+  size_t count = 0;
+  for (char* at = block - (size_t)block % page; at < block + bytes; at += page) {
+    if (count == pages_max) abort();
+    where[count] = -1;
+    addresses[count++] = at;
+  }
+  const long failed = syscall(SYS_move_pages, 0, count, addresses, NULL, where, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const bool said = failed == 0 && where[i] >= 0 && where[i] < nodes;
+    seen[said ? where[i] : nodes] = true;
+  }
+}
+
+/* "pages on 0,2", or "?" where one is unknown. */
+static void pages(char* line, size_t size) {
+  enum { sizes = 6 };
+  static const size_t bytes[sizes] = {24, 400, 5000, 70000, 500000, 1 << 20};
+  char* blocks[sizes];
+  bool seen[nodes + 1] = {false};
+  for (int i = 0; i < sizes; ++i) {
+    blocks[i] = i % 2 == 0 ? malloc(bytes[i]) : calloc(1, bytes[i]);
+    if (i == 2) blocks[i] = realloc(blocks[i], 2 * bytes[i]);
+    if (blocks[i] == NULL) abort();
+    memset(blocks[i], 1, bytes[i]);
+    mark(blocks[i], bytes[i], seen);
+  }
+  for (int i = 0; i < sizes; ++i) free(blocks[i]);
+  const char* before = ", pages on ";
+  for (int node = 0; node <= nodes; ++node) {
+    if (!seen[node]) continue;
+    const size_t length = strlen(line);
+    if (node < nodes) {
+      snprintf(line + length, size - length, "%s%d", before, node);
+    } else {
+      snprintf(line + length, size - length, "%s?", before);
+    }
+    before = ",";
   }
 }
 
@@ -53,9 +105,12 @@ static void print_own(void) {
 
 static void* note(void* argument) {
   cpus(argument, sizeof lines[0]);
+  if (strstr(how, "pages") != NULL) pages(argument, sizeof lines[0]);
   if (strcmp(how, "in-turn") != 0) pthread_barrier_wait(&all_here);
   return NULL;
 }
+
+static int note_c11(void* argument) { return note(argument) == NULL ? 0 : 1; }
 
 static void* replace(void* unused) {
   execl(self, self, "1", "main", (char*)NULL);
@@ -124,8 +179,12 @@ int main(int argc, char** argv) {
   if (strcmp(how, "spawn") == 0) start = spawn;
   if (strcmp(how, "fork") == 0) start = divide;
   pthread_barrier_init(&all_here, NULL, (unsigned)count);
+  if (strcmp(how, "small-pages") == 0 && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) abort();
   for (int i = 0; i < count && i < 1024; ++i) {
-    if (pthread_create(&threads[i], &attributes, start, lines[i]) != 0) abort();
+    const int failed = strcmp(how, "c11") == 0
+                           ? thrd_create(&threads[i], note_c11, lines[i]) != thrd_success
+                           : pthread_create(&threads[i], &attributes, start, lines[i]);
+    if (failed != 0) abort();
     if (strcmp(how, "in-turn") == 0) pthread_join(threads[i], NULL);
   }
   for (int i = 0; i < count && i < 1024; ++i) {

@@ -344,6 +344,22 @@ void timed_waits() {
   EXPECT(elsewhere([&] { return shared.try_lock() ? 1 : 0; }) == 0);
 }
 
+/// A deadline that is none, or on a clock that none can be on: the mutex is not given for it.
+void refused_waits() {
+  pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  EXPECT(pthread_mutex_lock(&mutex) == 0);
+  const timespec good = in(CLOCK_REALTIME, 20s);
+  for (const long ns : {-1L, 1'000'000'000L}) {
+    const timespec malformed{good.tv_sec, ns};
+    EXPECT(pthread_cond_timedwait(&cond, &mutex, &malformed) == EINVAL);
+    EXPECT(pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &malformed) == EINVAL);
+  }
+  EXPECT(pthread_cond_clockwait(&cond, &mutex, CLOCK_PROCESS_CPUTIME_ID, &good) == EINVAL);
+  EXPECT(elsewhere([&] { return pthread_mutex_trylock(&mutex); }) == EBUSY);
+  EXPECT(pthread_mutex_unlock(&mutex) == 0);
+}
+
 // ---- ends ----
 
 struct Cancelled {
@@ -395,6 +411,42 @@ void many_ends() {
     EXPECT(pthread_create(&thread, nullptr, leaves_early, &i) == 0);
     void* result = nullptr;
     EXPECT(pthread_join(thread, &result) == 0 && result == &i);
+  }
+}
+
+pthread_mutex_t kept_recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+pthread_mutex_t kept_checking = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+
+/// A thread still owns what it has locked when its last handlers run.
+void given_back_at_the_end() {
+  static int failed = -1;
+  pthread_key_t key{};
+  EXPECT(pthread_key_create(&key, [](void*) {
+           failed = pthread_mutex_lock(&kept_recursive) | pthread_mutex_unlock(&kept_recursive) |
+                    pthread_mutex_unlock(&kept_recursive) | pthread_mutex_unlock(&kept_checking);
+         }) == 0);
+  std::thread([&] {
+    EXPECT(pthread_mutex_lock(&kept_recursive) == 0);
+    EXPECT(pthread_mutex_lock(&kept_checking) == 0);
+    EXPECT(pthread_setspecific(key, &key) == 0);
+  }).join();
+  EXPECT(failed == 0);
+  EXPECT(pthread_mutex_trylock(&kept_recursive) == 0 && pthread_mutex_trylock(&kept_checking) == 0);
+  EXPECT(pthread_mutex_unlock(&kept_recursive) == 0 && pthread_mutex_unlock(&kept_checking) == 0);
+  pthread_key_delete(key);
+}
+
+/// What a thread leaves locked is no later thread's.
+void abandoned() {
+  pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  pthread_mutex_t checking = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+  EXPECT(elsewhere(
+             [&] { return pthread_mutex_lock(&recursive) | pthread_mutex_lock(&checking); }) == 0);
+  for (int i = 0; i < 20; ++i) {
+    for (pthread_mutex_t* const mutex : {&recursive, &checking}) {
+      EXPECT(elsewhere([&] { return pthread_mutex_trylock(mutex); }) == EBUSY);
+      EXPECT(elsewhere([&] { return pthread_mutex_unlock(mutex); }) == EPERM);
+    }
   }
 }
 
@@ -459,10 +511,13 @@ int main(int argc, char** argv) {
     one_for_each_signal();
     broadcasts();
     timed_waits();
+    refused_waits();
   }
   if (wanted("ends")) {
     cancellation();
     many_ends();
+    given_back_at_the_end();
+    abandoned();
   }
   if (wanted("forks")) forks();
   std::puts("passed");

@@ -7,11 +7,29 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "muster/memory.h"
 #include "run/preload.h"
+
+/// What the report asks, in place of muster-memory's, which this program is without.
+extern "C" int muster_memory_get_counters(muster_memory_counters* counters) {
+  *counters = {};
+  counters->numa_node = 3;
+  counters->bytes = 4096;
+  counters->pages_refused = 5;
+  counters->first_refusal = EACCES;
+  counters->regions_refused = 7;
+  counters->first_region_refusal = EPERM;
+  counters->threads_adrift = 11;
+  return MUSTER_OK;
+}
 
 namespace {
 
@@ -141,6 +159,25 @@ TEST_P(RunMutex, WaitsForConditions) {
   pthread_cond_destroy(&cond);
 }
 
+TEST_P(RunMutex, IsKeptWhereTheDeadlineIsNone) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+  ASSERT_EQ(run_mutex_lock(&mutex), 0);
+  const std::uint64_t locks = run_total(RUN_LOCKS);
+  const std::uint64_t waits = run_total(RUN_WAITS);
+  timespec soon{};
+  clock_gettime(CLOCK_REALTIME, &soon);
+  for (const long ns : {-1L, 1'000'000'000L}) {
+    const timespec malformed{soon.tv_sec, ns};
+    EXPECT_EQ(run_cond_timedwait(&cond, &mutex, &malformed), EINVAL);
+    EXPECT_EQ(run_cond_clockwait(&cond, &mutex, CLOCK_REALTIME, &malformed), EINVAL);
+  }
+  EXPECT_EQ(run_cond_clockwait(&cond, &mutex, CLOCK_THREAD_CPUTIME_ID, &soon), EINVAL);
+  EXPECT_EQ(run_total(RUN_LOCKS), locks) << "it was given, and taken again";
+  EXPECT_EQ(run_total(RUN_WAITS), waits);
+  EXPECT_EQ(run_mutex_unlock(&mutex), 0);
+}
+
 TEST_P(RunMutex, KnowsItsOwner) {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   int count = 0;
@@ -174,6 +211,60 @@ TEST(RunThreads, GiveBackWhatTheyHad) {
   EXPECT_LE(run_most_threads(), 20U);
   EXPECT_GE(run_total(RUN_CREATED), 24U);
   settings.mutex = RUN_MUTEX_THEIRS;
+}
+
+TEST(RunThreads, ThoseOfC11ReturnWhatTheyDo) {
+  run_start();
+  const std::uint64_t created = run_total(RUN_CREATED);
+  thrd_t thread{};
+  int given = 40;
+  const auto add = [](void* argument) { return *static_cast<int*>(argument) + 2; };
+  ASSERT_EQ(run_create_c11(&thread, add, &given), thrd_success);
+  int result = 0;
+  EXPECT_EQ(thrd_join(thread, &result), thrd_success);
+  EXPECT_EQ(result, 42);
+  EXPECT_EQ(run_total(RUN_CREATED), created + 1);
+}
+
+TEST(RunThreads, WhatCannotBeMadeIsNotCounted) {
+  run_start();
+  const std::uint64_t created = run_total(RUN_CREATED);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{1} << 50), 0);
+  pthread_t thread{};
+  const auto nothing = [](void* argument) { return argument; };
+  EXPECT_EQ(run_create(&thread, &attributes, nothing, nullptr), EAGAIN);
+  pthread_attr_destroy(&attributes);
+  EXPECT_EQ(run_total(RUN_CREATED), created);
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What went wrong with memory is said, not only what went well.
+TEST(RunReport, SaysWhatWasRefused) {
+  run_start();
+  const std::string path = testing::TempDir() + "run-report." + std::to_string(getpid());
+  settings.json = path.c_str();
+  settings.reports = true;
+  settings.launcher = getpid();
+  testing::internal::CaptureStderr();
+  run_report();
+  const std::string said = testing::internal::GetCapturedStderr();
+  settings.json = nullptr;
+  settings.reports = false;
+  const std::string written = contents_of(path);
+  std::remove(path.c_str());
+  EXPECT_NE(said.find("from NUMA node 3"), std::string::npos) << said;
+  EXPECT_NE(said.find("refused 5 (Permission denied)"), std::string::npos) << said;
+  EXPECT_NE(said.find("refused to bind 7 regions (Operation not permitted)"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("11 times a thread got no arena"), std::string::npos) << said;
+  EXPECT_NE(written.find("\"regions_refused\": 7, \"threads_adrift\": 11"), std::string::npos)
+      << written;
 }
 
 }  // namespace

@@ -67,6 +67,12 @@ grep -q "libbefore.so$" out || fail "what was preloaded before is gone"
 echo "-- the report"
 expect 0 'threads: 0 created' --verbose -- true
 expect 0 'mutexes: mcs; [0-9]+ locks' --verbose --mutex mcs -- true
+expect 0 'server 0: PUs [0-9,]+ are kept free$' --verbose --servers 1 -- true
+if $muster run --servers 1 --memory aware -- true 2>/dev/null; then
+  expect 0 "memory: from the servers' NUMA node [0-9]" --verbose --servers 1 --memory aware -- true
+  expect 0 'server 0: PUs [0-9,]+$' \
+    --verbose --affinity none --servers 1 --memory aware -- true
+fi
 "$muster" run --json report --mutex cna -- true
 grep -q '"mutexes": {"name": "cna"' report || fail "the report says $(cat report)"
 
@@ -78,8 +84,8 @@ done
 needed=$(objdump -p "$preload" | awk '/NEEDED/ && $2 !~ /^(libc.so|ld-linux)/ { print $2 }')
 [ -z "$needed" ] || fail "it needs $needed"
 strangers=$(nm -D --defined-only "$preload" | awk '$2 != "A" { print $3 }' |
-  grep -vE '^(__)?pthread_(create|mutex_|cond_)|^exec|^fexecve|^posix_spawnp?$|^system$|^popen$' ||
-  true)
+  grep -vE '^(__)?pthread_(create|mutex_|cond_)|^thrd_create' |
+  grep -vE '^exec|^fexecve|^posix_spawnp?$|^system$|^popen$' || true)
 [ -z "$strangers" ] || fail "it also exports: $strangers"
 cat >versions.c <<'END'
 #define _GNU_SOURCE
@@ -87,12 +93,17 @@ cat >versions.c <<'END'
 #include <stdio.h>
 #include <string.h>
 int main(void) {
-  const char* const versions[] = {"GLIBC_2.34", OLD};
-  for (int i = 0; i < 2; ++i) {
+  const char* const names[][2] = {
+      {"pthread_create", OLD},        {"pthread_mutex_trylock", OLD},
+      {"pthread_mutex_timedlock", OLD}, {"pthread_mutex_clocklock", "GLIBC_2.30"},
+      {"pthread_cond_clockwait", "GLIBC_2.30"}, {"thrd_create", "GLIBC_2.28"}};
+  for (int i = 0; i < 12; ++i) {
     Dl_info found;
-    void* const function = dlvsym(RTLD_DEFAULT, "pthread_create", versions[i]);
+    const char* const name = names[i / 2][0];
+    void* const function = dlvsym(RTLD_DEFAULT, name, i % 2 == 0 ? "GLIBC_2.34" : names[i / 2][1]);
     if (function == NULL || dladdr(function, &found) == 0 ||
         strstr(found.dli_fname, "libmuster_run") == NULL) {
+      puts(name);
       return 1;
     }
   }

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 MUTEXES = ["pthread", "spin-then-park", "mcs", "cna"]
 # Nothing of the surroundings may matter.
@@ -27,10 +28,10 @@ def expect(holds, text):
         fail(text)
 
 
-def need(program):
+def need(program, package=None):
     found = shutil.which(program)
     if found is None:
-        print(f"skipped: package {program}")
+        print(f"skipped: package {package or program}")
         sys.exit(77)
     return found
 
@@ -142,6 +143,64 @@ def case_sqlite():
     each_mutex([need("sqlite3"), ":memory:", SQL], threads=0, locks=10_000)
 
 
+def case_redis():
+    """redis' own benchmark, with threads of its own, on a server with threads for its clients."""
+    client = need("redis-benchmark", "redis-tools")
+    # That package has the server, too: one program with several names.
+    server = os.path.join(scratch, "redis-server")
+    os.symlink(need("redis-check-rdb", "redis-tools"), server)
+    counts = {"set": "SET", "get": "GET", "lpush": "LPUSH"}
+    for mutex in MUTEXES:
+        socket = os.path.join(scratch, mutex)
+        report = os.path.join(scratch, "server.json")
+        serving = subprocess.Popen(
+            [muster, "run", "--mutex", mutex, "--json", report, "--", server, "--port", "0",
+             "--unixsocket", socket, "--save", "", "--io-threads", "2"],
+            stdout=subprocess.DEVNULL, cwd=scratch, env=ENVIRONMENT)
+        try:
+            for _ in range(500):
+                if os.path.exists(socket):
+                    break
+                time.sleep(0.02)
+            done, processes = run(["--mutex", mutex], [
+                client, "-s", socket, "-n", "10000", "-c", "16", "--threads", "2", "--csv", "-t",
+                ",".join(counts)])
+            rows = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()]
+            expect(rows[-3:] == list(counts.values()), f"--mutex {mutex}: it printed {done.stdout}")
+            expect(total(processes, "threads", "created") >= 2, "no threads of the benchmark's own")
+            expect(total(processes, "mutexes", "locks") >= 1000, "no locks in the benchmark")
+            held = subprocess.run(["redis-cli", "-s", socket, "llen", "mylist"], check=True,
+                                  capture_output=True, text=True, env=ENVIRONMENT).stdout
+            expect(held == "10000\n", f"--mutex {mutex}: {held} of 10000 are there")
+            subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], check=True,
+                           env=ENVIRONMENT)
+            expect(serving.wait(timeout=60) == 0, f"--mutex {mutex}: the server's end")
+        finally:
+            serving.kill()
+        with open(report, encoding="utf-8") as lines:
+            processes = [json.loads(line) for line in lines]
+        expect(total(processes, "threads", "created") >= 4, "the server made no threads")
+        print(mutex, total(processes, "mutexes", "locks"), "locks in the server")
+
+
+def case_memory():
+    """malloc on the servers' NUMA node, below each mutex: everything is as it is alone."""
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else need("python3")
+    for mutex in MUTEXES:
+        for command in [[sys.argv[3]], [python, "-c", PYTHON]]:
+            alone = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True,
+                                   env=ENVIRONMENT).stdout
+            done, processes = run(["--servers", "1", "--memory", "aware", "--mutex", mutex],
+                                  command)
+            expect(done.stdout == alone, f"--mutex {mutex}: it printed\n{done.stdout}")
+            for process in processes:
+                memory = process["memory"]
+                expect(memory["numa_node"] >= 0 and memory["bytes"] >= 1 << 20,
+                       f"--mutex {mutex}: its memory is not ours: {memory}")
+                expect(memory["pages_refused"] == 0 and memory["regions_refused"] == 0 and
+                       memory["threads_adrift"] == 0, f"--mutex {mutex}: {memory}")
+
+
 def case_git():
     """A repository, packed and searched by threads; its hashes are what they are alone."""
     git = need("git")
@@ -194,6 +253,7 @@ def case_affinity():
         for threads in (1, 3, 8):
             expect(lines(["--servers", str(servers)], threads) == places(servers, threads),
                    f"{servers} servers, {threads} threads are elsewhere")
+    expect(lines(["--servers", "1"], 4, "c11") == places(1, 4), "C11's threads are elsewhere")
     # Without a server each core has its share, and a place is free again when its thread ends.
     bound = lines([], 2 * len(allowed))
     cores = list(dict.fromkeys(bound))
