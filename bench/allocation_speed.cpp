@@ -107,7 +107,7 @@ void compare(const std::vector<Way>& ways, const Load& load, unsigned threads, u
     }
   }
   for (std::size_t way = 0; way < ways.size(); ++way) {
-    fmt::print("{:<22} {:>3} threads  {:<26} {:>8.1f} ns", load.name, threads, ways[way].name,
+    fmt::print("{:<14} {:>7}  {:<22} {:>9.1f}", load.name, threads, ways[way].name,
                median(ns[way]));
     if (way != 0) {
       const PairedRatio ratio = paired_ratio(ns[way], ns[0], 1);
@@ -162,7 +162,7 @@ int migrate(std::size_t mebibytes, unsigned rounds) {
     moved = after.pages_moved - before.pages_moved;
     if (moved < count || std::count(status.begin(), status.end(), static_cast<int>(to)) !=
                              static_cast<std::ptrdiff_t>(count)) {
-      fmt::print("migration: nothing to measure: there are no two NUMA nodes to move between\n");
+      fmt::print("migration: n/a, there are no two NUMA nodes to move between\n");
       return 77;
     }
     ours.push_back(mine / static_cast<double>(moved));
@@ -180,13 +180,20 @@ int migrate(std::size_t mebibytes, unsigned rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"muster_alloc() beside plain jemalloc"};
+  CLI::App app{"muster_alloc() beside plain jemalloc, or migration beside bare move_pages()"};
   unsigned rounds = 21;
   std::vector<unsigned> team = {1, 2, 4};
   std::size_t mebibytes = 0;
-  app.add_option("--rounds", rounds)->check(CLI::Range(1, 10000));
-  app.add_option("--threads", team)->delimiter(',')->check(CLI::Range(1, 1024));
-  app.add_option("--migrate", mebibytes, "migration only, of so many MiB");
+  app.add_option("--rounds", rounds, "All ways once a round")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--threads", team, "Numbers of threads")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option(
+      "--migrate", mebibytes,
+      "Migration only, of so many MiB between NUMA nodes 0 and 1 (77: there are not two)");
   CLI11_PARSE(app, argc, argv);
   if (mebibytes != 0) return migrate(mebibytes, rounds);
 
@@ -209,6 +216,8 @@ int main(int argc, char** argv) {
       {"1 to 16 KiB", 1024, 16384, 500, 50000},
       {"16 to 256 KiB", 16384, 262144, 50, 5000},
   };
+  fmt::print("{:<14} {:>7}  {:<22} {:>9}  ratio to jemalloc [95 %]; wanted: 1.1 or less\n",
+             "blocks", "threads", "way", "ns");
   for (const Load& load : loads) {
     for (const unsigned threads : team) compare(ways, load, threads, rounds);
   }

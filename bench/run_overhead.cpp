@@ -65,11 +65,12 @@ void report(const std::string& what, const std::vector<std::vector<double>>& rou
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    fmt::print(stderr, "muster-bench-run <muster> [ROUNDS] [MILLISECONDS]\n");
-    return 2;
+  const std::string muster = argc > 1 ? argv[1] : "";
+  if (muster.empty() || muster.front() == '-') {
+    fmt::print(
+        "muster-bench-run <muster> [ROUNDS] [MILLISECONDS]    9 rounds of 200 ms by default\n");
+    return muster == "--help" ? 0 : 2;
   }
-  const std::string muster = argv[1];
   const long rounds = std::max(1L, argc > 2 ? std::strtol(argv[2], nullptr, 10) : 9);
   const std::string ms = argc > 3 ? argv[3] : "200";
   const std::string worker =
@@ -79,7 +80,8 @@ int main(int argc, char** argv) {
       {"lock", ""},    {"recursive", ""}, {"create", ""},  {"cond", ""},
       {"crowd", cpus}, {"crowd", "8"},    {"crowd", "64"},
   };
-  fmt::print("{:<12} {:<16} {:>12} {:>8}\n", "operation", "way", "ns", "ratio");
+  fmt::print("{:<12} {:<16} {:>12} {:>8}   all rounds\n", "operation", "way", "median, ns",
+             "ratio");
   for (const auto& [what, threads] : operations) {
     std::vector<std::vector<double>> all;
     for (long round = 0; round < rounds; ++round) {

@@ -378,6 +378,28 @@ TEST_F(Aware, BlocksFollowLibmustersServers) {
   for (const auto* blocks : {&older, &bound, &other}) free_all(*blocks);
 }
 
+// A fork's child has none of its parent's servers: blocks follow those that it starts itself.
+TEST_F(Aware, BlocksFollowAChildsServers) {
+  ASSERT_EQ(muster_memory_follow_servers(), MUSTER_OK);
+  muster_server* parents = nullptr;
+  ASSERT_EQ(muster_server_start(&parents, "7", 0), MUSTER_OK) << muster_last_error();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    muster_server* own = nullptr;
+    if (muster_server_start(&own, "6", 0) != MUSTER_OK || counters().numa_node != 2) _exit(1);
+    const bool there = where(blocks_touched_on(1, 10)) == std::vector<int>{2};
+    if (muster_server_stop(own) != MUSTER_OK || counters().numa_node != -1) _exit(2);
+    _exit(there ? 0 : 3);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(counters().numa_node, 3);
+  ASSERT_EQ(muster_server_stop(parents), MUSTER_OK);
+  ASSERT_EQ(muster_server_set_observer(nullptr, nullptr), MUSTER_OK);
+}
+
 TEST_F(Aware, ServersWithoutMemoryLeaveAllocationAlone) {
   servers({9});  // no such NUMA node
   EXPECT_EQ(counters().numa_node, -1);
