@@ -163,15 +163,15 @@ def case_redis():
                     break
                 time.sleep(0.02)
             done, processes = run(["--mutex", mutex], [
-                client, "-s", socket, "-n", "10000", "-c", "16", "--threads", "2", "--csv", "-t",
+                client, "-s", socket, "-n", "4000", "-c", "16", "--threads", "2", "--csv", "-t",
                 ",".join(counts)])
             rows = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()]
             expect(rows[-3:] == list(counts.values()), f"--mutex {mutex}: it printed {done.stdout}")
             expect(total(processes, "threads", "created") >= 2, "no threads of the benchmark's own")
-            expect(total(processes, "mutexes", "locks") >= 1000, "no locks in the benchmark")
+            expect(total(processes, "mutexes", "locks") >= 400, "no locks in the benchmark")
             held = subprocess.run(["redis-cli", "-s", socket, "llen", "mylist"], check=True,
                                   capture_output=True, text=True, env=ENVIRONMENT).stdout
-            expect(held == "10000\n", f"--mutex {mutex}: {held} of 10000 are there")
+            expect(held == "4000\n", f"--mutex {mutex}: {held} of 4000 are there")
             subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], check=True,
                            env=ENVIRONMENT)
             expect(serving.wait(timeout=60) == 0, f"--mutex {mutex}: the server's end")
