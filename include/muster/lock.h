@@ -27,7 +27,8 @@ typedef struct muster_lock muster_lock;
 typedef struct muster_cond muster_cond;
 typedef struct muster_server muster_server;
 
-/** A critical section; it must not throw. */
+/** A critical section. What it throws ends the program (std::terminate), whoever executes it: its
+ * lock would stay taken. C++'s muster::lock::execute() carries exceptions to its caller. */
 typedef void (*muster_section)(void* argument);
 
 /** Names of all kinds of locks, NULL-terminated. Static; thread-safe. */
@@ -71,8 +72,15 @@ MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* a
  * is outside of all sections, or waits for a condition. `argument` has to live until then. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
 
+/** In a section, before it waits for something that sections posted to `lock` do: those that this
+ * thread has posted, and that would only come after the section that waits, are executed there and
+ * then. Elsewhere it does nothing. muster::future calls it by itself.
+ * MUSTER_EINVAL: the caller is in a section of this very lock, so what has not been executed by now
+ * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_execute(). */
+MUSTER_API int muster_prepare_wait(muster_lock* lock);
+
 /** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
- * set right what it protects, in this section. */
+ * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock. */
 MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
 
 /** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */
@@ -95,7 +103,10 @@ MUSTER_API void muster_lock_destroy(muster_lock* lock);
  * clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and rcl-batch. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
 /** Inside a section of its lock: gives the lock up, waits to be signalled, takes it again. It may
- * return without a signal: test again. MUSTER_EINVAL outside of such a section. */
+ * return without a signal: test again. Not a cancellation point. MUSTER_EINVAL outside of such a
+ * section. MUSTER_EPEER, with the lock taken: a process died meanwhile in a section of this shared
+ * lock; leave the section, and see muster_lock_recover(). MUSTER_EBUSY, as from all of these: the
+ * condition was made before a fork, in the parent. */
 MUSTER_API int muster_cond_wait(muster_cond* cond);
 /** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. */
 MUSTER_API int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns);
@@ -113,14 +124,15 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * decided and counted, and the thread is not bound. MUSTER_EINVAL: not to there; MUSTER_EUNKNOWN:
  * no such policy. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where, int realtime);
-/** Moves it. Fails as muster_server_start() does. */
+/** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
+ * muster_server_explain() and muster_server_stop(): it was started before a fork, in the parent. */
 MUSTER_API int muster_server_place(muster_server* server, const char* where);
 /** Where it is and what it has done, as text. As muster_barrier_explain(). */
 MUSTER_API int muster_server_explain(const muster_server* server, char* text, size_t bytes,
                                      size_t* needed);
 /** Executes what was posted before, ends its threads and frees the handle. Its locks remain usable:
- * their clients then execute the sections. MUSTER_EINVAL from a section of its own. NULL is
- * ignored. */
+ * their clients then execute the sections. MUSTER_EINVAL, and it goes on, in a section of one of
+ * its locks, whoever executes that: what was posted may need it. NULL is ignored. */
 MUSTER_API int muster_server_stop(muster_server* server);
 
 /** Has `changed` called after each server of the process starts, moves or ends (also those that

@@ -81,6 +81,11 @@ inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::
 }  // namespace detail
 
 /// The result of a section that was not waited for. Its destructor waits.
+///
+/// In a section, waiting executes what would otherwise come after that section there and then
+/// (muster_prepare_wait). A wait that cannot end throws muster::error: in a section, for one of the
+/// same lock that another thread has posted, where the destructor ends the program; and in a fork's
+/// child, for its parent's, where the destructor does not wait.
 template <class R>
 class future {
  public:
@@ -90,6 +95,7 @@ class future {
     if (this != &other) {
       finish();
       state_ = std::move(other.state_);
+      of_ = other.of_;
     }
     return *this;
   }
@@ -97,10 +103,9 @@ class future {
 
   bool valid() const noexcept { return state_ != nullptr; }
   bool is_ready() const noexcept { return state_->ready.load(std::memory_order_acquire) != 0; }
-  void wait() const noexcept {
-    for (int polls = 0; polls < 1000; ++polls) {
-      if (is_ready()) return;
-    }
+  void wait() const {
+    const int refused = prepare_wait();
+    if (refused != MUSTER_OK) throw error(refused);
     state_->ready.wait(0, std::memory_order_acquire);
   }
   /// Once: the result, or what the section threw.
@@ -117,12 +122,30 @@ class future {
     detail::outcome<R> result;
     std::atomic<std::uint32_t> ready{0};
   };
-  explicit future(std::unique_ptr<state> made) : state_(std::move(made)) {}
+  future(std::unique_ptr<state> made, muster_lock* of) : state_(std::move(made)), of_(of) {}
+
+  /// MUSTER_OK: it is ready, or will be.
+  int prepare_wait() const noexcept {
+    for (int polls = 0; polls < 1000; ++polls) {
+      if (is_ready()) return MUSTER_OK;
+    }
+    const int status = muster_prepare_wait(of_);
+    return is_ready() ? MUSTER_OK : status;
+  }
   void finish() noexcept {
-    if (state_ != nullptr) wait();
+    if (state_ == nullptr) return;
+    const int refused = prepare_wait();
+    if (refused == MUSTER_OK) {
+      state_->ready.wait(0, std::memory_order_acquire);
+    } else if (refused == MUSTER_EBUSY) {
+      static_cast<void>(state_.release());  // the parent's
+    } else {
+      wait();  // throws, and the program ends with the reason
+    }
   }
 
   std::unique_ptr<state> state_;
+  muster_lock* of_ = nullptr;  ///< exists at least until it is ready
 };
 
 /// A server thread; lives at least as long as this object, and its locks outlive it.
@@ -220,7 +243,7 @@ class lock {
           self.ready.notify_all();  // needs the address only: the state may be gone
         },
         mine.get()));
-    return future<R>(std::move(mine));
+    return future<R>(std::move(mine), handle_);
   }
 
   std::string explain() const {

@@ -129,6 +129,17 @@ int muster_post(muster_lock* lock, muster_section section, void* argument) {
   });
 }
 
+int muster_prepare_wait(muster_lock* lock) {
+  return guarded([&] {
+    muster::require(lock != nullptr, "no lock");
+    // Elsewhere another thread may be about to destroy it, after what was posted has been executed.
+    if (muster::delegation::Inside::any() || muster::delegation::is_forked()) {
+      muster::lock_of(lock).prepare_wait();
+    }
+    return Status::ok;
+  });
+}
+
 int muster_lock_recover(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
     muster::require(lock != nullptr && section != nullptr, "no lock, or no section");

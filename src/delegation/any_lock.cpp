@@ -96,6 +96,7 @@ class Plain : public AnyLock {
       Work work(section, board_, this);
       lock_.execute(seat.port, seat.ticket, work);
       work.finish();
+      if constexpr (has_server<L>) adopt_left(seat);
     }
     send_kept_posts();  // by the seat that the thread's next requests come from
   }
@@ -108,11 +109,12 @@ class Plain : public AnyLock {
       AnyLock::give_up();
     }
   }
-  void take_again() override {
+  bool take_again() override {
     if constexpr (is_direct<L>) {
       Seat& seat = innermost();
       lock_.acquire(seat.port, seat.ticket);
     }
+    return true;
   }
   void allow_conditions() override {
     if constexpr (!is_direct<L>) AnyLock::allow_conditions();
@@ -133,8 +135,13 @@ class Plain : public AnyLock {
     Port port;
     typename L::Ticket ticket;
     int thread_id = 0;  ///< of which the cluster is known
+    LeftPosts left{};   ///< of its section, by the server
   };
 
+  static void adopt_left(Seat& seat) {
+    if (seat.left.count != 0) [[unlikely]]
+      adopt_posts(std::exchange(seat.left, {}));
+  }
   Seat& seat_of(unsigned number) {
     return seats_.of(number, [&] {
       return Seat{Port(memory_.domain(), number), lock_.ticket(number)};
@@ -158,11 +165,26 @@ class Plain : public AnyLock {
     return seat_of(t.depth == 1 ? t.first : t.others[t.depth - 2]);
   }
 
+  /// Leaves a section's posts to its client: the server has the lock, for which their executors may
+  /// wait, and no spare.
+  class ServerWork : public Work {
+   public:
+    explicit ServerWork(Plain& lock) : Work({}, lock.board_, &lock), seats_(lock.seats_) {}
+    void run(Port& port, unsigned slot) noexcept {
+      Work::run(port, slot);
+      if (this_thread.todo != 0) [[unlikely]]
+        seats_.find(slot)->left = leave_kept_posts();
+    }
+
+   private:
+    PerSeat<Seat>& seats_;
+  };
+
   void serve() {
     if constexpr (has_server<L>) {
       this_thread.error = &errno;
       Port port(memory_.domain(), 0);
-      Work work({}, board_, this);
+      ServerWork work(*this);
       lock_.serve(port, work);
     }
   }
@@ -201,22 +223,28 @@ class Pthread final : public AnyLock {
     }
     {
       const Inside inside(this, false);
-      section.function(section.argument);
+      section();
       run_deferred();
     }
     mutex_->release();
     send_kept_posts();
   }
   void give_up() override { mutex_->release(); }
-  void take_again() override { static_cast<void>(mutex_->acquire()); }
+  bool take_again() override { return mutex_->acquire_anyway(); }
   void allow_conditions() override {}
   void recover(Section section) override {
-    mutex_->recover();
+    if (Inside::of(this)) {
+      throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
+    }
+    static_cast<void>(mutex_->acquire_anyway());
+    mutex_->make_whole();
     {
       const Inside inside(this, false);
-      section.function(section.argument);
+      section();
+      run_deferred();
     }
     mutex_->release();
+    send_kept_posts();
   }
 
  private:
@@ -227,9 +255,7 @@ class Pthread final : public AnyLock {
 }  // namespace
 
 AnyLock::AnyLock(const locks::Traits& traits)
-    : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
-      traits_(traits),
-      made_in_(generation()) {}
+    : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1), traits_(traits) {}
 
 void AnyLock::await_kept() {
   if (this_thread.kept != nullptr) this_thread.kept->execute(*this);
@@ -249,10 +275,26 @@ void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only shared locks are recovered");
 }
 
-void AnyLock::refuse_child() {
-  throw Error(Status::busy,
-              "this lock was made before fork(), and the threads that use and serve it are the "
-              "parent's: make the child's own, or use a shared one");
+void AnyLock::prepare_wait() {
+  const int error = errno;  // the waiting section's
+  Thread& t = this_thread;
+  if (t.todo != 0) t.kept->execute(*this);
+  const bool would_wait_for_itself = Inside::of(this);
+  if (would_wait_for_itself) {
+    const Inside inside(this, t.for_another);
+    run_deferred();
+  }
+  errno = error;
+  if (!would_wait_for_itself) return;
+  throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
+                                   " lock would wait for another one, which comes after it: wait "
+                                   "outside");
+}
+
+void AnyLock::execute_here(Section section) {
+  if (!Inside::of(this)) return execute(section);
+  const Inside inside(this, this_thread.for_another);
+  section();
 }
 
 void AnyLock::refuse_recursion() const {
@@ -264,7 +306,7 @@ void AnyLock::run_all_deferred() noexcept {
   while (has_deferred()) {  // they may post more
     // Taken out before they run: one that waits for a condition lets the next holder come here.
     const std::vector<Section> sections = std::exchange(deferred_, {});
-    for (const Section& section : sections) section.function(section.argument);
+    for (const Section& section : sections) section();
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "delegation/generation.hpp"
 #include "delegation/port.hpp"
 #include "lock/shape.hpp"
 
@@ -44,15 +45,27 @@ class AnyLock {
     execute(section);
   }
 
+  /// Before the caller waits for sections that were posted to this lock: those that only it could
+  /// execute, and only after the section that it is in, are executed there and then. Throws Error:
+  /// busy in a fork's child; invalid: the caller is in a section of this lock, and what has not
+  /// been executed by now is not before that section ends.
+  virtual void prepare_wait();
+  /// In a section: nested in it, or as a part of it if that is one of this lock. Throws as
+  /// execute().
+  void execute_here(Section section);
+
   /// For condition variables, inside a section of this lock: gives the lock up, and takes it again.
-  /// Throws Error(unsupported) for kinds whose sections other clients execute.
+  /// Throws Error(unsupported) for kinds whose sections other clients execute. False: the lock is
+  /// taken, and a process died in a section meanwhile.
   virtual void give_up();
-  virtual void take_again() {}
+  virtual bool take_again() { return true; }
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
   /// A shared lock whose holder died: sets right what it protects, and the lock is whole again.
   virtual void recover(Section section);
 
+  /// Whose server may execute its sections.
+  virtual const Station* station() const { return nullptr; }
   /// The core of Places::tree() where its sections are executed, if a server has one.
   virtual std::optional<unsigned> server_core() const { return std::nullopt; }
   virtual Counters counters() const { return {}; }
@@ -85,15 +98,13 @@ class AnyLock {
       refuse_recursion();
   }
   void admit_process() const {
-    if (made_in_ != generation()) [[unlikely]]
-      refuse_child();
+    birth_.require("this lock was made", "make the child's own, or use a shared one");
   }
-  bool in_own_process() const { return made_in_ == generation(); }
+  bool in_own_process() const { return birth_.is_here(); }
   /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
   void await_kept();
 
  private:
-  [[noreturn, gnu::cold]] static void refuse_child();
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   [[gnu::cold]] void run_all_deferred() noexcept;
 
@@ -101,7 +112,7 @@ class AnyLock {
   const std::uint64_t number_ever_;
   std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
-  unsigned made_in_;
+  const Birth birth_;
   std::atomic<unsigned> kept_{0};
 };
 

@@ -9,51 +9,72 @@
 
 namespace muster::delegation {
 
+Condition::Condition(AnyLock& lock) : lock_(lock) { lock.allow_conditions(); }
+
+Condition::~Condition() {
+  // The C library would await that the parent's threads, which are not here, no longer wait.
+  if (!birth_.is_here()) static_cast<void>(waiters_.release());
+}
+
 bool Condition::wait(std::int64_t timeout_ns) {
+  require_own_process();
   Thread& thread = this_thread;
   if (thread.inside != &lock_) {
     throw Error(Status::invalid, "a condition is waited for inside a section of its lock");
   }
+  const NoCancellation whole;
   // Before the lock is given up: no signal after that is lost.
-  std::unique_lock guard(mutex_);
-  const std::uint64_t seen = signals_;
+  std::unique_lock guard(waiters_->mutex);
+  const std::uint64_t seen = waiters_->signals;
   guard.unlock();
   lock_.give_up();
   // What it has posted to its own lock is executed at its end; to others, now.
   thread.inside = nullptr;
-  send_kept_posts();
+  {
+    const KeepLast last;
+    send_kept_posts();
+  }
   Station* const serving = thread.serving;
   if (serving != nullptr) serving->enter_blocking();
   bool signalled = true;
-  const auto is_signalled = [&] { return signals_ != seen; };
+  const auto is_signalled = [&] { return waiters_->signals != seen; };
   guard.lock();
-  if (timeout_ns == WaitPolicy::forever) {
-    condition_.wait(guard, is_signalled);
+  const std::int64_t now = now_ns();
+  if (timeout_ns > WaitPolicy::forever - now) {
+    waiters_->changed.wait(guard, is_signalled);
   } else {
-    const auto timeout = std::chrono::nanoseconds(timeout_ns);
-    signalled =
-        condition_.wait_until(guard, std::chrono::steady_clock::now() + timeout, is_signalled);
+    const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
+    signalled = waiters_->changed.wait_until(guard, end, is_signalled);
   }
   guard.unlock();
-  lock_.take_again();
+  const bool whole_lock = lock_.take_again();
   if (serving != nullptr) serving->leave_blocking();
   thread.inside = &lock_;
+  if (!whole_lock) {
+    throw Error(Status::peer,
+                "a process died inside a section of this lock while this one waited: what it "
+                "protects may be half changed. Leave this section, and set it right in "
+                "muster_lock_recover()");
+  }
   return signalled;
 }
 
-void Condition::count_signal() {
-  const std::scoped_lock guard(mutex_);
-  ++signals_;
-}
-
 void Condition::signal() {
-  count_signal();
-  condition_.notify_one();
+  require_own_process();
+  const std::scoped_lock guard(waiters_->mutex);
+  ++waiters_->signals;
+  waiters_->changed.notify_one();
 }
 
 void Condition::broadcast() {
-  count_signal();
-  condition_.notify_all();
+  require_own_process();
+  const std::scoped_lock guard(waiters_->mutex);
+  ++waiters_->signals;
+  waiters_->changed.notify_all();
+}
+
+void Condition::require_own_process() const {
+  birth_.require("this condition was made", "make the child's own");
 }
 
 }  // namespace muster::delegation

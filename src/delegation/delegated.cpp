@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/delegated.hpp"
 
+#include <new>
+
 #include "delegation/work.hpp"
 
 namespace muster::delegation {
@@ -60,14 +62,18 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
   try {
     station_->start({});
   } catch (const Error& error) {
-    if (error.code() == Status::busy) return;  // another thread has just started it
+    if (error.code() == Status::busy) return;  // it has just been started, or is about to leave
     station_->remove(number_);
     throw;
   }
 }
 
 Delegated::~Delegated() {
-  if (!in_own_process()) return;
+  if (!in_own_process()) {
+    // Never destroyed here: it has threads that are not.
+    static_cast<void>(new (std::nothrow) std::shared_ptr<Station>(std::move(station_)));
+    return;
+  }
   await_kept();
   station_->remove(number_);
 }
@@ -133,7 +139,7 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   thread.quick = 0;
   if (habit.delegates) {
     if (habit.until_trial % requests_between_looks == 0) station_->consider();
-  } else if (!is_pending(seat.last)) {
+  } else if (!is_pending(seat.last) && in_own_process()) {  // the section may have forked
     thread.quick = number_ever();
   }
 }
@@ -175,7 +181,10 @@ void Delegated::take_blocking(Port& port) {
 void Delegated::post(Section section) {
   if (Inside::of(this)) return defer(section);
   admit_process();
-  if (Inside::any()) return keep_post(*this, section);
+  if (Inside::any()) {
+    prepare_to_send();
+    return keep_post(*this, section);
+  }
   if (!station_->has_server()) return execute(section);
   const Depth depth;
   const auto [seat, habit] = client(depth);
@@ -197,6 +206,20 @@ void Delegated::post(Section section) {
   }
 }
 
+/// What the calling thread needs here when it is in fewer sections than now.
+void Delegated::prepare_to_send() {
+  for (unsigned depth = 0; depth <= this_thread.depth; ++depth) {
+    const unsigned seat = take_seat(depth);
+    station_->seat(seat);
+    habits_.of(seat, [] { return Known{}; });
+  }
+}
+
+void Delegated::prepare_wait() {
+  admit_process();
+  AnyLock::prepare_wait();
+}
+
 void Delegated::give_up() {
   if (this_thread.for_another && this_thread.serving == nullptr) {
     throw Error(Status::unsupported,
@@ -207,11 +230,12 @@ void Delegated::give_up() {
   desk_.give(port);
 }
 
-void Delegated::take_again() {
+bool Delegated::take_again() {
   Port port(station_->seat(take_seat(0)).port);
   while (!desk_.take(port)) {
     static_cast<void>(port.await(*desk_.held, equals(0), relaxed));
   }
+  return true;
 }
 
 Counters Delegated::counters() const {

@@ -29,9 +29,11 @@ class Delegated final : public AnyLock {
 
   void execute(Section section) override;
   void post(Section section) override;
+  void prepare_wait() override;
   void give_up() override;
-  void take_again() override;
+  bool take_again() override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
+  const Station* station() const override { return station_.get(); }
   std::optional<unsigned> server_core() const override { return station_->core(); }
   Counters counters() const override;
   std::string explain() const override;
@@ -42,7 +44,7 @@ class Delegated final : public AnyLock {
     if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
       return false;
     thread.inside = this;
-    section.function(section.argument);
+    section();
     if (has_deferred()) [[unlikely]]
       run_deferred();
     thread.inside = nullptr;
@@ -59,10 +61,13 @@ class Delegated final : public AnyLock {
     Station::Seat& seat;
     Known& habit;
   };
-  /// Whether clients execute each other's sections: not where these may wait for conditions.
+  /// Whether clients execute each other's sections: not where these may wait for conditions, nor in
+  /// a fork's child, whose parent's clients they are.
   struct Combines {
     const Delegated& lock;
-    bool operator()() const { return lock.combines_.load(std::memory_order_relaxed); }
+    bool operator()() const {
+      return lock.combines_.load(std::memory_order_relaxed) && lock.in_own_process();
+    }
   };
 
   [[gnu::noinline]] void give_after_visit(Thread& thread);
@@ -75,6 +80,7 @@ class Delegated final : public AnyLock {
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
+  void prepare_to_send();
   void take_blocking(Port& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);

@@ -2,6 +2,7 @@
 #include "delegation/kept.hpp"
 
 #include <cerrno>
+#include <utility>
 
 #include "delegation/any_lock.hpp"
 
@@ -13,7 +14,7 @@ void Kept::add(AnyLock& lock, Section section) {
   ++this_thread.todo;
 }
 
-void Kept::send() {
+void Kept::send() noexcept {
   if (sending_) return;  // what it sends may execute sections that post
   sending_ = true;
   for (; next_ < posts_.size(); ++next_) {
@@ -32,25 +33,52 @@ void Kept::send() {
 void Kept::execute(AnyLock& lock) {
   for (std::size_t i = next_; i < posts_.size(); ++i) {  // which may grow
     if (posts_[i].lock != &lock) continue;
-    posts_[i].lock = nullptr;
+    posts_[i].lock = nullptr;  // before it runs: its section may come here
     --this_thread.todo;
-    lock.execute(posts_[i].section);
+    try {
+      lock.execute_here(posts_[i].section);
+    } catch (...) {
+      posts_[i].lock = &lock;
+      ++this_thread.todo;
+      throw;
+    }
     lock.count_kept(-1);
+  }
+}
+
+void Kept::adopt(const Kept& left) {
+  for (const Post& post : left.posts_) {
+    if (post.lock != nullptr) posts_.push_back(post);
   }
 }
 
 void keep_post(AnyLock& lock, Section section) {
   Thread& t = this_thread;
-  take_seat(t.depth);  // sending it later finds one
   if (t.kept == nullptr) t.kept = new Kept;
   t.kept->add(lock, section);
 }
 
-void send_kept_posts_now() {
+void send_kept_posts_now() noexcept {
   if (Inside::any()) return;
   const int error = errno;  // the section's, which its caller gets
   this_thread.kept->send();
   errno = error;
+}
+
+LeftPosts leave_kept_posts() noexcept {
+  Thread& t = this_thread;
+  if (t.todo == 0) return {};
+  return {std::exchange(t.todo, 0), std::unique_ptr<Kept>(std::exchange(t.kept, nullptr))};
+}
+
+void adopt_posts(LeftPosts left) noexcept {
+  Thread& t = this_thread;
+  t.todo += left.count;
+  if (t.kept == nullptr) {
+    t.kept = left.posts.release();
+  } else {
+    t.kept->adopt(*left.posts);
+  }
 }
 
 }  // namespace muster::delegation

@@ -2,30 +2,23 @@
 #include "delegation/places.hpp"
 
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "delegation/cpus.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
 namespace {
 
-using MaskWord = unsigned long;
-constexpr unsigned bits_per_word = 8 * sizeof(MaskWord);
-
-/// What the process may use: the first thread's mask, and the caller's, of which either may have
-/// been bound to less since.
+/// As far as the process may use it, whatever the calling thread may.
 Topology read_machine() {
-  PuSet cpus = binding_of(getpid());
-  cpus |= binding_of(0);
+  const PuSet cpus = binding_of_process();
   std::optional<Topology> topology;
   std::exception_ptr failure;
   std::thread([&] {
@@ -52,32 +45,6 @@ PuSet pus_of(const Topology& topology, unsigned core) {
 
 }  // namespace
 
-PuSet binding_of(int thread_id) {
-  for (std::size_t words = 1024 / bits_per_word; words <= PuSet::kEnd / bits_per_word; words *= 4) {
-    std::vector<MaskWord> mask(words);
-    const long bytes =
-        syscall(SYS_sched_getaffinity, thread_id, words * sizeof(MaskWord), mask.data());
-    if (bytes < 0 && errno == EINVAL) continue;  // the kernel's mask is longer
-    PuSet cpus;
-    for (unsigned cpu = 0; cpu < static_cast<unsigned>(std::max(bytes, 0L)) * 8; ++cpu) {
-      if ((mask[cpu / bits_per_word] >> cpu % bits_per_word & 1) != 0) cpus.add(cpu);
-    }
-    return cpus;
-  }
-  return {};
-}
-
-int bind_thread(int thread_id, const PuSet& cpus) {
-  std::vector<MaskWord> mask;
-  for (const unsigned cpu : cpus.to_vector()) {
-    if (cpu / bits_per_word >= mask.size()) mask.resize(cpu / bits_per_word + 1);
-    mask[cpu / bits_per_word] |= MaskWord{1} << cpu % bits_per_word;
-  }
-  const long failed =
-      syscall(SYS_sched_setaffinity, thread_id, mask.size() * sizeof(MaskWord), mask.data());
-  return failed == 0 ? 0 : errno;
-}
-
 /// The calling thread's place; given back when it ends.
 struct Places::Bound {
   Places* places = nullptr;
@@ -87,7 +54,7 @@ struct Places::Bound {
   ~Bound() { give_back(); }
   void give_back() noexcept {
     if (places == nullptr) return;
-    if (places->made_in_ == generation()) places->give_back(core);
+    if (places->birth_.is_here()) places->give_back(core);
     places = nullptr;
   }
   static Bound& mine() {
@@ -96,20 +63,14 @@ struct Places::Bound {
   }
 };
 
-Places::Places(Private) : topology_(read_machine()), placer_(CoreTree(topology_)) { watch_forks(); }
+Places::Places(Private) : topology_(read_machine()), placer_(CoreTree(topology_)) {}
 
 Places& Places::instance() {
-  static std::atomic<Places*> places{nullptr};
-  Places* made = places.load(std::memory_order_acquire);
-  if (made != nullptr && made->made_in_ == generation()) return *made;
-  // The parent's is in use by threads that are not here, so it stays as it is.
-  auto fresh = std::make_unique<Places>(Private{});
-  if (places.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel)) {
-    Places& now = *fresh.release();
-    if (made != nullptr && made->told_of_some_) now.tell_observer();
-    return now;
-  }
-  return *made;
+  static PerGeneration<std::unique_ptr<Places>> places;
+  return *places.get([] { return std::make_unique<Places>(Private{}); },
+                     [](Places& now, const Places* parents) {
+                       if (parents != nullptr && parents->told_of_some_) now.tell_observer();
+                     });
 }
 
 Places::Server Places::server_on(unsigned core) const {

@@ -13,16 +13,11 @@
 #include <optional>
 #include <vector>
 
-#include "delegation/thread.hpp"
+#include "delegation/generation.hpp"
 #include "placement/placer.hpp"
 #include "topology/topology.hpp"
 
 namespace muster::delegation {
-
-/// The CPUs that a thread may run on; 0: the calling thread. Empty if the system does not say.
-PuSet binding_of(int thread_id);
-/// Zero, or the system's error.
-int bind_thread(int thread_id, const PuSet& cpus);
 
 class Places {
   struct Private {};
@@ -81,7 +76,7 @@ class Places {
   void give_back(unsigned core) noexcept;
 
   const Topology topology_;
-  const unsigned made_in_ = generation();
+  const Birth birth_;
   mutable std::mutex mutex_;  // of placer_
   Placer placer_;
   std::mutex telling_;  // of whom to tell, who is told by one at a time

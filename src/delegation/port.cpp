@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <string>
 
-#include "machine/usable_cpus.hpp"
-
 namespace muster::delegation {
 namespace {
 
@@ -86,10 +84,13 @@ bool Port::poll_for(const Cell& own, std::int64_t time_ns) noexcept {
 }
 
 /// Of those whose requests are executed no more are woken than can run; the others find out when
-/// they next look, and leave the CPUs to the lock till then.
+/// they next look, and leave the CPUs to the lock till then. Where more can run than are
+/// remembered, some may as well run now.
 void Port::hold(Cell& cell) noexcept {
-  static const std::size_t most = std::clamp<std::size_t>(affinity_cpus(), 1, held_.max_size());
-  if (held_count_ < most) held_[held_count_++] = &cell;
+  if (may_wake_ == 0) return;
+  --may_wake_;
+  if (held_count_ == held_.size()) wake_all_held();
+  held_[held_count_++] = &cell;
 }
 
 void Port::wake_all_held() noexcept {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "delegation/cpus.hpp"
 #include "delegation/thread.hpp"
 #include "lock/habit.hpp"
 #include "machine/hardware.hpp"
@@ -26,7 +27,9 @@ inline constexpr WaitPolicy client_policy{20'000, 2'000'000, "spin-yield-sleep"}
 class Port : public Hardware {
  public:
   Port(Domain& domain, unsigned seat)
-      : Hardware(domain, seat, client_policy, false), announcements_(domain.announcements) {}
+      : Hardware(domain, seat, client_policy, false), announcements_(domain.announcements) {
+    cpus_of_process();  // hold() goes by the count
+  }
 
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
@@ -47,7 +50,10 @@ class Port : public Hardware {
 
   /// From here on to wake_held() those who sleep on cells that are stored to are not woken: they
   /// would take the CPU from whoever has the lock that they want.
-  void hold_wakes() noexcept { holds_wakes_ = true; }
+  void hold_wakes() noexcept {
+    holds_wakes_ = true;
+    may_wake_ = cpus_last_counted();
+  }
   void wake_held() noexcept {
     holds_wakes_ = false;
     if (held_count_ != 0) wake_all_held();
@@ -104,6 +110,7 @@ class Port : public Hardware {
   [[gnu::noinline]] void wake_all_held() noexcept;
 
   bool holds_wakes_ = false;
+  unsigned may_wake_ = 0;
   unsigned held_count_ = 0;
   std::array<Cell*, 16> held_{};
   Announcements<Atom>& announcements_;
@@ -123,10 +130,13 @@ class Reserved {
   std::size_t bytes_;
 };
 
-/// A critical section: a function and what it is called with. It must not throw.
+/// A critical section: a function and what it is called with. What it throws ends the program: it
+/// may be on another thread's stack than its caller's, and its lock would stay taken.
 struct Section {
   void (*function)(void* argument);
   void* argument;
+
+  void operator()() const noexcept { function(argument); }
 };
 
 /// A request, in a slot, beside its flag.
@@ -167,6 +177,14 @@ class PerSeat {
     return add(seat, std::forward<Make>(make));
   }
 
+  /// Null before that.
+  State* find(unsigned seat) const noexcept {
+    Chunk* const chunk = chunks_[seat / chunk_size].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    Line* const line = chunk->states[seat % chunk_size].load(std::memory_order_acquire);
+    return line == nullptr ? nullptr : &line->state;
+  }
+
   template <class Fn>
   void for_each(Fn&& fn) const {
     for (unsigned i = 0; i < seats_max / chunk_size; ++i) {
@@ -190,13 +208,6 @@ class PerSeat {
       for (auto& state : states) delete state.load();
     }
   };
-
-  State* find(unsigned seat) const noexcept {
-    Chunk* const chunk = chunks_[seat / chunk_size].load(std::memory_order_acquire);
-    if (chunk == nullptr) return nullptr;
-    Line* const line = chunk->states[seat % chunk_size].load(std::memory_order_acquire);
-    return line == nullptr ? nullptr : &line->state;
-  }
 
   template <class Make>
   [[gnu::noinline]] State& add(unsigned seat, Make&& make) {

@@ -3,11 +3,14 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "delegation/kept.hpp"
@@ -45,14 +48,16 @@ Station::Station()
       lock_table_(Rings::locks_max * sizeof(Entry)),
       rings_(depth, cells_) {}
 
-Station::~Station() {
-  if (generation() == made_in_) {
-    stop();
-    return;
-  }
-  // A fork's child: the threads are the parent's.
-  for (auto& servant : servants_) static_cast<void>(servant.release());
-  static_cast<void>(watchdog_.release());
+Station::~Station() { stop(); }
+
+void Station::require_own_process() const {
+  birth_.require("this server was started", "start the child's own");
+}
+
+/// Whether the calling thread executes a section of one of its locks, for itself or for others.
+bool Station::is_around_caller() const noexcept {
+  return this_thread.serving == this ||
+         Inside::any_of([this](const AnyLock* lock) { return lock->station() == this; });
 }
 
 Station::Seat& Station::seat(unsigned number) {
@@ -63,6 +68,7 @@ Station::Seat& Station::seat(unsigned number) {
 }
 
 Word Station::add() {
+  require_own_process();
   const std::scoped_lock guard(locks_mutex_);
   if (!free_numbers_.empty()) {
     const Word number = free_numbers_.back();
@@ -96,8 +102,13 @@ void Station::remove(Word number) {
 }
 
 void Station::start(const ServerOptions& options) {
+  require_own_process();
   {
     std::unique_lock lock(roles_);
+    if (phase_ == Phase::leaving && is_around_caller()) {
+      throw Error(Status::busy,
+                  "this server is leaving, and awaits the section that would start it");
+    }
     phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
     if (phase_ == Phase::serving && by_itself_) {
       by_itself_ = false;
@@ -122,13 +133,15 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   join_watchdog();
   options_ = options;
   place_ = place;
+  misplaced_.clear();
   by_itself_ = by_itself;
   stopping_ = false;
   watching_ = true;
   wanted_ = 0;
   at_work_ = 1;
   try {
-    add_servant();
+    const std::string failure = apply_options(add_servant(), options_, place_.cpus);
+    if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
   } catch (...) {
     phase_ = Phase::leaving;
@@ -143,9 +156,11 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   Places::instance().tell_observer();
 }
 
-void Station::apply_options(std::thread& thread, const ServerOptions& options, const PuSet& cpus) {
+/// Empty, or why the thread is not where it should be.
+std::string Station::apply_options(Servant& servant, const ServerOptions& options,
+                                   const PuSet& cpus) {
+  pthread_t const handle = servant.thread.native_handle();
   if (!cpus.empty()) {
-    pthread_t const handle = thread.native_handle();
     std::vector<unsigned> const numbers = cpus.to_vector();
     cpu_set_t* const mask = CPU_ALLOC(numbers.back() + 1);
     const std::size_t bytes = CPU_ALLOC_SIZE(numbers.back() + 1);
@@ -154,51 +169,57 @@ void Station::apply_options(std::thread& thread, const ServerOptions& options, c
     const int error = pthread_setaffinity_np(handle, bytes, mask);
     CPU_FREE(mask);
     if (error != 0) {
-      throw Error(Status::invalid, std::string("the server cannot be bound there: ") +
-                                       std::strerror(error) + "; name CPUs this process may use");
+      return "it cannot be bound to CPU " + cpus.to_string() + ": " + std::strerror(error) +
+             "; name CPUs this process may use";
     }
   }
-  if (!options.realtime) return;
+  if (!options.realtime) return {};
   sched_param priority{};
   priority.sched_priority = sched_get_priority_min(SCHED_FIFO);
-  realtime_granted_ = pthread_setschedparam(thread.native_handle(), SCHED_FIFO, &priority) == 0;
+  realtime_granted_ = pthread_setschedparam(handle, SCHED_FIFO, &priority) == 0;
+  return {};
 }
 
 /// With roles_ locked. The new thread is counted as at work.
-void Station::add_servant() {
+Station::Servant& Station::add_servant() {
   auto servant = std::make_unique<Servant>();
   Servant& self = *servant;
+  servants_.reserve(servants_.size() + 1);
   // It begins by locking roles_: everything here is done by then.
   self.thread = std::thread([this, &self] { serve(self); });
   servants_.push_back(std::move(servant));
   ++counters_.threads;
-  apply_options(self.thread, options_, place_.cpus);
+  return self;
 }
 
 void Station::place(const ServerOptions& options) {
+  require_own_process();
   Places& places = Places::instance();
   const Places::Server next =
       options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus);
-  Places::Server before = next;
   std::unique_lock lock(roles_);
-  try {
-    if (phase_ != Phase::serving) throw Error(Status::invalid, "the server does not run");
-    for (const auto& servant : servants_) apply_options(servant->thread, options, next.cpus);
-    std::swap(before, place_);
-  } catch (...) {
-    for (const auto& servant : servants_) apply_options(servant->thread, options_, place_.cpus);
+  std::string failure;
+  if (phase_ != Phase::serving) failure = "it does not run";
+  for (std::size_t i = 0; i < servants_.size() && failure.empty(); ++i) {
+    failure = apply_options(*servants_[i], options, next.cpus);
+  }
+  if (!failure.empty()) {
+    for (const auto& servant : servants_) apply_options(*servant, options_, place_.cpus);
     lock.unlock();
     places.remove_server(next);
-    throw;
+    throw Error(Status::invalid, "the server stays where it is: " + failure);
   }
+  const Places::Server before = std::exchange(place_, next);
   options_.cpus = options.cpus;
   options_.policy = options.policy;
+  misplaced_.clear();
   lock.unlock();
   places.remove_server(before);
   places.tell_observer();
 }
 
 std::optional<unsigned> Station::core() const {
+  require_own_process();
   const std::scoped_lock lock(roles_);
   return phase_ == Phase::stopped ? std::nullopt : place_.core;
 }
@@ -253,11 +274,16 @@ void Station::replace() {
     spares_.notify_one();
     return;
   }
+  Servant* added = nullptr;
   try {
-    add_servant();
+    added = &add_servant();
+    const std::string failure = apply_options(*added, options_, place_.cpus);
+    if (!failure.empty()) misplaced_ = failure;  // it serves all the same
   } catch (const std::exception&) {
+    if (added != nullptr) return;
     // No thread can be made now: the watchdog tries again, or somebody comes back.
     --at_work_;
+    --counters_.handovers;
   }
 }
 
@@ -270,6 +296,7 @@ void Station::enter_blocking() {
 }
 
 void Station::leave_blocking() {
+  if (this_thread.servant == nullptr) return;  // a fork's child
   auto& self = *static_cast<Servant*>(this_thread.servant);
   const std::scoped_lock lock(roles_);
   if (self.counted) return;
@@ -341,6 +368,8 @@ class Station::ServerWork : public Work {
   void run(Port& port, unsigned slot) noexcept {
     lock_ = entry_.lock.load(std::memory_order_acquire);
     Work::run(port, slot);
+    if (this_thread.servant == nullptr) [[unlikely]]
+      end_child();
   }
 
  private:
@@ -351,6 +380,8 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   const Word number = Rings::lock_of(request);
   const locks::Desk<Port> lock = desk(number);
   if (!lock.take(port)) return false;
+  if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+    rouse_watchdog();
   ServerWork work(board_, entry(number));
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
@@ -404,14 +435,26 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   sleep_on_bell(lot, bell_,
                 [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
-  asleep_ = false;
-  if (any_pending(port)) {
-    idle = 0;
-    watchdog_wake_.notify_one();
-    return;
-  }
-  idle = idle_polls;  // a slice is over: back to sleep after one look
+  idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
+}
+
+/// From now on the watchdog looks often. It decides how long it sleeps under the same mutex: either
+/// it knows by then, or it is woken.
+void Station::rouse_watchdog() {
+  const std::scoped_lock lock(roles_);
+  asleep_ = false;
+  watchdog_wake_.notify_one();
+}
+
+/// In a fork's child, whose only thread was a servant: the section has come back to where its
+/// parent's clients are served.
+void Station::end_child() {
+  constexpr std::string_view why =
+      "muster: a fork's child came back from a section that a server executes: let it call exec or "
+      "_exit in there\n";
+  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  _exit(EXIT_FAILURE);
 }
 
 void Station::wake() noexcept {
@@ -426,8 +469,10 @@ void Station::close() noexcept {
 }
 
 void Station::stop() {
-  if (this_thread.serving == this) {
-    throw Error(Status::invalid, "a section cannot stop the server that executes it");
+  require_own_process();
+  if (is_around_caller()) {
+    throw Error(Status::invalid,
+                "a section cannot stop the server of its lock: stop it outside of sections");
   }
   {
     std::unique_lock lock(roles_);
@@ -442,7 +487,7 @@ void Station::stop() {
   }
   end_servants();
   join_watchdog();
-  if (by_itself_) {
+  if (steward_) {
     const std::scoped_lock lock(stewarding_);
     steward_->no_server(now_ns(), "it was stopped");
   }
@@ -492,6 +537,7 @@ void Station::join_watchdog() {
 }
 
 ServerCounters Station::counters() const {
+  require_own_process();
   const std::scoped_lock lock(roles_);
   ServerCounters all = counters_;
   all.sleeps = sleeps_.load(std::memory_order_relaxed);
@@ -521,6 +567,7 @@ std::string Station::describe() const {
           " threads made, " + std::to_string(c.handovers) + " handovers (" +
           std::to_string(c.by_watchdog) + " by the watchdog), " + std::to_string(c.sleeps) +
           " sleeps";
+  if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
   if (options_.realtime) {
     text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
   }
@@ -528,13 +575,12 @@ std::string Station::describe() const {
 }
 
 std::shared_ptr<Station> default_station() {
-  // Never destroyed: threads that use it may end after main does.
-  static auto* const station = [] {
+  static PerGeneration<std::shared_ptr<Station>> stations;
+  return stations.get([] {
     auto made = std::make_shared<Station>();
     made->employ(Steward());
-    return new std::shared_ptr<Station>(std::move(made));
-  }();
-  return *station;
+    return made;
+  });
 }
 
 }  // namespace muster::delegation

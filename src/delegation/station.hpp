@@ -64,15 +64,19 @@ class Station {
   };
 
   Station();
+  /// Not in a fork's child, which leaves its parent's as it is.
   ~Station();
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
+  // In a fork's child all that follows but seat() and has_server() throws Error(busy).
+
   /// Starts its server; one that has started by itself is the caller's from then on. Throws Error:
-  /// busy if it has one, invalid if it cannot go there, system.
+  /// busy if it has one, or if it is leaving and the caller is in a section of one of its locks;
+  /// invalid if it cannot go there; system.
   void start(const ServerOptions& options);
-  /// Executes what was posted before, then ends the server's threads; its locks remain usable. From
-  /// no section of this server.
+  /// Executes what was posted before, then ends the server's threads; its locks remain usable.
+  /// Throws Error(invalid) in a section of one of its locks: what was posted may need that lock.
   void stop();
   /// Moves the server. Throws Error(invalid) if that is not possible.
   void place(const ServerOptions& options);
@@ -153,22 +157,26 @@ class Station {
     std::vector<std::pair<const Hardware::Cell*, Word>> entries_;
   };
 
+  void require_own_process() const;
+  bool is_around_caller() const noexcept;
   Entry& entry(Word number) const noexcept {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
   bool pass(Servant& self, Port& port);
   bool execute_for(Servant& self, Port& port, unsigned client, Word request);
+  void rouse_watchdog();
   void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
   bool any_pending(Port& port);
   bool remains(Servant& self);
   void replace();
-  void add_servant();
+  Servant& add_servant();
   void watch();
   void look_after_servants();
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
-  void apply_options(std::thread& thread, const ServerOptions& options, const PuSet& cpus);
+  std::string apply_options(Servant& servant, const ServerOptions& options, const PuSet& cpus);
+  [[noreturn]] static void end_child();
   void start_at(const Places::Server& place, const ServerOptions& options, bool by_itself);
   void close() noexcept;
   void end_servants();
@@ -179,6 +187,7 @@ class Station {
   Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
   std::int64_t server_cpu_ns() const;
 
+  const Birth birth_;
   Reserved memory_;
   Hardware::Cells cells_;
   Board board_;
@@ -194,7 +203,7 @@ class Station {
   // The server's threads.
   alignas(line_bytes) std::atomic<unsigned> at_work_{0};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> asleep_{false};
+  std::atomic<bool> asleep_{false};  ///< since it last executed something
   std::atomic<std::uint64_t> sleeps_{0};
   mutable std::mutex roles_;
   std::condition_variable spares_;
@@ -209,6 +218,7 @@ class Station {
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
   bool realtime_granted_ = false;
+  std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;
   Rings rings_;
@@ -222,13 +232,10 @@ class Station {
   std::int64_t process_cpu_ns_ = 0;  ///< at the last look
   std::int64_t server_cpu_ns_ = 0;
   std::uint64_t sleeps_seen_ = 0;
-  std::int64_t cpus_counted_ns_ = 0;
-  unsigned usable_cpus_ = 1;
-  unsigned made_in_ = generation();
 };
 
-/// The station of locks that name none; it has no server until one is started for it, which the
-/// first `rcl` lock does. Never destroyed.
+/// The station of locks that name none, this process's; it has no server until one is started for
+/// it, which the first `rcl` lock does. Never destroyed.
 std::shared_ptr<Station> default_station();
 
 }  // namespace muster::delegation

@@ -2,18 +2,16 @@
 // What a station's steward sees, and what is done on its advice.
 #include <pthread.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 
+#include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
-#include "machine/usable_cpus.hpp"
 
 namespace muster::delegation {
 namespace {
 
 constexpr std::int64_t between_looks_ns = 10'000'000;
-constexpr std::int64_t between_cpu_counts_ns = 1'000'000'000;
 
 std::int64_t nanoseconds(const timespec& time) {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
@@ -23,26 +21,6 @@ std::int64_t clock_now_ns(clockid_t clock) {
   timespec now{};
   return clock_gettime(clock, &now) == 0 ? nanoseconds(now) : 0;
 }
-
-/// CPUs that the process may use: by the masks of its first thread and of this one, either of which
-/// may have been bound to less since, and by its control groups' quota.
-unsigned cpus_of_process() {
-  PuSet cpus = binding_of(getpid());
-  cpus |= binding_of(0);
-  return std::min(cpus.count(), cpu_quota().value_or(~0U));
-}
-
-/// A thread is not cancelled in here.
-class NoCancellation {
- public:
-  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
-  NoCancellation(const NoCancellation&) = delete;
-  NoCancellation& operator=(const NoCancellation&) = delete;
-
- private:
-  int before_ = 0;
-};
 
 }  // namespace
 
@@ -89,11 +67,7 @@ Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
     ++look.clients;
     thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
   });
-  if (at_ns >= cpus_counted_ns_) {
-    usable_cpus_ = cpus_of_process();
-    cpus_counted_ns_ = at_ns + between_cpu_counts_ns;
-  }
-  look.usable_cpus = usable_cpus_;
+  look.usable_cpus = cpus_of_process();
   const auto passed_ns = static_cast<double>(at_ns - std::exchange(last_look_ns_, at_ns));
   const std::int64_t process_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
   const std::int64_t server_ns = server_cpu_ns();
@@ -123,6 +97,7 @@ std::int64_t Station::server_cpu_ns() const {
 }
 
 std::string Station::reason() const {
+  require_own_process();
   const std::scoped_lock lock(stewarding_);
   if (!steward_) return "";
   return steward_->why() + "; started " + std::to_string(steward_->starts()) + " times, left " +

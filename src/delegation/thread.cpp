@@ -10,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "delegation/generation.hpp"
 #include "delegation/kept.hpp"
 #include "machine/error.hpp"
 
@@ -23,7 +24,6 @@ class Seats {
     if (pthread_key_create(&at_exit_, [](void*) { leave(); }) != 0) {
       throw Error(Status::system, "no key left for what a thread gives back at its end");
     }
-    watch_forks();
   }
 
   static Seats& instance() {
@@ -58,6 +58,16 @@ class Seats {
     return static_cast<unsigned>(taken_.size());
   }
 
+  /// Around a fork, whose child finds them whole.
+  void hold() { mutex_.lock(); }
+  void release() { mutex_.unlock(); }
+  /// In the child: the other threads' are free.
+  void keep_only(const Thread& t) {
+    taken_.assign(taken_.size(), false);
+    for (unsigned i = 0; i < t.seats; ++i) taken_[i == 0 ? t.first : t.others[i - 1]] = true;
+    first_free_ = 0;
+  }
+
  private:
   static void leave() {
     Thread& t = this_thread;
@@ -78,6 +88,21 @@ class Seats {
   unsigned first_free_ = 0;  // none below is free
   pthread_key_t at_exit_{};
 };
+
+/// What the calling thread, the only one, has of its parent and would wait for. Posts that it has
+/// kept are the parent's to send.
+void begin_child() {
+  current_generation.fetch_add(1);
+  Thread& t = this_thread;
+  t.quick = 0;
+  t.id = gettid();
+  t.serving = nullptr;
+  t.servant = nullptr;
+  t.todo = 0;
+  if (t.kept != nullptr) t.kept->forget();
+  Seats::instance().keep_only(t);
+  Seats::instance().release();
+}
 
 }  // namespace
 
@@ -101,11 +126,19 @@ unsigned take_seat(unsigned depth) {
 }
 
 void watch_forks() {
-  static const int failed = pthread_atfork(nullptr, nullptr, [] {
-    current_generation.fetch_add(1);
-    this_thread.quick = 0;
-  });
+  static const int failed = [] {
+    Seats::instance();
+    return pthread_atfork([] { Seats::instance().hold(); }, [] { Seats::instance().release(); },
+                          begin_child);
+  }();
   if (failed != 0) throw Error(Status::no_memory, "no memory for what a fork's child is told");
+}
+
+void Birth::refuse(const char* what, const char* instead) {
+  throw Error(Status::busy, std::string(what) +
+                                " before fork(), and the threads that use and serve it are the "
+                                "parent's: " +
+                                instead);
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }

@@ -5,7 +5,8 @@
 // seat: the first one's request may still be pending.
 #pragma once
 
-#include <atomic>
+#include <pthread.h>
+
 #include <cstdint>
 
 namespace muster::delegation {
@@ -79,6 +80,25 @@ class Depth {
   unsigned seat_;
 };
 
+/// In a section, around what is executed as if from outside of all: the section's end may look for
+/// what its thread used last.
+class KeepLast {
+ public:
+  KeepLast() : thread_(this_thread), before_(thread_) {}
+  ~KeepLast() {
+    thread_.quick = before_.quick;
+    thread_.last_lock = before_.last_lock;
+    thread_.last_seat = before_.last_seat;
+    thread_.last_habit = before_.last_habit;
+  }
+  KeepLast(const KeepLast&) = delete;
+  KeepLast& operator=(const KeepLast&) = delete;
+
+ private:
+  Thread& thread_;
+  const Thread before_;
+};
+
 /// Who executes a section, and of which lock; restored at its end.
 class Inside {
  public:
@@ -101,19 +121,19 @@ class Inside {
 
   /// Whether the calling thread executes a section of the lock, which may be around others.
   static bool of(const AnyLock* lock) noexcept {
-    const Thread& t = this_thread;
-    bool found = t.inside == lock;
-    for (const Inside* at = t.outer; at != nullptr && !found; at = at->outer_) {
-      found = at->lock_ == lock;
-    }
-    return found;
+    return any_of([lock](const AnyLock* at) { return at == lock; });
   }
   /// Whether it executes any; not while it waits for a condition in its only one.
   static bool any() noexcept {
+    return any_of([](const AnyLock*) { return true; });
+  }
+  /// Whether `is(lock)` holds for the lock of one of the sections that it executes.
+  template <class Predicate>
+  static bool any_of(Predicate is) noexcept {
     const Thread& t = this_thread;
-    bool found = t.inside != nullptr;
+    bool found = t.inside != nullptr && is(t.inside);
     for (const Inside* at = t.outer; at != nullptr && !found; at = at->outer_) {
-      found = at->lock_ != nullptr;
+      found = at->lock_ != nullptr && is(at->lock_);
     }
     return found;
   }
@@ -126,10 +146,16 @@ class Inside {
   bool for_another_;
 };
 
-/// The process's generation: a fork's child has another, and none of its parent's threads.
-inline std::atomic<unsigned> current_generation{1};
-inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
-/// From now on; once is enough.
-void watch_forks();
+/// The calling thread is not cancelled in here.
+class NoCancellation {
+ public:
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = 0;
+};
 
 }  // namespace muster::delegation

@@ -19,7 +19,7 @@ class Work {
   void run_own(M&) noexcept {
     const Inside inside(lock_, false);
     *errno_of_thread_ = error_;  // waiting may have changed it
-    section_.function(section_.argument);
+    section_();
     error_ = *errno_of_thread_;
     lock_->run_deferred();
     put_ = nullptr;
@@ -37,7 +37,7 @@ class Work {
     int& error = *errno_of_thread_;
     const int kept = error;
     error = 0;
-    request.section.function(request.section.argument);
+    request.section();
     if (error != 0) request.error = error;
     lock_->run_deferred();
     error = kept;

@@ -42,24 +42,24 @@ class PthreadMutex {
 
   /// False, and then the lock is not taken: a process died in a section.
   bool acquire() {
-    const int error = pthread_mutex_lock(&mutex_);
-    if (error == 0 && !damaged_) [[likely]]
+    if (acquire_anyway()) [[likely]]
       return true;
+    release();
+    return false;
+  }
+  /// Takes the lock whatever happened. False: a process died in a section, or might have.
+  bool acquire_anyway() {
+    const int error = pthread_mutex_lock(&mutex_);
     if (error == EOWNERDEAD) {
       damaged_ = true;
       pthread_mutex_consistent(&mutex_);
     }
-    if (error == 0 || error == EOWNERDEAD) pthread_mutex_unlock(&mutex_);
-    return false;
+    return error == 0 && !damaged_;
   }
-
   void release() { pthread_mutex_unlock(&mutex_); }
 
-  /// Takes the lock whatever happened: the caller sets right what it protects, then release().
-  void recover() {
-    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
-    damaged_ = false;
-  }
+  /// By whoever has the lock, and sets right what it protects.
+  void make_whole() { damaged_ = false; }
 
  private:
   pthread_mutex_t mutex_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "delegation/condition.hpp"
+#include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
 #include "trial.hpp"
 #include "with_server.hpp"
@@ -198,20 +199,6 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
 
-TEST_F(Delegation, CannotBeStoppedFromWithin) {
-  const auto lock = make();
-  bool refused = false;
-  auto section = [&] {
-    try {
-      station_->stop();
-    } catch (const Error&) {
-      refused = true;
-    }
-  };
-  lock->execute(section_of(section));
-  EXPECT_TRUE(refused);
-}
-
 TEST_F(Delegation, AutoExecutesInlineWhileItIsAlone) {
   const auto lock = make("auto");
   std::uint64_t count = 0;
@@ -270,6 +257,26 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   lock->execute(section_of(release_it));
   waiter.join();
   EXPECT_EQ(1U, executed);
+}
+
+TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
+  const std::vector<unsigned> cpus = allowed_cpus();
+  const PuSet before = delegation::binding_of(0);
+  EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
+  std::atomic<bool> stop{false};
+  std::thread free_one([&] {
+    while (!stop) sleep_ms(1);
+  });
+  delegation::bind_thread(0, {cpus.front()});  // the first thread
+  std::thread([&] {
+    delegation::bind_thread(0, {cpus.front()});
+    EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
+    EXPECT_GE(delegation::cpus_of_process(), 1U);
+    EXPECT_LE(delegation::cpus_of_process(), cpus.size());
+  }).join();
+  delegation::bind_thread(0, before);
+  stop = true;
+  free_one.join();
 }
 
 /// A station whose `auto` locks get a server as if the machine had CPUs to spare.

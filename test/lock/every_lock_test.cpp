@@ -204,6 +204,28 @@ TEST_P(EveryLock, ForkedChildIsToldWhy) {
   EXPECT_EQ("", child.wait());
 }
 
+TEST_P(EveryLock, ForkedChildHasItsOwn) {
+  if (under_tsan) GTEST_SKIP() << "ThreadSanitizer makes no threads' child";
+  const HangGuard guard(60, std::string(GetParam()));
+  auto nothing = [] {};
+  const auto parents = make_lock({.kind = "rcl", .station = nullptr});
+  parents->execute(section_of(nothing));
+  ASSERT_TRUE(delegation::default_station()->has_server());
+  Child child([&] {
+    unsigned count = 0;
+    auto increment = [&] { ++count; };
+    {
+      const auto lock = make();
+      run_threads(2, [&](unsigned) {
+        for (int i = 0; i < 20; ++i) lock->execute(section_of(increment));
+        lock->post(section_of(increment));
+      });
+    }
+    _exit(count == 42 ? 0 : 3);
+  });
+  EXPECT_EQ("", child.wait());
+}
+
 std::string test_name(const testing::TestParamInfo<std::string_view>& info) {
   std::string name(info.param);
   for (char& c : name) {

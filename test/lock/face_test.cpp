@@ -2,11 +2,16 @@
 // The C ABI's locks and the C++ face over them.
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <map>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -124,6 +129,66 @@ TEST(LockFace, FuturesInOrder) {
   EXPECT_NE(std::string::npos, server.explain().find("on CPU"));
 }
 
+TEST(LockFace, FuturesAreGotAndDroppedInSections) {
+  muster::server server;
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    int n = 0;
+    muster::lock lock(*kind);
+    muster::lock other("rcl", &server);
+    muster::future<int> later;
+    lock.execute([&] {
+      auto mine = lock.async([&] { return ++n; });
+      auto others = other.async([&] { return n += 10; });
+      EXPECT_EQ(1, mine.get()) << *kind;
+      EXPECT_EQ(11, others.get()) << *kind;
+      auto fails = other.async([]() -> int { throw std::logic_error("no"); });
+      EXPECT_THROW(fails.get(), std::logic_error) << *kind;
+      {
+        const auto dropped = lock.async([&] { return ++n; });
+        const auto dropped_too = other.async([&] { return ++n; });
+      }
+      EXPECT_EQ(13, n) << *kind;
+      later = other.async([&] { return ++n; });
+    });
+    EXPECT_EQ(14, later.get()) << *kind;
+    auto in_other = other.async([&] { return lock.async([&] { return ++n; }).get(); });
+    EXPECT_EQ(15, lock.execute([&] { return in_other.valid() ? 15 : 0; }));
+    EXPECT_EQ(15, in_other.get()) << *kind;
+  }
+}
+
+TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("auto", &server);
+  muster::future<int> others;
+  std::string refused;
+  std::string child_ended;
+  lock.execute([&] {
+    std::thread([&] { others = lock.async([] { return 7; }); }).join();
+    try {
+      others.get();
+    } catch (const muster::error& error) {
+      refused = error.what();
+    }
+    Child child([&] {
+      try {
+        others.get();
+      } catch (const muster::error& error) {
+        if (error.status() != MUSTER_EBUSY) _exit(3);
+        others = {};  // is not waited for
+        _exit(0);
+      }
+      _exit(4);
+    });
+    child_ended = child.wait();
+  });
+  EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
+  EXPECT_EQ("", child_ended);
+  EXPECT_EQ(7, others.get());
+}
+
 TEST(LockFace, PostsOwnTheirSections) {
   const HangGuard guard(60);
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
@@ -200,6 +265,92 @@ TEST(LockAbi, RefusesNonsense) {
   muster_cond_destroy(nullptr);
 }
 
+TEST(LockAbi, AServerIsNotStoppedInASectionOfItsLocks) {
+  const HangGuard guard(60);
+  for (const char* const kind : {"auto", "rcl"}) {
+    muster_server* server = nullptr;
+    ASSERT_EQ(MUSTER_OK, muster_server_start(&server, nullptr, 0));
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.kind = kind;
+    options.server = server;
+    muster_lock* lock = nullptr;
+    ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options));
+    struct Stop {
+      muster_server* server;
+      int status;
+      std::string text;
+    } stop{server, -1, ""};
+    EXPECT_EQ(MUSTER_OK, muster_execute(
+                             lock,
+                             [](void* argument) {
+                               auto& mine = *static_cast<Stop*>(argument);
+                               mine.status = muster_server_stop(mine.server);
+                               mine.text = muster_last_error();
+                             },
+                             &stop));
+    EXPECT_EQ(MUSTER_EINVAL, stop.status) << kind;
+    EXPECT_NE(std::string::npos, stop.text.find("outside of sections")) << stop.text;
+    EXPECT_EQ(MUSTER_OK, muster_server_stop(server)) << muster_last_error();
+    muster_lock_destroy(lock);
+  }
+}
+
+TEST(LockAbi, AChildOfAForkIsRefusedTheServer) {
+  if (under_tsan) GTEST_SKIP() << "ThreadSanitizer makes no threads' child";
+  const HangGuard guard(60);
+  muster_server* server = nullptr;
+  ASSERT_EQ(MUSTER_OK, muster_server_start(&server, nullptr, 0));
+  Child child([&] {
+    char text[8];
+    if (muster_server_stop(server) != MUSTER_EBUSY) _exit(3);
+    if (std::string(muster_last_error()).find("start the child's own") == std::string::npos) {
+      _exit(4);
+    }
+    if (muster_server_place(server, nullptr) != MUSTER_EBUSY) _exit(5);
+    if (muster_server_explain(server, text, sizeof text, nullptr) != MUSTER_EBUSY) _exit(6);
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.server = server;
+    muster_lock* lock = nullptr;
+    if (muster_lock_create(&lock, &options) != MUSTER_EBUSY) _exit(7);
+    muster_server* own = nullptr;
+    if (muster_server_start(&own, nullptr, 0) != MUSTER_OK) _exit(8);
+    options.server = own;
+    if (muster_lock_create(&lock, &options) != MUSTER_OK) _exit(9);
+    muster_lock_destroy(lock);
+    if (muster_server_stop(own) != MUSTER_OK) _exit(10);
+    _exit(0);
+  });
+  EXPECT_EQ("", child.wait());
+  EXPECT_EQ(MUSTER_OK, muster_server_stop(server));
+}
+
+// Whoever executes it, and also if the lock could go on: nobody knows what it has left half done.
+TEST(LockAbi, WhatASectionThrowsEndsTheProgram) {
+  const HangGuard guard(60);
+  const muster_section throws = [](void*) { throw std::runtime_error("thrown by a section"); };
+  const muster_section nothing = [](void*) {};
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.kind = *kind;
+    for (const bool first : {true, false}) {
+      // Which make threads; ThreadSanitizer makes no threads' child.
+      const bool makes_threads = options.kind == std::string("h-synch") ||
+                                 std::string(options.kind).find("rcl") != std::string::npos;
+      if (under_tsan && makes_threads) continue;
+      Child child([&] {
+        muster_lock* lock = nullptr;
+        muster_lock_create(&lock, &options);
+        if (!first) muster_execute(lock, nothing, nullptr);
+        muster_execute(lock, throws, nullptr);
+      });
+      EXPECT_EQ("was ended by signal 6 (ABRT)", child.wait()) << *kind << first;
+    }
+  }
+}
+
 void increment(void* argument) { ++*static_cast<int*>(argument); }
 
 TEST(LockAbi, AKilledHolderIsReported) {
@@ -231,6 +382,57 @@ TEST(LockAbi, AKilledHolderIsReported) {
   EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
   EXPECT_EQ(3, *count);
   muster_lock_destroy(lock);
+}
+
+TEST(LockAbi, WhoWaitsForAConditionIsToldOfAKilledHolder) {
+#ifdef MUSTER_TEST_EMULATED
+  GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
+#endif
+  const HangGuard guard(60);
+  const SharedMemory memory(muster_lock_memory() + 4096);
+  auto& waits = *new (memory.data() + muster_lock_memory()) std::atomic<int>(0);
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "pthread-mutex";
+  options.memory = memory.data();
+  struct Section {
+    muster_lock* lock = nullptr;
+    muster_cond* cond = nullptr;
+    std::atomic<int>* waits = nullptr;
+    int waited = -1;
+    int recovered = -1;
+    static void nothing(void*) {}
+    static void execute(void* argument) {
+      auto& self = *static_cast<Section*>(argument);
+      *self.waits = 1;
+      self.waited = muster_cond_wait(self.cond);
+      self.recovered = muster_lock_recover(self.lock, nothing, nullptr);
+    }
+  } section;
+  section.waits = &waits;
+  ASSERT_EQ(MUSTER_OK, muster_lock_create(&section.lock, &options)) << muster_last_error();
+  ASSERT_EQ(MUSTER_OK, muster_cond_create(&section.cond, section.lock));
+  Child killed([&] {
+    options.attach = 1;
+    muster_lock* mine = nullptr;
+    muster_lock_create(&mine, &options);
+    while (waits == 0) sched_yield();
+    muster_execute(
+        mine, [](void*) { kill(getpid(), SIGKILL); }, nullptr);
+  });
+  std::thread signaller([&] {
+    EXPECT_NE("", killed.wait());
+    muster_cond_signal(section.cond);
+  });
+  EXPECT_EQ(MUSTER_OK, muster_execute(section.lock, Section::execute, &section));
+  signaller.join();
+  EXPECT_EQ(MUSTER_EPEER, section.waited);
+  EXPECT_EQ(MUSTER_EINVAL, section.recovered) << "it has the lock";
+  EXPECT_EQ(MUSTER_EPEER, muster_execute(section.lock, Section::nothing, nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_lock_recover(section.lock, Section::nothing, nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_execute(section.lock, Section::nothing, nullptr));
+  muster_cond_destroy(section.cond);
+  muster_lock_destroy(section.lock);
 }
 
 std::vector<unsigned> cores_of(const std::vector<muster_place>& places) {

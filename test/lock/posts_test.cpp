@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "delegation/condition.hpp"
+#include "delegation/delegated.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -188,6 +189,73 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
   };
   lock->execute(section_of(section));
   EXPECT_TRUE(may_go);
+}
+
+TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
+  const auto station = std::make_shared<Station>();
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  const auto other = make("auto");
+  delegation::Condition condition(*lock);
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  auto section = [&] {
+    other->post(section_of(increment));
+    condition.wait(100'000);
+  };
+  const unsigned sections = rounds(80);
+  for (unsigned i = 0; i < sections; ++i) delegation::execute_section(*lock, section_of(section));
+  auto nothing = [] {};
+  other->execute(section_of(nothing));
+  EXPECT_EQ(sections, count);
+  EXPECT_EQ(sections, lock->counters().inlined);
+  const delegation::Counters others = other->counters();
+  EXPECT_EQ(sections + 1, others.inlined + others.delegated);
+}
+
+TEST_F(Posts, AreExecutedBeforeASectionWaitsForThem) {
+  const auto a = make("auto");
+  const auto b = make();
+  std::vector<int> order;
+  auto first = [&] { order.push_back(1); };
+  auto second = [&] { order.push_back(2); };
+  std::string refused;
+  auto in_a = [&] {
+    b->post(section_of(first));
+    b->post(section_of(second));
+    a->post(section_of(second));
+    b->prepare_wait();
+    EXPECT_EQ((std::vector<int>{1, 2}), order);
+    try {
+      a->prepare_wait();
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+    EXPECT_EQ((std::vector<int>{1, 2, 2}), order);
+  };
+  a->execute(section_of(in_a));
+  b->prepare_wait();
+  EXPECT_EQ(3U, order.size()) << "once each";
+  EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
+}
+
+// What was kept for a lock comes before what its own section leaves.
+TEST_F(Posts, AreExecutedBeforeANestedSectionWaitsForThem) {
+  const auto a = make("auto");
+  const auto b = make("auto");
+  std::vector<int> order;
+  auto first = [&] { order.push_back(1); };
+  auto second = [&] { order.push_back(2); };
+  auto in_b = [&] {
+    b->post(section_of(second));
+    EXPECT_THROW(b->prepare_wait(), Error);
+    order.push_back(3);
+  };
+  auto in_a = [&] {
+    b->post(section_of(first));
+    b->execute(section_of(in_b));
+  };
+  a->execute(section_of(in_a));
+  EXPECT_EQ((std::vector<int>{1, 2, 3}), order);
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/cpus.hpp"
+
+#include <dirent.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "delegation/thread.hpp"
+#include "machine/hardware.hpp"
+#include "machine/usable_cpus.hpp"
+
+namespace muster::delegation {
+namespace {
+
+using MaskWord = unsigned long;
+constexpr unsigned bits_per_word = 8 * sizeof(MaskWord);
+
+constexpr std::int64_t between_counts_ns = 1'000'000'000;
+std::atomic<std::int64_t> next_count_ns{0};
+std::atomic<unsigned> last_count{1};
+
+}  // namespace
+
+PuSet binding_of(int thread_id) {
+  for (std::size_t words = 1024 / bits_per_word; words <= PuSet::kEnd / bits_per_word; words *= 4) {
+    std::vector<MaskWord> mask(words);
+    const long bytes =
+        syscall(SYS_sched_getaffinity, thread_id, words * sizeof(MaskWord), mask.data());
+    if (bytes < 0 && errno == EINVAL) continue;  // the kernel's mask is longer
+    PuSet cpus;
+    for (unsigned cpu = 0; cpu < static_cast<unsigned>(std::max(bytes, 0L)) * 8; ++cpu) {
+      if ((mask[cpu / bits_per_word] >> cpu % bits_per_word & 1) != 0) cpus.add(cpu);
+    }
+    return cpus;
+  }
+  return {};
+}
+
+int bind_thread(int thread_id, const PuSet& cpus) {
+  std::vector<MaskWord> mask;
+  for (const unsigned cpu : cpus.to_vector()) {
+    if (cpu / bits_per_word >= mask.size()) mask.resize(cpu / bits_per_word + 1);
+    mask[cpu / bits_per_word] |= MaskWord{1} << cpu % bits_per_word;
+  }
+  const long failed =
+      syscall(SYS_sched_setaffinity, thread_id, mask.size() * sizeof(MaskWord), mask.data());
+  return failed == 0 ? 0 : errno;
+}
+
+PuSet binding_of_process() {
+  PuSet cpus = binding_of(0);
+  const auto close = [](DIR* directory) { closedir(directory); };
+  const std::unique_ptr<DIR, decltype(close)> threads(opendir("/proc/self/task"), close);
+  if (threads == nullptr) {
+    cpus |= binding_of(getpid());
+    return cpus;
+  }
+  while (const dirent* const thread = readdir(threads.get())) {
+    const int thread_id = std::atoi(thread->d_name);
+    if (thread_id > 0) cpus |= binding_of(thread_id);
+  }
+  return cpus;
+}
+
+unsigned cpus_of_process() {
+  const std::int64_t now = now_ns();
+  std::int64_t due = next_count_ns.load(std::memory_order_relaxed);
+  if (now >= due && next_count_ns.compare_exchange_strong(due, now + between_counts_ns)) {
+    const NoCancellation whole;
+    const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
+    last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
+  }
+  return cpus_last_counted();
+}
+
+unsigned cpus_last_counted() noexcept { return last_count.load(std::memory_order_relaxed); }
+
+}  // namespace muster::delegation

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// On which CPUs threads may run.
+#pragma once
+
+#include "topology/pu_set.hpp"
+
+namespace muster::delegation {
+
+/// The CPUs that a thread may run on; 0: the calling thread. Empty if the system does not say.
+PuSet binding_of(int thread_id);
+/// Zero, or the system's error.
+int bind_thread(int thread_id, const PuSet& cpus);
+
+/// CPUs that one thread of this process or another may run on: a single one may have been bound to
+/// less than the process may use. Some microseconds, and one for each thread.
+PuSet binding_of_process();
+
+/// How many of them can run at a time, as far as control groups' quotas allow; at least 1. Counted
+/// anew if the last count is a second old: 100 us. Thread-safe.
+unsigned cpus_of_process();
+/// The last count.
+unsigned cpus_last_counted() noexcept;
+
+}  // namespace muster::delegation

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a fork's child finds: an error where it would wait for its parent's threads, and all else as
+// if it had begun.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "delegation/condition.hpp"
+#include "delegation/delegated.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+using delegation::Station;
+
+class Fork : public WithServer {
+ protected:
+  void SetUp() override {
+    if (under_tsan) GTEST_SKIP() << "ThreadSanitizer makes no threads' child";
+    WithServer::SetUp();
+  }
+};
+
+/// Whether it throws what a child gets.
+bool is_refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code() == Status::busy &&
+           std::string(error.what()).find("before fork()") != std::string::npos;
+  }
+  return false;
+}
+
+/// Forks in a section, and comes back from it in both. In the child zero.
+struct Forks {
+  int pid = -1;
+  void operator()() {
+    pid = fork();
+    if (pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  }
+  /// How the child ended.
+  int wait() const {
+    int status = -1;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+};
+
+TEST_F(Fork, TheParentsServerIsRefused) {
+  const auto lock = make();
+  Child child([&] {
+    if (!is_refused([&] { station_->start({}); })) _exit(3);
+    if (!is_refused([&] { station_->stop(); })) _exit(4);
+    if (!is_refused([&] { station_->place({}); })) _exit(5);
+    if (!is_refused([&] { static_cast<void>(station_->describe()); })) _exit(6);
+    if (!is_refused([&] { static_cast<void>(lock->explain()); })) _exit(7);
+    if (!is_refused([&] { static_cast<void>(lock->server_core()); })) _exit(8);
+    if (!is_refused([&] { make(); })) _exit(9);
+    if (!is_refused([&] { lock->prepare_wait(); })) _exit(10);
+    _exit(0);
+  });
+  EXPECT_EQ("", child.wait());
+}
+
+TEST_F(Fork, TheParentsConditionIsRefused) {
+  const auto lock = make();
+  auto condition = std::make_unique<delegation::Condition>(*lock);
+  std::atomic<bool> waits{false};
+  bool may_go = false;
+  std::thread waiter([&] {
+    auto section = [&] {
+      waits = true;
+      while (!may_go) condition->wait();
+    };
+    lock->execute(section_of(section));
+  });
+  auto nothing = [] {};
+  while (!waits) sched_yield();
+  lock->execute(section_of(nothing));  // it has given the lock up
+  sleep_ms(20);
+  Child child([&] {
+    if (!is_refused([&] { condition->signal(); })) _exit(3);
+    if (!is_refused([&] { condition->broadcast(); })) _exit(4);
+    if (!is_refused([&] { condition->wait(); })) _exit(5);
+    condition.reset();
+    _exit(0);
+  });
+  EXPECT_EQ("", child.wait());
+  auto release_it = [&] {
+    may_go = true;
+    condition->broadcast();
+  };
+  lock->execute(section_of(release_it));
+  waiter.join();
+}
+
+TEST_F(Fork, KeptPostsAreTheParents) {
+  const auto without_server = std::make_shared<Station>();
+  const auto a = make_lock({.kind = "auto", .station = without_server});
+  const auto b = make_lock({.kind = "auto", .station = without_server});
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  Forks forks;
+  auto section = [&] {
+    b->post(section_of(increment));
+    b->post(section_of(increment));
+    forks();
+  };
+  a->execute(section_of(section));
+  if (forks.pid == 0) {
+    if (count != 0) _exit(3);
+    // Its own are sent as ever.
+    const auto c = make_lock({.kind = "auto", .station = nullptr});
+    const auto d = make_lock({.kind = "auto", .station = nullptr});
+    auto posts = [&] { d->post(section_of(increment)); };
+    c->execute(section_of(posts));
+    _exit(count == 1 ? 0 : 4);
+  }
+  EXPECT_EQ(0, forks.wait());
+  EXPECT_EQ(2U, count);
+}
+
+TEST_F(Fork, InASectionThatItsClientExecutes) {
+  for (const bool at_once : {false, true}) {
+    const auto lock = make("auto");
+    auto nothing = [] {};
+    delegation::execute_section(*lock, section_of(nothing));
+    Forks forks;
+    if (at_once) {
+      delegation::execute_section(*lock, section_of(forks));
+    } else {
+      lock->execute(section_of(forks));
+    }
+    if (forks.pid == 0) {
+      if (!is_refused([&] { delegation::execute_section(*lock, section_of(nothing)); })) _exit(3);
+      unsigned count = 0;
+      auto increment = [&] { ++count; };
+      const auto own = make_lock({.kind = "rcl", .station = nullptr});
+      delegation::execute_section(*own, section_of(increment));
+      _exit(count == 1 ? 0 : 4);
+    }
+    EXPECT_EQ(0, forks.wait());
+    EXPECT_EQ(2U, lock->counters().inlined);
+  }
+}
+
+TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
+  const auto lock = make();
+  Forks forks;
+  lock->execute(section_of(forks));
+  EXPECT_EQ(EXIT_FAILURE, forks.wait());
+  auto section = [&] {
+    forks();
+    if (forks.pid != 0) return;
+    // In the section it may do what another child may.
+    unsigned count = 0;
+    auto increment = [&] { ++count; };
+    const auto own = make_lock({.kind = "rcl", .station = nullptr});
+    own->execute(section_of(increment));
+    _exit(count == 1 ? 0 : 4);
+  };
+  lock->execute(section_of(section));
+  EXPECT_EQ(0, forks.wait());
+}
+
+}  // namespace
+}  // namespace muster::test

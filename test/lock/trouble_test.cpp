@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a server survives, or refuses: CPUs that are taken away, sections that block when nobody
+// expects it, that stop it or await its end, and threads that are cancelled.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <thread>
+
+#include "delegation/condition.hpp"
+#include "delegation/station.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+std::atomic<bool> binding_fails{false};
+
+}  // namespace
+}  // namespace muster::test
+
+/// The C library's, or what it answers when a CPU has been taken away.
+extern "C" int pthread_setaffinity_np(pthread_t thread, std::size_t bytes,
+                                      const cpu_set_t* mask) noexcept {
+  if (muster::test::binding_fails) return EINVAL;
+  static const auto real = reinterpret_cast<int (*)(pthread_t, std::size_t, const cpu_set_t*)>(
+      dlsym(RTLD_NEXT, "pthread_setaffinity_np"));
+  return real(thread, bytes, mask);
+}
+
+namespace muster::test {
+namespace {
+
+using delegation::make_lock;
+
+class Trouble : public WithServer {};
+
+std::int64_t now_ms() { return now_ns() / 1'000'000; }
+
+TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
+  const auto slow = make();
+  const auto quick = make();
+  std::atomic<bool> inside{false};
+  std::atomic<bool> go_on{false};
+  std::thread blocker([&] {
+    auto section = [&] {
+      inside = true;
+      while (!go_on) sleep_ms(1);
+    };
+    slow->execute(section_of(section));
+  });
+  while (!inside) sched_yield();
+  binding_fails = true;
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  binding_fails = false;
+  EXPECT_EQ(100U, count);
+  EXPECT_NE(std::string::npos, station_->describe().find("elsewhere: it cannot be bound"))
+      << station_->describe();
+  go_on = true;
+  blocker.join();
+  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  EXPECT_EQ(200U, count);
+  station_->place({});
+  EXPECT_EQ(std::string::npos, station_->describe().find("elsewhere")) << station_->describe();
+  binding_fails = true;
+  EXPECT_THROW(station_->place({}), Error);
+  binding_fails = false;
+}
+
+TEST_F(Trouble, ASectionThatBlocksWhenTheServerHasSleptIsSeenAsSoon) {
+  const auto slow = make();
+  const auto quick = make();
+  std::int64_t longest_ms = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    const std::uint64_t sleeps = station_->counters().sleeps;
+    while (station_->counters().sleeps == sleeps) sleep_ms(1);
+    sleep_ms(10);  // its watchdog goes on its round of half a second
+    std::atomic<bool> inside{false};
+    std::atomic<bool> go_on{false};
+    std::thread blocker([&] {
+      auto section = [&] {
+        inside = true;
+        while (!go_on) sleep_ms(1);
+      };
+      slow->execute(section_of(section));
+    });
+    while (!inside) sched_yield();
+    const std::int64_t before_ms = now_ms();
+    auto let_go = [&] { go_on = true; };
+    quick->execute(section_of(let_go));
+    longest_ms = std::max(longest_ms, now_ms() - before_ms);
+    blocker.join();
+  }
+  EXPECT_LT(longest_ms, emulated ? 400 : 200);
+}
+
+TEST_F(Trouble, CannotBeStoppedFromWithin) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make(kind);
+    const auto nested = make_lock({.kind = "mcs", .station = nullptr});
+    std::string refused;
+    std::atomic<bool> inside{false};
+    auto stop = [&] {
+      try {
+        station_->stop();
+      } catch (const Error& error) {
+        refused = error.what();
+      }
+    };
+    auto section = [&] {
+      inside = true;
+      sleep_ms(20);  // the other client's section is posted meanwhile, and needs this lock
+      nested->execute(section_of(stop));
+    };
+    std::thread other([&] {
+      auto nothing = [] {};
+      while (!inside) sched_yield();
+      lock->execute(section_of(nothing));
+    });
+    lock->execute(section_of(section));
+    other.join();
+    EXPECT_NE(std::string::npos, refused.find("cannot stop")) << kind << ": " << refused;
+    EXPECT_TRUE(station_->has_server()) << kind;
+  }
+}
+
+TEST_F(Trouble, ALockIsMadeInASectionThatItsServersEndAwaits) {
+  const auto lock = make();
+  std::atomic<bool> inside{false};
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  auto section = [&] {
+    inside = true;
+    while (station_->has_server()) sched_yield();
+    make()->execute(section_of(increment));
+  };
+  std::thread stopper([&] {
+    while (!inside) sched_yield();
+    station_->stop();
+  });
+  lock->execute(section_of(section));
+  stopper.join();
+  EXPECT_EQ(1U, count);
+}
+
+TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make(kind);
+    delegation::Condition condition(*lock);
+    std::atomic<bool> inside{false};
+    bool may_go = false;
+    bool gone = false;
+    bool came_back = false;
+    std::thread waiter([&] {
+      auto section = [&] {
+        inside = true;
+        while (!may_go) condition.wait();
+        gone = true;
+      };
+      lock->execute(section_of(section));
+      came_back = true;
+      for (;;) sleep_ms(1);
+    });
+    while (!inside) sched_yield();
+    pthread_cancel(waiter.native_handle());
+    sleep_ms(10);
+    auto release_it = [&] {
+      may_go = true;
+      condition.broadcast();
+    };
+    lock->execute(section_of(release_it));
+    waiter.join();
+    EXPECT_TRUE(gone) << kind;
+    EXPECT_TRUE(came_back) << kind;
+  }
+}
+
+TEST_F(Trouble, WaitsForConditionsMayBeVeryLong) {
+  const auto lock = make("auto");
+  delegation::Condition condition(*lock);
+  bool in_time = false;
+  std::atomic<bool> inside{false};
+  std::thread waiter([&] {
+    auto section = [&] {
+      inside = true;
+      in_time = condition.wait(WaitPolicy::forever - 1);
+    };
+    lock->execute(section_of(section));
+  });
+  while (!inside) sched_yield();
+  sleep_ms(5);
+  auto signal = [&] { condition.signal(); };
+  lock->execute(section_of(signal));
+  waiter.join();
+  EXPECT_TRUE(in_time);
+}
+
+}  // namespace
+}  // namespace muster::test
