@@ -15,6 +15,7 @@
 /** An MPI handle as it is passed: a pointer, or an int with its sign extended. */
 typedef intptr_t mpi_handle;
 
+typedef int mpi_barrier_function(mpi_handle comm);
 typedef int mpi_delete_function(mpi_handle comm, int keyval, void* attribute, void* extra);
 typedef int mpi_copy_function(mpi_handle comm, int keyval, void* extra, void* in, void* out,
                               int* flag);
@@ -27,11 +28,12 @@ typedef struct mpi_abi {
   mpi_handle type_byte;
   mpi_handle type_int;
   mpi_handle op_min;
+  mpi_handle errors_return;
   int undefined;
   int error_other;
   void* status_ignore;
 
-  int (*Barrier)(mpi_handle comm);
+  mpi_barrier_function* Barrier;
   int (*Allgather)(const void* in, int count, mpi_handle type, void* out, int out_count,
                    mpi_handle out_type, mpi_handle comm);
   int (*Bcast)(void* data, int count, mpi_handle type, int root, mpi_handle comm);
@@ -55,15 +57,19 @@ typedef struct mpi_abi {
                             void* extra);
   int (*Comm_set_attr)(mpi_handle comm, int keyval, void* attribute);
   int (*Comm_get_attr)(mpi_handle comm, int keyval, void* attribute, int* flag);
+  int (*Comm_set_errhandler)(mpi_handle comm, mpi_handle handler);
   int (*Comm_call_errhandler)(mpi_handle comm, int code);
   int (*Initialized)(int* flag);
-  int (*Finalized)(int* flag);
   void* (*Comm_f2c)(int comm); /**< NULL where Fortran's handles are C's */
 } mpi_abi;
 
 /** The MPI of this process, found at the first call; NULL, with the reason on standard error, if
  * there is none that is known. Thread-safe. */
 const mpi_abi* the_mpi(void);
+
+/** Its own barrier, also of an MPI that is not known, whose handles fit a register all the same;
+ * NULL if the process has no MPI. Thread-safe. */
+mpi_barrier_function* their_barrier(void);
 
 /** A handle that an MPI function wrote to `*written`. */
 mpi_handle handle_from(const mpi_abi* abi, const void* written);

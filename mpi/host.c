@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,9 +164,19 @@ void note_neighbour(uint32_t pid) {
   pthread_mutex_unlock(&neighbours_mutex);
 }
 
+/* Those that have ended, such as spawned ones, want no CPU any more. With the mutex held. */
+static void forget_the_dead(void) {
+  unsigned alive = 0;
+  for (unsigned i = 0; i < known_count; ++i) {
+    if (kill((pid_t)known[i], 0) == 0 || errno != ESRCH) known[alive++] = known[i];
+  }
+  known_count = alive;
+}
+
 unsigned neighbours(uint32_t** pids, unsigned* noted) {
   const unsigned told = ranks_on_host_by_launcher();
   pthread_mutex_lock(&neighbours_mutex);
+  forget_the_dead();
   *pids = malloc((known_count + 1) * sizeof **pids);
   *noted = *pids != NULL ? known_count : 0;
   if (*pids != NULL && known != NULL) memcpy(*pids, known, known_count * sizeof **pids);

@@ -245,6 +245,17 @@ static void destroy(slot* gone) {
   free(gone);
 }
 
+void pool_take_back(slot* unused) {
+  if (unused == NULL) return;
+  pthread_mutex_lock(&mutex);
+  /* All of those who departed, and no more will. */
+  unused->participants =
+      1 + atomic_load_explicit(departures_of(unused->in, unused->offset, unused->bytes),
+                               memory_order_acquire);
+  destroy(unused);
+  pthread_mutex_unlock(&mutex);
+}
+
 void pool_give_back(slot* done, bool keep) {
   if (done == NULL) return;
   pthread_mutex_lock(&mutex);
@@ -397,8 +408,7 @@ taken pool_take(const offer* told, unsigned rank, unsigned count, slot** result,
                 size_t why_bytes) {
   *result = NULL;
   if (told->valid == 0) {
-    explain(why, why_bytes, "no slot", "the leader could not make it");
-    return taken_failed;
+    return taken_failed; /* the leader says why */
   }
   pthread_mutex_lock(&mutex);
   taken outcome = taken_ok;

@@ -72,6 +72,10 @@ taken pool_take(const offer* told, unsigned rank, unsigned count, slot** result,
  */
 void pool_give_back(slot* done, bool keep);
 
+/** By the leader of a fresh slot that nobody else has, since all who took it have given it back:
+ * its memory is free at once. NULL is ignored. */
+void pool_take_back(slot* unused);
+
 /** Has every slot's waits call `progress(slot)`; before the first slot is made. */
 void pool_set_progress(void (*progress)(void* waiting));
 

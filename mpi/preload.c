@@ -5,6 +5,7 @@
  * goes when the communicator goes. Set by MUSTER_BARRIER, MUSTER_LEVELS, MUSTER_WAIT,
  * MUSTER_VERBOSE, MUSTER_MPI_COUNTERS: see doc/mpi.md.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +23,10 @@ static mpi_handle own_self; /* a copy of MPI_COMM_SELF that never has messages *
 static mpi_handle never;    /* a receive there, which therefore never ends */
 static atomic_bool finalizing;
 static mpi_settings settings;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+
+/* A failure that no error handler has heard of yet. No MPI's code: those are positive. */
+enum { untold = -1 };
 
 /* ---- what teams need of the MPI ---- */
 
@@ -44,19 +48,24 @@ static int do_minimum(void* comm, int* value) {
 
 static int do_barrier(void* comm) { return mpi->Barrier(handle_of(comm)); }
 
+/* What goes wrong on a communicator of ours is told on the program's: to nobody's handler here. */
 static int do_split(void* comm, bool leads, void** leaders) {
   void* written = NULL;
   const int status = mpi->Comm_split(handle_of(comm), leads ? 0 : mpi->undefined, 0, &written);
-  if (status == 0 && leads) *leaders = (void*)handle_from(mpi, &written); /* NOLINT: a handle */
-  return status;
+  if (status != 0 || !leads) return status;
+  const mpi_handle made = handle_from(mpi, &written);
+  *leaders = (void*)made; /* NOLINT: a handle */
+  return mpi->Comm_set_errhandler(made, mpi->errors_return);
 }
 
-static int do_dup(void* comm, void** channel) {
-  void* written = NULL;
-  const int status = mpi->Comm_dup(handle_of(comm), &written);
-  if (status == 0) *channel = (void*)handle_from(mpi, &written); /* NOLINT: a handle */
-  return status;
+static int quietly(int status) { return status == 0 ? 0 : untold; }
+
+static int do_barrier_of_leaders(void* leaders) {
+  return quietly(mpi->Barrier(handle_of(leaders)));
 }
+
+/* Not a dup, which would call the program's own functions for the attributes that it copies. */
+static int do_open_channel(void* comm, void** channel) { return do_split(comm, true, channel); }
 
 static void do_free(void* comm) {
   if (atomic_load(&finalizing)) return;
@@ -64,11 +73,12 @@ static void do_free(void* comm) {
 }
 
 static int do_send(void* channel, unsigned to) {
-  return mpi->Send(NULL, 0, mpi->type_byte, (int)to, 0, handle_of(channel));
+  return quietly(mpi->Send(NULL, 0, mpi->type_byte, (int)to, 0, handle_of(channel)));
 }
 
 static int do_receive(void* channel, unsigned from) {
-  return mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore);
+  return quietly(
+      mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore));
 }
 
 /* To look at a receive that is not over makes every MPI progress. A probe does not: MPICH answers
@@ -85,14 +95,15 @@ static mpi_operations operations = {
     .minimum = do_minimum,
     .barrier = do_barrier,
     .split = do_split,
-    .barrier_of_leaders = do_barrier,
+    .barrier_of_leaders = do_barrier_of_leaders,
     .free_leaders = do_free,
-    .open_channel = do_dup,
+    .open_channel = do_open_channel,
     .send = do_send,
     .receive = do_receive,
     .close_channel = do_free,
     .progress = do_progress,
     .locality = NULL,
+    .error = untold,
 };
 
 /* ---- communicators and their teams ---- */
@@ -156,29 +167,48 @@ static int number_of(const char* name) {
   return text != NULL ? atoi(text) : 0;
 }
 
-static void start(void) {
-  const mpi_abi* const abi = the_mpi();
-  int running = 0;
-  if (abi == NULL || abi->Initialized(&running) != 0 || running == 0) return;
+/* All ranks of a communicator take this way: one that cannot must not leave the others alone. */
+static _Noreturn void give_up(const char* why) {
+  fprintf(stderr, "muster: %s: cannot go on, since the other ranks do\n", why);
+  abort();
+}
+
+static const mpi_abi* start(const mpi_abi* abi) {
   settings = (mpi_settings){.barrier = getenv("MUSTER_BARRIER"),
                             .levels = getenv("MUSTER_LEVELS"),
                             .wait = getenv("MUSTER_WAIT"),
                             .verbose = number_of("MUSTER_VERBOSE"),
                             .counters = number_of("MUSTER_MPI_COUNTERS") != 0};
-  operations.error = abi->error_other;
   int finalize_key = 0;
   void* written = NULL;
+  /* Of MPI_COMM_SELF not a dup, as for a channel. */
   if (abi->Comm_create_keyval(copy_nothing, drop_team, &team_key, NULL) != 0 ||
       abi->Comm_create_keyval(copy_nothing, finalize, &finalize_key, NULL) != 0 ||
-      abi->Comm_dup(abi->comm_self, &written) != 0 ||
+      abi->Comm_split(abi->comm_self, 0, 0, &written) != 0 ||
       abi->Comm_set_attr(abi->comm_self, finalize_key, NULL) != 0) {
-    return; /* the MPI has said why */
+    give_up("no communicator of its own");
   }
   own_self = handle_from(abi, &written);
-  if (abi->Irecv(NULL, 0, abi->type_byte, 0, 0, own_self, &written) != 0) return;
+  if (abi->Irecv(NULL, 0, abi->type_byte, 0, 0, own_self, &written) != 0) {
+    give_up("no request of its own");
+  }
   never = handle_from(abi, &written);
   team_start(&operations, &settings);
-  mpi = abi;
+  return abi;
+}
+
+/* False while there is no MPI_COMM_WORLD: before MPI_Init, and where sessions are all there is. */
+static bool started(const mpi_abi* abi) {
+  static bool told;
+  int running = 0;
+  pthread_mutex_lock(&starting);
+  if (mpi == NULL && abi->Initialized(&running) == 0 && running != 0) mpi = start(abi);
+  const bool is_first = mpi == NULL && !told;
+  if (is_first) told = true;
+  const bool is_started = mpi != NULL;
+  pthread_mutex_unlock(&starting);
+  if (is_first) fputs("muster: without MPI_Init the MPI's own barrier serves\n", stderr);
+  return is_started;
 }
 
 /* The team of a communicator that is not among the last few; NULL where the MPI has to answer. */
@@ -195,25 +225,35 @@ static team* find_team(mpi_handle comm) {
   }
   its = team_new((unsigned)size, (unsigned)rank, flag != 0);
   if (its == NULL || mpi->Comm_set_attr(comm, team_key, its) != 0) {
-    fputs("muster: no memory for a communicator's barrier: cannot go on\n", stderr);
-    abort(); /* the others are taking it already */
+    give_up("no memory for a communicator's barrier");
   }
   return its;
 }
 
+/* Of the MPI's own failures it has told the communicator's error handler itself. A handler that
+ * returns, as MPI_ERRORS_RETURN does, leaves it to the caller. */
+static int fail(mpi_handle comm, int status) {
+  if (status != untold) return status;
+  mpi->Comm_call_errhandler(comm, mpi->error_other);
+  return mpi->error_other;
+}
+
 static int barrier_with(team* its, mpi_handle comm) {
   const int status = team_barrier(its, (void*)comm); /* NOLINT: a handle */
-  return __builtin_expect(status == 0, 1) ? 0 : mpi->Comm_call_errhandler(comm, status);
+  return __builtin_expect(status == 0, 1) ? 0 : fail(comm, status);
 }
 
 /* Not among the last few. */
 static int barrier_of(mpi_handle passed) {
   const mpi_abi* const abi = the_mpi();
-  if (abi == NULL) abort(); /* it was said why */
+  if (abi == NULL) {
+    mpi_barrier_function* const theirs = their_barrier();
+    if (theirs == NULL) abort(); /* it was said why */
+    return theirs(passed);
+  }
   const mpi_handle comm = abi->handles_are_ints ? (int)passed : passed;
   const unsigned now = atomic_load(&generation);
-  pthread_once(&once, start);
-  const bool ours = mpi != NULL && comm != mpi->comm_null && !atomic_load(&finalizing);
+  const bool ours = started(abi) && comm != abi->comm_null && !atomic_load(&finalizing);
   team* const its = ours ? find_team(comm) : NULL;
   if (its == NULL) return abi->Barrier(comm);
   memories[place_of(passed)] =
@@ -235,26 +275,36 @@ int MPI_Barrier(mpi_handle comm) {
   return barrier_of(comm);
 }
 
-static void from_fortran(const int* comm, int* error) {
+typedef void fortran_function(const int* comm, int* error);
+
+/* `name`: what was called; of an MPI that is not known its own serves, which knows its handles. */
+static void from_fortran(const char* name, const int* comm, int* error) {
   const mpi_abi* const abi = the_mpi();
-  if (abi == NULL) abort(); /* it was said why */
+  if (abi == NULL) {
+    fortran_function* theirs = NULL;
+    void* const symbol = dlsym(RTLD_NEXT, name);
+    memcpy(&theirs, &symbol, sizeof symbol);
+    if (theirs == NULL) abort(); /* it was said why */
+    theirs(comm, error);
+    return;
+  }
   const int status = MPI_Barrier(handle_from_fortran(abi, *comm));
   if (error != NULL) *error = status; /* with mpi_f08 it is optional */
 }
 
 /* As Fortran compilers spell it; "_f08" is what the module mpi_f08 calls. */
-EXPORTED void mpi_barrier(const int* comm, int* error);
-EXPORTED void mpi_barrier_(const int* comm, int* error);
-EXPORTED void mpi_barrier__(const int* comm, int* error);
-EXPORTED void MPI_BARRIER(const int* comm, int* error);
-EXPORTED void mpi_barrier_f08(const int* comm, int* error);
-EXPORTED void mpi_barrier_f08_(const int* comm, int* error);
-void mpi_barrier(const int* comm, int* error) { from_fortran(comm, error); }
-void mpi_barrier_(const int* comm, int* error) { from_fortran(comm, error); }
-void mpi_barrier__(const int* comm, int* error) { from_fortran(comm, error); }
-void MPI_BARRIER(const int* comm, int* error) { from_fortran(comm, error); }
-void mpi_barrier_f08(const int* comm, int* error) { from_fortran(comm, error); }
-void mpi_barrier_f08_(const int* comm, int* error) { from_fortran(comm, error); }
+EXPORTED fortran_function mpi_barrier;
+EXPORTED fortran_function mpi_barrier_;
+EXPORTED fortran_function mpi_barrier__;
+EXPORTED fortran_function MPI_BARRIER;
+EXPORTED fortran_function mpi_barrier_f08;
+EXPORTED fortran_function mpi_barrier_f08_;
+void mpi_barrier(const int* comm, int* error) { from_fortran(__func__, comm, error); }
+void mpi_barrier_(const int* comm, int* error) { from_fortran(__func__, comm, error); }
+void mpi_barrier__(const int* comm, int* error) { from_fortran(__func__, comm, error); }
+void MPI_BARRIER(const int* comm, int* error) { from_fortran(__func__, comm, error); }
+void mpi_barrier_f08(const int* comm, int* error) { from_fortran(__func__, comm, error); }
+void mpi_barrier_f08_(const int* comm, int* error) { from_fortran(__func__, comm, error); }
 
 /** Barriers of this process so far, by what served: inside one host, over several, base-*, the
  * MPI's own. For programs that want to know. */

@@ -17,6 +17,7 @@ static const mpi_settings* settings;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the list and the sums */
 static team* teams;
 static mpi_counters sums;
+static bool told_why; /* that the MPI's own barrier serves, once */
 
 /* ---- telling ---- */
 
@@ -123,6 +124,7 @@ static void add_waits(mpi_counters* to, const team* of) {
     case team_alone:
       to->alone += of->waits;
       break;
+    case team_broken:
     case team_hosts:
       to->hosts += of->waits;
       break;
@@ -157,6 +159,7 @@ typedef struct roster {
   unsigned size;
   unsigned* here;     /* ranks on this host, ascending; the first leads */
   identity* members;  /* theirs */
+  uint64_t* sorted;   /* hosts of all, to count them */
   unsigned inside;    /* how many */
   unsigned own_place; /* among them */
   unsigned hosts;
@@ -166,6 +169,7 @@ static void free_roster(roster* gone) {
   free(gone->all);
   free(gone->here);
   free(gone->members);
+  free(gone->sorted);
 }
 
 static int compare_hosts(const void* left, const void* right) {
@@ -175,16 +179,10 @@ static int compare_hosts(const void* left, const void* right) {
 }
 
 static unsigned count_hosts(const roster* of) {
-  bool one = true;
-  for (unsigned i = 1; i < of->size && one; ++i) one = of->all[i].host == of->all[0].host;
-  if (one) return 1;
-  uint64_t* const hosts = malloc(of->size * sizeof *hosts);
-  if (hosts == NULL) return 2; /* "several" is what matters */
-  for (unsigned i = 0; i < of->size; ++i) hosts[i] = of->all[i].host;
-  qsort(hosts, of->size, sizeof *hosts, compare_hosts);
+  for (unsigned i = 0; i < of->size; ++i) of->sorted[i] = of->all[i].host;
+  qsort(of->sorted, of->size, sizeof *of->sorted, compare_hosts);
   unsigned count = 1;
-  for (unsigned i = 1; i < of->size; ++i) count += hosts[i] != hosts[i - 1];
-  free(hosts);
+  for (unsigned i = 1; i < of->size; ++i) count += of->sorted[i] != of->sorted[i - 1];
   return count;
 }
 
@@ -202,7 +200,11 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
   result->all = calloc(of->size, sizeof *result->all);
   result->here = malloc(of->size * sizeof *result->here);
   result->members = malloc(of->size * sizeof *result->members);
-  if (result->all == NULL || result->here == NULL || result->members == NULL) return mpi->error;
+  result->sorted = malloc(of->size * sizeof *result->sorted);
+  if (result->all == NULL || result->here == NULL || result->members == NULL ||
+      result->sorted == NULL) {
+    return mpi->error;
+  }
   identity own = own_identity();
   own.messages = asked_over_messages();
   const int status = mpi->allgather(comm, &own, result->all, (int)sizeof own);
@@ -332,6 +334,19 @@ static int spread(void* comm, const roster* all, offer* told) {
   return status;
 }
 
+/* After an attempt that failed. Not all have taken a fresh slot, and nobody can tell who: so that
+ * the leader need not wait for those who have not, it goes last. */
+static int let_go(team* of, void* comm, bool reused, int status) {
+  slot* const gone = of->slot;
+  int anything = 0;
+  of->slot = NULL;
+  if (!of->leads) pool_give_back(gone, false);
+  if (status == 0) status = mpi->minimum(comm, &anything);
+  if (of->leads && (reused || status != 0)) pool_give_back(gone, false);
+  if (of->leads && !reused && status == 0) pool_take_back(gone);
+  return status;
+}
+
 /* One attempt at a barrier inside each host. `*verdict`: the worst that happened to any rank. */
 static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* verdict, char* why,
                    size_t why_bytes) {
@@ -352,11 +367,7 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
   const bool reused = told.used_before != 0;
   status = mpi->minimum(comm, &outcome);
   *verdict = (taken)outcome;
-  if (status != 0 || *verdict != taken_ok) {
-    pool_give_back(of->slot, false);
-    of->slot = NULL;
-    return status;
-  }
+  if (status != 0 || *verdict != taken_ok) return let_go(of, comm, reused, status);
   if (of->leads && settings->verbose >= (reused ? tells_reuse : tells_choices)) {
     say_choice(of, all->inside, all->hosts, placed_by);
   }
@@ -372,10 +383,11 @@ static void decline(team* of, const char* why) {
   of->kind = team_theirs;
   pthread_mutex_lock(&mutex);
   ++sums.declined;
-  const bool first = sums.declined == 1;
+  const bool tells = why[0] != '\0' && (!told_why || settings->verbose >= tells_choices);
+  told_why = told_why || tells;
   pthread_mutex_unlock(&mutex);
   /* A rank that knows why says so: once always, each time if asked to. */
-  if (why[0] != '\0' && (first || settings->verbose >= tells_choices)) {
+  if (tells) {
     say("communicator of %u: the MPI's own barrier serves: %s", of->size, why);
   }
 }
@@ -408,7 +420,11 @@ static int make_inside(team* of, void* comm, const roster* all) {
   }
   if (all->hosts > 1) {
     status = mpi->split(comm, of->leads, &of->leaders);
-    if (status != 0) return status;
+    if (status != 0) {
+      pool_give_back(of->slot, false);
+      of->slot = NULL;
+      return status;
+    }
   }
   of->kind = all->hosts > 1 ? team_hosts : team_inside;
   return 0;
@@ -460,7 +476,14 @@ static int wait_inside(team* of) {
 /* All of this host have come; the leaders meet; all of this host may go. */
 static int barrier_over_hosts(team* of) {
   int status = wait_inside(of);
-  if (status == 0 && of->leads) status = mpi->barrier_of_leaders(of->leaders);
+  if (status == 0 && of->leads) {
+    status = mpi->barrier_of_leaders(of->leaders);
+    if (status != 0) { /* this host's others wait for this rank: they are told */
+      pool_give_back(of->slot, false);
+      of->slot = NULL;
+      of->kind = team_broken;
+    }
+  }
   return status == 0 ? wait_inside(of) : status;
 }
 
@@ -485,6 +508,8 @@ int team_barrier_slowly(team* of, void* comm) {
     case team_alone:
       mpi->progress();
       return 0;
+    case team_broken:
+      return mpi->error;
     case team_unmade:
     case team_inside:
     case team_theirs:

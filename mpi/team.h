@@ -17,8 +17,8 @@
 
 #include "mpi/pool.h"
 
-/** What is needed of an MPI. Each returns 0 or an MPI error code; `comm` is the MPI's handle, or a
- * pointer to it, as the caller of team_barrier() passed it. */
+/** What is needed of an MPI. Each returns 0 or an error, which team_barrier() hands on; `comm` is
+ * the MPI's handle, or a pointer to it, as the caller of team_barrier() passed it. */
 typedef struct mpi_operations {
   int (*allgather)(void* comm, const void* mine, void* all, int bytes);
   int (*broadcast)(void* comm, void* data, int bytes); /**< from rank 0 */
@@ -36,7 +36,7 @@ typedef struct mpi_operations {
   void (*progress)(void);
   /** A rank's PMIx locality string, "" for an unbound one; false if there are none. May be NULL. */
   bool (*locality)(void* comm, int rank, char* text, size_t bytes);
-  int error; /**< the MPI's code for "another error" */
+  int error; /**< for what fails without the MPI */
 } mpi_operations;
 
 /** What the user set; see doc/mpi.md. */
@@ -67,6 +67,7 @@ typedef enum team_kind {
   team_hosts,    /**< and others elsewhere */
   team_messages, /**< base-* over the MPI's own messages */
   team_alone,    /**< one rank */
+  team_broken,   /**< what was team_hosts: this host's leader failed among the leaders */
   team_theirs    /**< the MPI's own barrier serves */
 } team_kind;
 
@@ -100,7 +101,7 @@ void team_free(team* gone, bool mpi_lives);
 int team_barrier_slowly(team* of, void* comm);
 int team_barrier_failed(team* of, int status);
 
-/** A barrier of the communicator; 0 or an MPI error code. */
+/** A barrier of the communicator; 0 or an error: an operation's, or mpi_operations.error. */
 static inline int team_barrier(team* of, void* comm) {
   if (__builtin_expect(of->kind != team_inside, 0)) return team_barrier_slowly(of, comm);
   slot* const at = of->slot;

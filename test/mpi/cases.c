@@ -2,12 +2,14 @@
 /* An MPI program that knows nothing of Muster: `cases <case> [number]`. It exits with 0 if all went
  * as MPI says, else it tells what did not and ends the job. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -218,6 +220,105 @@ static void live(int count) {
   free(made);
 }
 
+/* ---- what a program sees of what serves it: nothing ---- */
+
+static int copies;
+static int drops;
+
+static int count_copy(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
+  (void)comm, (void)key, (void)extra;
+  memcpy(out, &in, sizeof in);
+  *flag = 1;
+  ++copies;
+  return MPI_SUCCESS;
+}
+
+static int count_drop(MPI_Comm comm, int key, void* attribute, void* extra) {
+  (void)comm, (void)key, (void)attribute, (void)extra;
+  ++drops;
+  return MPI_SUCCESS;
+}
+
+/* Attributes are copied and dropped when the program copies and frees a communicator. */
+static void attributes(int count) {
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm made = MPI_COMM_NULL;
+  check(MPI_Comm_create_keyval(count_copy, count_drop, &key, NULL), "keyval");
+  check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &key), "attribute");
+  check(MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key), "attribute");
+  for (int i = 0; i < count; ++i) {
+    check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &made), "dup");
+    check(MPI_Barrier(made), "barrier");
+    MPI_Comm_free(&made);
+  }
+  if (copies != count || drops != count) fail("attributes copied, dropped", copies, drops);
+  MPI_Comm_delete_attr(MPI_COMM_SELF, key);
+  MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+}
+
+/* ---- a rank that cannot: then nobody does ---- */
+
+/* Shared memory that this process has mapped and that has no file. */
+static long mapped_kib(void) {
+  long kib = 0;
+  char line[512];
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    if (strstr(line, "memfd:muster") == NULL || sscanf(line, "%lx-%lx", &from, &to) != 2) continue;
+    kib += (long)((to - from) / 1024);
+  }
+  if (maps != NULL) fclose(maps);
+  return kib;
+}
+
+/* The last rank, which leads a barrier of its own, may open no file for a while. */
+static void declines(int count) {
+  MPI_Comm reversed = MPI_COMM_NULL;
+  MPI_Comm others = MPI_COMM_NULL;
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm between = MPI_COMM_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  int* const everybody = calloc((size_t)size, sizeof *everybody);
+  MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT, everybody, 1, MPI_INT, MPI_COMM_WORLD);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+  MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, rank, &others);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? 0 : 1, 3, &between);
+  check(MPI_Barrier(between), "barrier of an intercommunicator");
+  check(MPI_Barrier(reversed), "barrier");
+  check(MPI_Barrier(others), "barrier of those that can");
+  const int first_free = dup(0);
+  close(first_free);
+  struct rlimit before;
+  getrlimit(RLIMIT_NOFILE, &before);
+  const struct rlimit none = {(rlim_t)first_free, before.rlim_max};
+  long kib = 0;
+  for (int i = 0; i < count; ++i) {
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &made), "dup");
+    if (rank == size - 1) setrlimit(RLIMIT_NOFILE, &none);
+    check(MPI_Barrier(made), "barrier");
+    check(MPI_Barrier(made), "barrier");
+    setrlimit(RLIMIT_NOFILE, &before);
+    if (i == 0) kib = mapped_kib();
+    MPI_Comm_free(&made);
+  }
+  check(MPI_Comm_dup(others, &made), "dup");
+  check(MPI_Barrier(made), "barrier");
+  if (mapped_kib() > kib) fail("what nobody took is still there: KiB", mapped_kib(), kib);
+  MPI_Comm_free(&made);
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &made), "dup");
+  try_comm(made);
+  MPI_Comm_free(&made);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+  MPI_Comm_free(&others);
+  MPI_Comm_free(&reversed);
+  free(everybody);
+}
+
 /* ---- several hosts: no memory to share, but, on one machine, a clock ---- */
 
 static long now_ns(void) {
@@ -349,6 +450,11 @@ static void spawn(const char* program) {
   }
   MPI_Comm_free(&all);
   MPI_Comm_disconnect(&between);
+  if (parent != MPI_COMM_NULL) return;
+  pause_us(500000); /* the children end, and want no CPU any more */
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "dup");
+  try_comm(all);
+  MPI_Comm_free(&all);
 }
 
 static void live_at_the_end(int count) {
@@ -359,6 +465,46 @@ static void live_at_the_end(int count) {
     MPI_Comm_split(made, rank % 2, rank, &made);
     MPI_Barrier(made);
   }
+}
+
+static int handled;
+
+static void count_errors(MPI_Comm* comm, int* code, ...) {
+  (void)comm, (void)code;
+  ++handled;
+}
+
+/* What the MPI's own barrier answers, where something of it is called under this name. */
+static int answer = MPI_SUCCESS;
+
+int PMPI_Barrier(MPI_Comm comm) {
+  int (*real)(MPI_Comm) = NULL;
+  void* const symbol = dlsym(RTLD_NEXT, "PMPI_Barrier");
+  memcpy(&real, &symbol, sizeof symbol);
+  return answer == MPI_SUCCESS ? real(comm) : answer;
+}
+
+/* The last rank is killed, or the leaders of several hosts do not come together. All who live are
+ * told, by an error handler that returns. */
+static void survive(int leaders_fail) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  int status = MPI_SUCCESS;
+  MPI_Comm_create_errhandler(count_errors, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  for (int i = 0; status == MPI_SUCCESS && handled == 0; ++i) {
+    status = MPI_Barrier(MPI_COMM_WORLD);
+    if (i == 100 && leaders_fail) answer = MPI_ERR_OTHER;
+    if (i == 100 && !leaders_fail && rank == size - 1) raise(SIGKILL);
+  }
+  if (status == MPI_SUCCESS || handled != 1) fail("status, calls of the handler", status, handled);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS) fail("it cannot be over", 0, 0);
+  answer = MPI_SUCCESS;
+  if (leaders_fail) return;
+  if (rank == 0) puts("passed");
+  fflush(stdout);
+  pause_us(500000); /* for the others: who leaves takes them down */
+  _exit(0);
 }
 
 static void die(int how) {
@@ -408,6 +554,12 @@ int main(int argc, char** argv) {
     live_at_the_end(number);
   else if (strcmp(which, "die") == 0)
     die(number);
+  else if (strcmp(which, "survive") == 0)
+    survive(number);
+  else if (strcmp(which, "attributes") == 0)
+    attributes(number);
+  else if (strcmp(which, "declines") == 0)
+    declines(number);
   else
     fail("no such case", 0, 0);
   if (rank == 0 && strcmp(which, "finalize") != 0) MPI_Barrier(MPI_COMM_SELF);
