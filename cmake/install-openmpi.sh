@@ -17,7 +17,8 @@ else
   to=$HOME/.openmpi/components
 fi
 mkdir -p "$to"
-cp "$from"/* "$to"
+# New files, not new contents: jobs that run have the old ones mapped.
+cp --remove-destination "$from"/* "$to"
 echo "Installed: $to/mca_coll_muster.so"
 if [ -n "$prefix" ]; then
   system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')

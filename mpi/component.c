@@ -48,7 +48,8 @@ typedef struct muster_module {
 } muster_module;
 OBJ_CLASS_DECLARATION(muster_module);
 
-static int priority = 90; /* above tuned (30) and what else takes barriers by default */
+static int priority = 95; /* above tuned (30), fca (80), hcoll (90): beside an equal it is open who
+                             gets the barrier, and whether on all hosts the same */
 static char* barrier_name;
 static char* levels;
 static char* wait_policy;
@@ -89,8 +90,12 @@ static int do_split(void* comm, bool leads, void** leaders) {
   return status;
 }
 
+static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module);
+
+/* Ours would only find that each of them has a host of its own. */
 static int do_barrier_of_leaders(void* leaders) {
   ompi_communicator_t* const c = leaders;
+  if (c->c_coll->coll_barrier == barrier) return do_barrier(c->c_coll->coll_barrier_module);
   return c->c_coll->coll_barrier(c, c->c_coll->coll_barrier_module);
 }
 
@@ -228,9 +233,32 @@ static mca_coll_base_module_t* query(ompi_communicator_t* comm, int* its_priorit
 
 /* ---- the component ---- */
 
+/* What this was compiled against differs between series of Open MPI that share the number of the
+ * interface, as 4.0 and 4.1 do. Rank 0 of the job says so. */
+static bool is_the_right_series(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  int major = 0;
+  int minor = 0;
+  if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS ||
+      sscanf(version, "Open MPI v%d.%d", &major, &minor) != 2) {
+    return true; /* a vendor's, of its own name */
+  }
+  if (major == OMPI_MAJOR_VERSION && minor == OMPI_MINOR_VERSION) return true;
+  const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL || atoi(rank) == 0) {
+    fprintf(stderr,
+            "muster: coll/muster was built for Open MPI %d.%d, this is %d.%d: it takes no part. "
+            "Build and install it with this one's mpicc (make install-openmpi).\n",
+            OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, major, minor);
+  }
+  return false;
+}
+
 static int init_query(bool with_progress_threads, bool with_threads) {
   (void)with_progress_threads;
   (void)with_threads;
+  if (!is_the_right_series()) return OMPI_ERR_NOT_AVAILABLE;
   const char* const counters = getenv("MUSTER_MPI_COUNTERS");
   settings = (mpi_settings){.barrier = barrier_name,
                             .levels = levels,
