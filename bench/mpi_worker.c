@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   memcpy(&barrier, &symbol, sizeof symbol);
   mpi = the_mpi();
   if (mpi == NULL || init(&argc, &argv) != 0) return 2;
-  world = mpi->handles_are_ints ? 0x44000000 : (mpi_handle)must_find("ompi_mpi_comm_world");
+  world = mpi->comm_world;
   mpi->Comm_rank(world, &rank);
   mpi->Comm_size(world, &size);
   int count = 0;

@@ -21,8 +21,12 @@ mkdir -p "$to"
 cp --remove-destination "$from"/* "$to"
 echo "Installed: $to/mca_coll_muster.so"
 if [ -n "$prefix" ]; then
-  system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')
-  echo "mpirun finds it with: --mca mca_base_component_path $system:$to"
+  system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p') || true
+  if [ "$system" -ef "$to" ]; then
+    echo "This is the folder of Open MPI's own components: mpirun uses it from now on."
+  else
+    echo "mpirun finds it with: --mca mca_base_component_path ${system:-<folder of the others>}:$to"
+  fi
 elif ompi_info --param coll muster --level 9 2>/dev/null | grep -q coll_muster_priority; then
   echo "ompi_info lists it; mpirun uses it from now on."
 else

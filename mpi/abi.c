@@ -89,15 +89,18 @@ static bool set_constants(void) {
     /* Handles are the addresses of its objects. */
     found.comm_null = (mpi_handle)dlsym(library, "ompi_mpi_comm_null");
     found.comm_self = (mpi_handle)dlsym(library, "ompi_mpi_comm_self");
+    found.comm_world = (mpi_handle)dlsym(library, "ompi_mpi_comm_world");
     found.type_byte = (mpi_handle)dlsym(library, "ompi_mpi_byte");
     found.type_int = (mpi_handle)dlsym(library, "ompi_mpi_int");
     found.op_min = (mpi_handle)dlsym(library, "ompi_mpi_op_min");
     found.errors_return = (mpi_handle)dlsym(library, "ompi_mpi_errors_return");
+    found.any_source = -1;
+    found.any_tag = -1;
     found.undefined = -32766;
     found.error_other = 16;
     found.status_ignore = NULL;
-    return found.comm_null != 0 && found.type_byte != 0 && found.type_int != 0 &&
-           found.op_min != 0 && found.errors_return != 0;
+    return found.comm_null != 0 && found.comm_world != 0 && found.type_byte != 0 &&
+           found.type_int != 0 && found.op_min != 0 && found.errors_return != 0;
   }
   if (!is_mpich(version, sizeof version)) {
     fprintf(stderr, "muster: this MPI (%s) is not known: its own barrier serves\n", version);
@@ -107,10 +110,13 @@ static bool set_constants(void) {
   found.handles_are_ints = true;
   found.comm_null = 0x04000000;
   found.comm_self = 0x44000001;
+  found.comm_world = 0x44000000;
   found.type_byte = 0x4c00010d;
   found.type_int = 0x4c000405;
   found.op_min = 0x58000002;
   found.errors_return = 0x54000001;
+  found.any_source = -2;
+  found.any_tag = -1;
   found.undefined = -32766;
   found.error_other = 15;
   found.status_ignore = (void*)1; /* NOLINT: the ABI's constant */
@@ -123,8 +129,9 @@ static bool set_functions(void) {
          find(&found.Allreduce, "PMPI_Allreduce") && find(&found.Send, "PMPI_Send") &&
          find(&found.Recv, "PMPI_Recv") && find(&found.Irecv, "PMPI_Irecv") &&
          find(&found.Request_get_status, "PMPI_Request_get_status") &&
-         find(&found.Cancel, "PMPI_Cancel") && find(&found.Wait, "PMPI_Wait") &&
-         find(&found.Comm_rank, "PMPI_Comm_rank") && find(&found.Comm_size, "PMPI_Comm_size") &&
+         find(&found.Iprobe, "PMPI_Iprobe") && find(&found.Cancel, "PMPI_Cancel") &&
+         find(&found.Wait, "PMPI_Wait") && find(&found.Comm_rank, "PMPI_Comm_rank") &&
+         find(&found.Comm_size, "PMPI_Comm_size") &&
          find(&found.Comm_test_inter, "PMPI_Comm_test_inter") &&
          find(&found.Comm_split, "PMPI_Comm_split") && find(&found.Comm_dup, "PMPI_Comm_dup") &&
          find(&found.Comm_free, "PMPI_Comm_free") &&

@@ -25,10 +25,13 @@ typedef struct mpi_abi {
   bool handles_are_ints;
   mpi_handle comm_null;
   mpi_handle comm_self;
+  mpi_handle comm_world;
   mpi_handle type_byte;
   mpi_handle type_int;
   mpi_handle op_min;
   mpi_handle errors_return;
+  int any_source;
+  int any_tag;
   int undefined;
   int error_other;
   void* status_ignore;
@@ -45,6 +48,7 @@ typedef struct mpi_abi {
   int (*Irecv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
                void* request);
   int (*Request_get_status)(mpi_handle request, int* flag, void* status);
+  int (*Iprobe)(int from, int tag, mpi_handle comm, int* flag, void* status);
   int (*Cancel)(void* request);
   int (*Wait)(void* request, void* status);
   int (*Comm_rank)(mpi_handle comm, int* rank);

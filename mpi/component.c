@@ -50,9 +50,9 @@ OBJ_CLASS_DECLARATION(muster_module);
 
 static int priority = 95; /* above tuned (30), fca (80), hcoll (90): beside an equal it is open who
                              gets the barrier, and whether on all hosts the same */
-static char* barrier_name;
+static char* barrier_name = "auto"; /* of these Open MPI makes copies */
 static char* levels;
-static char* wait_policy;
+static char* wait_policy = "auto";
 static int verbose;
 static mpi_settings settings;
 
@@ -162,7 +162,10 @@ static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module) {
   return team_barrier(((muster_module*)module)->its, module);
 }
 
-static bool finalizing(void) { return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED; }
+/* Until then MPI works, also for those that MPI_Finalize calls. */
+static bool finalizing(void) {
+  return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
+}
 
 static void construct(muster_module* module) {
   module->comm = NULL;

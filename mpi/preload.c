@@ -81,12 +81,17 @@ static int do_receive(void* channel, unsigned from) {
       mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore));
 }
 
-/* To look at a receive that is not over makes every MPI progress. A probe does not: MPICH answers
- * it from what has come already, where the rank itself is the only sender. Unlike a test it may be
- * done by several threads at once. */
+/* To look at a receive that is not over makes every MPI progress. A probe there does not: MPICH
+ * answers it from what has come already, where the rank itself is the only sender. Unlike a test it
+ * may be done by several threads at once. At the end, when there is none any more, a probe of
+ * everybody's messages does it, which takes longer. */
 static void do_progress(void) {
   int flag = 0;
-  mpi->Request_get_status(never, &flag, mpi->status_ignore);
+  if (__builtin_expect(atomic_load_explicit(&finalizing, memory_order_relaxed), 0)) {
+    mpi->Iprobe(mpi->any_source, mpi->any_tag, mpi->comm_world, &flag, mpi->status_ignore);
+  } else {
+    mpi->Request_get_status(never, &flag, mpi->status_ignore);
+  }
 }
 
 static mpi_operations operations = {
@@ -145,7 +150,9 @@ static int drop_team(mpi_handle comm, int keyval, void* attribute, void* extra) 
   return 0;
 }
 
-/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while MPI still works. */
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first, the latest first, while MPI still
+ * works. The program's own callbacks there may wait at barriers, and on some ranks come before this
+ * one, on others after it: so barriers remain ours. */
 static int finalize(mpi_handle comm, int keyval, void* attribute, void* extra) {
   (void)comm;
   (void)keyval;
@@ -253,7 +260,7 @@ static int barrier_of(mpi_handle passed) {
   }
   const mpi_handle comm = abi->handles_are_ints ? (int)passed : passed;
   const unsigned now = atomic_load(&generation);
-  const bool ours = started(abi) && comm != abi->comm_null && !atomic_load(&finalizing);
+  const bool ours = started(abi) && comm != abi->comm_null;
   team* const its = ours ? find_team(comm) : NULL;
   if (its == NULL) return abi->Barrier(comm);
   memories[place_of(passed)] =

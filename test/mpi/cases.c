@@ -457,6 +457,21 @@ static void spawn(const char* program) {
   MPI_Comm_free(&all);
 }
 
+static int barrier_at_the_end(MPI_Comm comm, int key, void* attribute, void* extra) {
+  (void)comm, (void)key, (void)attribute, (void)extra;
+  return MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* MPI_Finalize has this called while MPI still works: on some ranks before what serves their
+ * barriers hears of it, on others after. */
+static void call_at_the_end(void) {
+  int key = MPI_KEYVAL_INVALID;
+  if (rank % 2 == 0) MPI_Barrier(MPI_COMM_SELF);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, barrier_at_the_end, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void live_at_the_end(int count) {
   for (int i = 0; i < count; ++i) {
     MPI_Comm made = MPI_COMM_NULL;
@@ -552,6 +567,8 @@ int main(int argc, char** argv) {
     spawn(argv[0]);
   else if (strcmp(which, "finalize") == 0)
     live_at_the_end(number);
+  else if (strcmp(which, "callback") == 0)
+    call_at_the_end();
   else if (strcmp(which, "die") == 0)
     die(number);
   else if (strcmp(which, "survive") == 0)
