@@ -48,7 +48,15 @@ void print_classes(const sim::Distances& distances) {
   fmt::print("; they explain {:.0f} % of the variance.\n", 100 * distances.explained);
 }
 
+/// hwloc's synthetic description, or the name of its XML file, as a machine file has it.
+std::string topology_statement(const std::string& spec, const Topology& topology) {
+  const bool file = !topology.source().starts_with("synthetic ");
+  return file ? "file " + std::filesystem::absolute(spec).string() : spec;
+}
+
 void run_import(const ImportOptions& options) {
+  sim::check_machine_name(options.name);
+  if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
   const Topology topology = Topology::from_spec(options.topology);
   const sim::Distances distances = sim::distances_of(matrix, topology, options.cpus);
@@ -57,9 +65,7 @@ void run_import(const ImportOptions& options) {
   sketch.name = options.name;
   sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(),
                              options.source.empty() ? options.latencies : options.source);
-  const bool file = topology.source().find("synthetic") == std::string::npos;
-  sketch.topology =
-      file ? "file " + std::filesystem::absolute(options.topology).string() : options.topology;
+  sketch.topology = topology_statement(options.topology, topology);
   if (options.rmw != "ownership" && options.rmw != "ll-sc") {
     throw Error(Status::invalid, "--rmw is ownership or ll-sc, not \"" + options.rmw + "\"");
   }
@@ -72,8 +78,7 @@ void run_import(const ImportOptions& options) {
   sketch.latency_source = fmt::format("measured: class median of {} pairs, {}", pairs,
                                       options.source.empty() ? options.latencies : options.source);
   const sim::MachineModel machine = sim::machine_like(sim::load_machine(options.like), sketch);
-  if (options.output.empty()) return;
-  write_and_tell(options.output, sim::format_machine(machine));
+  if (!options.output.empty()) write_machine(options.output, machine);
 }
 
 struct MeasureArguments {
@@ -82,6 +87,11 @@ struct MeasureArguments {
 };
 
 void run_measure(MeasureArguments& arguments) {
+  sim::check_machine_name(arguments.measure.name);
+  if (!arguments.output.empty()) expect_writable(arguments.output);
+  if (std::string& spec = arguments.measure.topology; !spec.empty()) {
+    spec = topology_statement(spec, Topology::from_spec(spec));
+  }
   if (isatty(STDERR_FILENO) == 1) {
     arguments.measure.progress = [](const std::string& what) {
       fmt::print(stderr, "\r{:<30}", what);
@@ -115,8 +125,7 @@ void run_measure(MeasureArguments& arguments) {
     print("prediction: barriers of two ranks", [](const Result& r) { return r.barrier; });
   }
   fmt::print("{}", sim::format_machine(measured.machine));
-  if (arguments.output.empty()) return;
-  write_and_tell(arguments.output, sim::format_machine(measured.machine));
+  if (!arguments.output.empty()) write_machine(arguments.output, measured.machine);
 }
 
 }  // namespace
@@ -156,7 +165,7 @@ void add_machine(CLI::App& app) {
   command = group->add_subcommand(
       "measure", "Make a description of this machine, by micro-benchmarks, and check it");
   command->add_option("--topology", measure->measure.topology,
-                      "hwloc's synthetic description, or `file PATH` of its XML (default: this "
+                      "hwloc's XML file or synthetic description of this machine (default: this "
                       "machine's, if it is regular)");
   command->add_option("--name", measure->measure.name, "The machine's name")->capture_default_str();
   command->add_option("--rounds", measure->measure.rounds, "Each runs every benchmark once")

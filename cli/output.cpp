@@ -125,6 +125,16 @@ void write_file(const std::string& path, const std::string& text) {
   throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
 }
 
+void expect_writable(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const auto fail = [&](const char* why) {
+    throw Error(Status::system, fmt::format("{} cannot be written: {}", path, why));
+  };
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) fail(std::strerror(EISDIR));
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) fail(std::strerror(errno));
+}
+
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint) {
   write_file(path, text);
   fmt::print(stderr, "Written: {}{}\n", path, hint);

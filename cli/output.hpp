@@ -49,6 +49,9 @@ void make_folder(const std::string& folder);
 /// it. Throws Error(system), naming the file.
 void write_file(const std::string& path, const std::string& text);
 
+/// Before anything is measured: throws Error(system) if write_file() would.
+void expect_writable(const std::string& path);
+
 /// write_file(), and says so on standard error.
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint = "");
 

@@ -53,13 +53,23 @@ sim::MachineModel MachineChoice::load(const std::string& of) const {
       throw Error(Status::invalid, "--set: \"" + change + "\" is no NAME=NUMBER");
     }
     const std::string key = change.substr(0, equals);
-    static_cast<void>(machine.value(key));  // throws for a name that is none
+    const auto [least, largest] = machine.range(key);  // throws for a name that is none
+    if (!(value >= least && value <= largest)) {
+      throw Error(Status::invalid,
+                  fmt::format("--set: {} is within {} to {}, not {}", key, least, largest, value));
+    }
     machine.set(key, value, "assumed: --set");
   }
   for (const std::string& mechanism : without) {
     machine.mechanisms = machine.mechanisms.without(sim::parse_mechanism(mechanism));
   }
   return machine;
+}
+
+void write_machine(const std::string& path, const sim::MachineModel& machine) {
+  const std::string text = sim::format_machine(machine);
+  static_cast<void>(sim::parse_machine(text, path, ""));
+  write_and_tell(path, text);
 }
 
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,

@@ -107,15 +107,18 @@ void add_sim_barrier(CLI::App& sim) {
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
   CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
-  command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
-  command->add_option("--output", options->output,
-                      "Folder for sim.json, sim.csv, and a plot (PNG and SVG)");
+  CLI::Option* const csv =
+      command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
+  CLI::Option* const output = command->add_option(
+      "--output", options->output, "Folder for sim.json, sim.csv, and a plot (PNG and SVG)");
   command->add_option("--trace", options->trace,
                       "Write one steady episode of the one barrier asked for as a Chrome trace");
   command
       ->add_flag("--why", options->why,
                  "Say in words what decided how long one steady episode took")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(csv)
+      ->excludes(output);
   command->callback([options] { run(*options); });
 }
 

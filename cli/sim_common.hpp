@@ -28,6 +28,10 @@ struct MachineChoice {
   sim::MachineModel load(const std::string& machine) const;
 };
 
+/// A machine's description file, told on standard error. Throws Error(invalid) for what could not
+/// be read back.
+void write_machine(const std::string& path, const sim::MachineModel& machine);
+
 struct SimRow {
   sim::Query query;
   sim::Prediction prediction;

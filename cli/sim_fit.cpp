@@ -23,6 +23,8 @@ struct Options {
 };
 
 void run(Options& options) {
+  if (!options.name.empty()) sim::check_machine_name(options.name);
+  if (!options.output.empty()) expect_writable(options.output);
   const sim::MachineModel machine = options.machine.load();
   const std::vector<sim::Measurement> measured = sim::load_measurements(options.measured);
   const bool terminal = isatty(STDERR_FILENO) == 1;
@@ -49,8 +51,7 @@ void run(Options& options) {
   for (const std::string& key : options.fit.free) {
     fmt::print("  {:<18} {:.4g}\n", key, result.machine.value(key));
   }
-  if (options.output.empty()) return;
-  write_and_tell(options.output, sim::format_machine(result.machine));
+  if (!options.output.empty()) write_machine(options.output, result.machine);
 }
 
 }  // namespace

@@ -32,8 +32,10 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
                      ? static_cast<std::size_t>(parameters.poll_ways)
                      : SIZE_MAX),
       store_overlap_(count_of(mechanisms.has(Mechanism::store_overlap), parameters.store_overlap)),
-      owner_hold_(parameters.owner_hold >= 0.5),
-      run_ahead_(static_cast<std::size_t>(parameters.run_ahead)),
+      owner_hold_(mechanisms.has(Mechanism::owner_hold) && parameters.owner_hold >= 0.5),
+      run_ahead_(mechanisms.has(Mechanism::run_ahead)
+                     ? static_cast<std::size_t>(parameters.run_ahead)
+                     : 0),
       hit_(from_ns(parameters.hit_ns)),
       load_gap_(from_ns(parameters.load_gap_ns)),
       store_gap_(from_ns(parameters.store_gap_ns)),
@@ -41,6 +43,8 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       poll_turn_(mechanisms.has(Mechanism::poll_turn) ? from_ns(parameters.poll_turn_ns) : 0),
       message_(mechanisms.has(Mechanism::call_cost) ? from_ns(parameters.message_ns) : 0),
       memory_(from_ns(parameters.memory_ns)),
+      line_data_(mechanisms.has(Mechanism::line_data) ? from_ns(parameters.line_data_ns) : 0),
+      held_until_(owner_hold_ ? lines : 0, 0),
       agents_(geometry.dies(),
               mechanisms.has(Mechanism::die_agent) ? from_ns(parameters.agent_occupancy_ns) : 0),
       reads_(lines, geometry.dies(),
@@ -107,6 +111,17 @@ void Engine::finish_locally(unsigned participant, Line& line, Purpose purpose, T
   queue_.push(at, EventKind::done, index);
 }
 
+/// At the line's order, on its way to the owner.
+void Engine::arrive(std::uint32_t index) {
+  const Transaction& t = transactions_[index];
+  if (owner_hold_ && t.line->owner != nobody && t.line->owner != t.participant &&
+      held_until_[t.line->index] > now_) {
+    queue_.push(held_until_[t.line->index], EventKind::arrive, index);
+  } else {
+    serve(index, now_);
+  }
+}
+
 void Engine::serve(std::uint32_t index, Time at) {
   Transaction& t = transactions_[index];
   const Time done_at = t.purpose <= Purpose::reserve ? serve_read(t, at) : serve_ownership(t, at);
@@ -125,15 +140,17 @@ Time Engine::serve_read(Transaction& t, Time at) {
     if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   } else if ((line.sources & die_bit(die)) != 0) {  // its own die
     begin = reads_.serve(line.index, die, begin, now_);
-    done_at = begin + rest_inside(line.owner != nobody && geometry_.die_of(line.owner) == die
-                                      ? geometry_.inside(t.participant, line.owner)
-                                      : inside,
-                                  t);
+    done_at = begin +
+              rest_inside(line.owner != nobody && geometry_.die_of(line.owner) == die
+                              ? geometry_.inside(t.participant, line.owner)
+                              : inside,
+                          t) +
+              line_data_;
   } else {  // another die
     const unsigned source = geometry_.nearest(line.sources, die);
     begin = std::max(begin, agents_.serve(source, at));
     begin = reads_.serve(line.index, source, begin, now_);
-    done_at = begin + rest(geometry_.between(die, source), t);
+    done_at = begin + rest(geometry_.between(die, source), t) + line_data_;
     if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   }
   line.holders |= die_bit(die);
@@ -148,9 +165,11 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
   const unsigned die = geometry_.die_of(t.participant);
   Time begin = in_order(line, at);
   Time done_at = 0;
+  Time way = geometry_.between(die, die);
   if (line.holders == 0) {  // memory
     if (line.home != die) begin = std::max(begin, agents_.serve(line.home, at));
-    done_at = begin + rest(geometry_.between(die, line.home), t) + memory_;
+    way = geometry_.between(die, line.home);
+    done_at = begin + rest(way, t) + memory_;
   } else {
     for (DieSet rest_of = line.holders; rest_of != 0; rest_of &= rest_of - 1) {
       const auto holder = static_cast<unsigned>(__builtin_ctzll(rest_of));
@@ -158,13 +177,19 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
       if (holder != die) begin = std::max(begin, agents_.serve(holder, at));
     }
     if (line.holders != die_bit(die)) {
-      done_at = begin + rest(geometry_.farthest(line.holders, die), t);
-    } else if (line.owner != nobody && line.owner != t.participant) {
-      done_at = begin + rest_inside(geometry_.inside(t.participant, line.owner), t);
+      way = geometry_.farthest(line.holders, die);
+      done_at = begin + rest(way, t);
     } else {
-      done_at = begin + rest_inside(geometry_.between(die, die), t);
+      if (line.owner != nobody && line.owner != t.participant) {
+        way = geometry_.inside(t.participant, line.owner);
+      }
+      done_at = begin + rest_inside(way, t);
     }
+    // Who has a copy that nobody changes needs the permission only.
+    const bool others = line.owner != nobody && line.owner != t.participant;
+    if (others || !present(line, t.participant)) done_at += line_data_;
   }
+  hold(line, done_at, way);
   line.free_at = done_at;
   line.owner = t.participant;
   line.holders = line.sources = die_bit(die);
@@ -248,7 +273,7 @@ void Engine::look(unsigned participant) {
   if (own == nullptr && !present(line, participant)) {
     if (std::find(core.ahead.begin(), core.ahead.end(), &line) != core.ahead.end()) return;
     request(participant, line, Purpose::poll, std::max(now_, core.clock));
-    if (run_ahead_ > 0) run_ahead(participant, line, std::max(now_, core.clock));
+    if (run_ahead_ > 0) run_ahead_from(participant, line, std::max(now_, core.clock));
   } else if (core.test(own != nullptr ? own->value : line.value)) {
     resume(participant, std::max(now_, core.clock) + hit_);
   } else {
@@ -259,27 +284,45 @@ void Engine::look(unsigned participant) {
 /// Remembers the order in which a participant waits for one cell after another.
 void Engine::awaits(unsigned participant, Line& line) {
   Core& core = cores_[participant];
-  if (core.awaited != nullptr) core.awaited_after[core.awaited] = &line;
+  if (core.awaited != nullptr) core.known[core.awaited].next = &line;
   core.awaited = &line;
 }
 
-/// Reads what was waited for next the last time, before this wait is over: a core that has seen a
-/// loop end at the first look expects it to.
-void Engine::run_ahead(unsigned participant, const Line& line, Time at) {
+/// Goes on to what was waited for next the last time, before this wait is over: a core that has
+/// seen a loop end at the first look expects it to.
+void Engine::run_ahead_from(unsigned participant, const Line& line, Time at) {
   Core& core = cores_[participant];
-  const Line* last = &line;
-  for (std::size_t n = 0; n < run_ahead_; ++n) {
-    const auto next = core.awaited_after.find(last);
-    if (next == core.awaited_after.end() || next->second == &line) return;
-    last = next->second;
-    if (core.ahead.size() >= run_ahead_) return;
-    if (present(*last, participant) || core.stores.forward(*last) != nullptr ||
-        std::find(core.ahead.begin(), core.ahead.end(), last) != core.ahead.end()) {
+  core.ahead_to = &line;
+  const Time due = std::max(now_, at + load_gap_);
+  if (due >= core.ahead_at) return;
+  core.ahead_at = due;
+  queue_.push(core.ahead_at, EventKind::ahead, participant);
+}
+
+/// One load after another. Where the old value is still there it sees that the loop does not end,
+/// and takes the loop's turn before it looks again.
+void Engine::run_ahead(unsigned participant) {
+  Core& core = cores_[participant];
+  if (core.ahead_at != now_) return;  // an event that an earlier one took the place of
+  core.ahead_at = never;
+  if (core.doing != Doing::awaiting || core.waiter.line != nullptr) return;
+  for (std::size_t n = 0; n < run_ahead_ && core.ahead.size() < run_ahead_; ++n) {
+    Line* const next = core.known[core.ahead_to].next;
+    if (next == nullptr || next == core.line) return;
+    const bool old = present(*next, participant) && next->committed_at == core.known[next].ended_at;
+    if (old && core.stores.forward(*next) == nullptr) {
+      run_ahead_from(participant, *core.ahead_to, now_ + hit_ + poll_turn_);
+      return;
+    }
+    core.ahead_to = next;
+    if (present(*next, participant) || core.stores.forward(*next) != nullptr ||
+        std::find(core.ahead.begin(), core.ahead.end(), next) != core.ahead.end()) {
       continue;
     }
-    at += load_gap_;
-    core.ahead.push_back(last);
-    request(participant, *next->second, Purpose::ahead, at);
+    core.ahead.push_back(next);
+    request(participant, *next, Purpose::ahead, now_);
+    run_ahead_from(participant, *next, now_);
+    return;
   }
 }
 
@@ -397,161 +440,10 @@ void Engine::commit_stores(unsigned participant) {
   }
 }
 
-// Waiting for a set of cells ----------------------------------------------------------------------
-
-/// What a pass read has come.
-void Engine::scan_read(unsigned participant, const Line& line, bool stale) {
-  Core& core = cores_[participant];
-  Scan& s = core.scan;
-  const bool of_any = std::erase(s.reading, &line) != 0;
-  if (!of_any) {
-    --s.outstanding;
-    scan(participant);
-    return;
-  }
-  if (core.doing != Doing::scanning || !s.any || s.waiting) return;  // of a wait that is over
-  for (std::size_t turn = 0; turn < s.visited; ++turn) {
-    if (s.known[turn] != Scan::Known::reading || s.set[s.index_of(turn)] != &line) continue;
-    --s.outstanding;
-    s.known[turn] = stale                   ? Scan::Known::nothing
-                    : core.test(line.value) ? Scan::Known::ready
-                                            : Scan::Known::unready;
-    s.missed = s.missed || stale;
-  }
-  scan_any(participant);
-}
-
-/// A pass for one ready cell: cell by cell, misses overlap, and it is over as soon as one is ready
-/// and all before it are known not to be.
-void Engine::scan_any(unsigned participant) {
-  Core& core = cores_[participant];
-  Scan& s = core.scan;
-  Time at = std::max(now_, core.clock);
-  std::size_t ready = s.first_ready();
-  while (ready == no_cell && s.visited < s.set.size()) {
-    Line& line = *s.set[s.index_of(s.visited)];
-    const StoreBuffer::Entry* own = core.stores.empty() ? nullptr : core.stores.forward(line);
-    Scan::Known& known = s.known[s.visited];
-    if (own != nullptr || present(line, participant)) {
-      at += hit_;
-      known = core.test(own != nullptr ? own->value : line.value) ? Scan::Known::ready
-                                                                  : Scan::Known::unready;
-    } else {
-      if (s.outstanding >= overlap_at(s.visited)) break;
-      ++s.outstanding;
-      known = Scan::Known::reading;
-      if (std::find(s.reading.begin(), s.reading.end(), &line) == s.reading.end()) {
-        at += load_gap_;
-        s.reading.push_back(&line);
-        request(participant, line, Purpose::scan, at);
-      }
-    }
-    ++s.visited;
-    ready = s.first_ready();
-  }
-  core.clock = at;
-  if (ready != no_cell) {
-    scan_is_over(participant, ready, at);
-  } else if (s.visited == s.set.size() && s.outstanding == 0) {
-    bool all_here = !s.missed;
-    for (const Line* line : s.set) {
-      all_here = all_here && (present(*line, participant) || core.stores.forward(*line) != nullptr);
-    }
-    if (all_here) {
-      scan_waits(participant);
-    } else {
-      s.begin_pass();
-      queue_.push(at, EventKind::scan, participant);
-    }
-  }
-}
-
-void Engine::scan(unsigned participant) {
-  Core& core = cores_[participant];
-  Scan& s = core.scan;
-  if (s.any) {
-    scan_any(participant);
-    return;
-  }
-  const std::size_t size = s.set.size();
-  // Cells a page apart fall into one set of the core's own cache: more than its ways, and each pass
-  // fetches them all from the die's cache again.
-  Time hit = hit_;
-  if (size > poll_ways_) {
-    const unsigned die = geometry_.die_of(participant);
-    hit = std::max(
-        hit_, static_cast<Time>(static_cast<double>(geometry_.between(die, die)) / poll_overlap_));
-  }
-  Time at = std::max(now_, core.clock);
-  while (s.visited < size) {
-    std::size_t index = s.from + s.visited;
-    if (index >= size) index -= size;
-    Line& line = *s.set[index];
-    const StoreBuffer::Entry* own = core.stores.empty() ? nullptr : core.stores.forward(line);
-    if (own != nullptr || present(line, participant)) {
-      at += hit;
-      s.all_ready = s.all_ready && core.test(own != nullptr ? own->value : line.value);
-    } else {
-      if (s.outstanding >= overlap_at(s.visited)) break;
-      at += load_gap_;
-      ++s.outstanding;
-      s.missed = true;
-      request(participant, line, Purpose::scan, at);
-    }
-    ++s.visited;
-  }
-  core.clock = at;
-  if (s.visited == size && s.outstanding == 0 && !scan_passed(participant, at)) {
-    s.begin_pass();
-    queue_.push(at, EventKind::scan, participant);
-  }
-}
-
-/// A pass is over: true if the wait is too, or goes on when a cell changes; false for another pass.
-bool Engine::scan_passed(unsigned participant, Time at) {
-  Core& core = cores_[participant];
-  Scan& s = core.scan;
-  if (s.missed) return false;  // what came back has not been looked at
-  if (s.all_ready) {
-    scan_is_over(participant, 0, at);
-    return true;
-  }
-  for (const Line* line : s.set) {
-    if (!present(*line, participant) && core.stores.forward(*line) == nullptr) return false;
-  }
-  scan_waits(participant);
-  return true;
-}
-
-/// Until a cell changes that is not ready now.
-void Engine::scan_waits(unsigned participant) {
-  Core& core = cores_[participant];
-  Scan& s = core.scan;
-  for (std::size_t i = 0; i < s.set.size(); ++i) {
-    Waiter& waiter = s.waiters[i];
-    // Its own store that is still on its way counts, not what that will overwrite.
-    const StoreBuffer::Entry* const own = core.stores.forward(*s.set[i]);
-    if (waiter.line != nullptr || core.test(own != nullptr ? own->value : s.set[i]->value)) {
-      continue;
-    }
-    s.set[i]->watch(waiter);
-  }
-  s.begin_pass();
-  s.waiting = true;
-}
-
-void Engine::scan_is_over(unsigned participant, std::size_t ready, Time at) {
-  Core& core = cores_[participant];
-  for (Waiter& waiter : core.scan.waiters) Line::unwatch(waiter);
-  core.result = static_cast<Word>(ready);
-  core.doing = Doing::running;  // as good as: reads that come before it goes on change nothing
-  resume(participant, at);
-}
-
 void Engine::dispatch(const Event& event) {
   switch (event.kind) {
     case EventKind::arrive:
-      serve(event.of, now_);
+      arrive(event.of);
       break;
     case EventKind::done:
       done(event.of);
@@ -564,6 +456,9 @@ void Engine::dispatch(const Event& event) {
       break;
     case EventKind::reserve:
       reserve(event.of);
+      break;
+    case EventKind::ahead:
+      run_ahead(event.of);
       break;
     case EventKind::resume: {
       Core& core = cores_[event.of];

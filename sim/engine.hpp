@@ -115,6 +115,8 @@ class Engine {
     ended
   };
 
+  static constexpr Time never = INT64_MAX;
+
   struct Transaction {
     Line* line;
     std::uint32_t participant;
@@ -175,9 +177,15 @@ class Engine {
     Word expected = 0;
     Word result = 0;
     Scan scan;
-    // Running ahead, as speculation does: what it waited for after each line the last time.
-    Line* awaited = nullptr;
-    std::unordered_map<const Line*, Line*> awaited_after;
+    // Running ahead, as speculation does.
+    struct Known {
+      Line* next = nullptr;  ///< what it waited for after this line the last time
+      Time ended_at = -1;    ///< the commit that ended its last wait for it
+    };
+    Line* awaited = nullptr;  ///< the last one
+    std::unordered_map<const Line*, Known> known;
+    const Line* ahead_to = nullptr;  ///< how far it has come
+    Time ahead_at = never;           ///< when it goes on
     std::vector<const Line*> ahead;  ///< reads on their way
   };
 
@@ -192,6 +200,7 @@ class Engine {
   std::uint32_t open(unsigned participant, Line& line, Purpose purpose);
   void request(unsigned participant, Line& line, Purpose purpose, Time at);
   void finish_locally(unsigned participant, Line& line, Purpose purpose, Time at);
+  void arrive(std::uint32_t transaction);
   void serve(std::uint32_t transaction, Time at);
   Time serve_read(Transaction& t, Time at);
   Time serve_ownership(Transaction& t, Time at);
@@ -204,6 +213,11 @@ class Engine {
   Time rest_inside(Time latency, const Transaction& t) const {
     return owner_hold_ ? rest(latency, t) : latency;
   }
+  /// Who has just got a line keeps it while its word of that is on the way to the line's order, and
+  /// the next request on the way from there: half of a transfer together.
+  void hold(const Line& line, Time from, Time latency) {
+    if (owner_hold_) held_until_[line.index] = from + latency / 2;
+  }
   Time in_order(const Line& line, Time at) const {
     return line_order_ ? std::max(at, line.free_at) : at;
   }
@@ -214,13 +228,16 @@ class Engine {
   void look(unsigned participant);
   void looked(unsigned participant, bool stale);
   void awaits(unsigned participant, Line& line);
-  void run_ahead(unsigned participant, const Line& line, Time at);
+  void run_ahead_from(unsigned participant, const Line& line, Time at);
+  void run_ahead(unsigned participant);
   void reserve(unsigned participant);
   void conditional_store(unsigned participant, Line& line);
   void apply_update(unsigned participant, Line& line);
   void store_granted(unsigned participant, Line& line);
   void commit_stores(unsigned participant);
   void request_stores(unsigned participant);
+
+  // scan.cpp
   void scan(unsigned participant);
   void scan_any(unsigned participant);
   void scan_read(unsigned participant, const Line& line, bool stale);
@@ -260,8 +277,10 @@ class Engine {
   Time poll_turn_;
   Time message_;
   Time memory_;
+  Time line_data_;
 
   Time now_ = 0;
+  std::vector<Time> held_until_;  ///< by line, where owners hold
   std::uint64_t events_ = 0;
   unsigned running_ = 0;  ///< participants that have not ended
   bool abandoned_ = false;

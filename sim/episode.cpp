@@ -123,29 +123,34 @@ std::string chrome_trace(const Episode& episode) {
     events.push_back(fmt::format(
         R"({{"ph":"M","name":"thread_name",{},"args":{{"name":"rank {}"}}}})", track(p), p));
   }
-  const Time shortest = from_ns(1);  // a store is over at once: as a slice it has to be visible
+  // A store is over at once: its slice, to be visible, is what its core did last, up to that long.
+  const Time longest_store = from_ns(1);
+  std::map<unsigned, Time> last_end;  // slices of a track never overlap, or one holds the other
   const auto slice = [&](const std::string& name, unsigned participant, Time begin, Time end) {
     events.push_back(fmt::format(R"({{"ph":"X","name":"{}",{},"ts":{},"dur":{:.6f}}})", name,
                                  track(participant), us(begin), to_ns(end - begin) / 1000));
+    last_end[participant] = end;
+    return begin + (end - begin) / 2;
   };
   std::map<unsigned, Time> entered;
-  std::map<std::pair<unsigned, std::uint32_t>, const Operation*> source;  // by participant and line
+  std::map<std::pair<unsigned, std::uint32_t>, Time> source;  // by participant and line
   std::size_t arrows = 0;
   for (const Operation& o : episode.operations) {
     switch (o.kind) {
       case Operation::Kind::enter:
-        entered[o.participant] = o.begin;
+        entered[o.participant] = last_end[o.participant] = o.begin;
         break;
       case Operation::Kind::leave:
         slice(episode.barrier, o.participant, entered[o.participant], o.end);
         break;
       case Operation::Kind::store:
-        slice("store to " + episode.cell(o.line), o.participant, o.begin, o.begin + shortest);
-        source[{o.participant, o.line}] = &o;
+        source[{o.participant, o.line}] =
+            slice("store to " + episode.cell(o.line), o.participant,
+                  std::max(last_end[o.participant], o.begin - longest_store), o.begin);
         break;
       case Operation::Kind::update:
-        slice("update of " + episode.cell(o.line), o.participant, o.begin, o.end);
-        source[{o.participant, o.line}] = &o;
+        source[{o.participant, o.line}] =
+            slice("update of " + episode.cell(o.line), o.participant, o.begin, o.end);
         break;
       case Operation::Kind::await:
       case Operation::Kind::await_set: {
@@ -154,12 +159,9 @@ std::string chrome_trace(const Episode& episode) {
               o.participant, o.begin, o.end);
         const auto from = source.find({o.writer, o.line});
         if (from == source.end()) break;
-        const Operation& store = *from->second;
-        const Time begin =
-            store.kind == Operation::Kind::store ? store.begin : (store.begin + store.end) / 2;
         events.push_back(
             fmt::format(R"({{"ph":"s","name":"seen","cat":"flow","id":{},{},"ts":{}}})", ++arrows,
-                        track(o.writer), us(begin)));
+                        track(o.writer), us(from->second)));
         events.push_back(
             fmt::format(R"({{"ph":"f","bp":"e","name":"seen","cat":"flow","id":{},{},"ts":{}}})",
                         arrows, track(o.participant), us(o.end - (o.end - o.begin) / 100)));

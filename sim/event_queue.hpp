@@ -21,6 +21,7 @@ enum class EventKind : std::uint32_t {
   look,     ///< of: a waiting participant that polls its cell again
   scan,     ///< of: a participant that polls a set
   reserve,  ///< of: a participant that tries its load-linked
+  ahead,    ///< of: a waiting participant that runs ahead into its next wait
 };
 
 struct Event {

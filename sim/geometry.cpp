@@ -92,9 +92,9 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
 std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks) {
   const std::size_t cores = machine.shape->cores().size();
   if (ranks < 1 || ranks > cores) {
-    throw Error(Status::unsupported, "machine " + machine.name + " has " + std::to_string(cores) +
-                                         " cores: 1 to " + std::to_string(cores) +
-                                         " ranks, since the model gives each a core of its own");
+    throw Error(Status::invalid, "machine " + machine.name + " has " + std::to_string(cores) +
+                                     " cores: 1 to " + std::to_string(cores) +
+                                     " ranks, since the model gives each a core of its own");
   }
   std::vector<unsigned> of_ranks;
   for (const PuSet& pus : machine.shape->map_ranks(mapping, ranks)) {

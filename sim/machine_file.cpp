@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,8 @@
 namespace muster::sim {
 namespace {
 
+constexpr double latency_ns_min = 0.1;
+constexpr double latency_ns_max = 1e5;
 constexpr std::string_view first_line = "muster-machine 1";
 constexpr std::array<std::string_view, 5> kinds = {"measured", "published", "fitted", "derived",
                                                    "assumed"};
@@ -81,7 +84,7 @@ class Parser {
     if (key == "name" || key == "about" || key == "sample") {
       if (bar != std::string_view::npos) fail("\"{}\" takes no source", key);
       if (rest.empty()) fail("\"{}\" needs a value", key);
-      if (key == "name") machine_.name = rest;
+      if (key == "name") name(rest);
       if (key == "about") machine_.about = rest;
       if (key == "sample") sample(words);
       return;
@@ -119,14 +122,25 @@ class Parser {
     }
   }
 
+  void name(std::string_view text) {
+    machine_.name = text;
+    try {
+      check_machine_name(machine_.name);
+    } catch (const Error& error) {
+      fail("{}", error.what());
+    }
+  }
+
   void topology(std::string_view spec) {
     machine_.topology = spec;
     try {
       constexpr std::string_view file = "file ";
       if (spec.starts_with(file)) {
-        const std::filesystem::path path(trim(spec.substr(file.size())));
-        machine_.shape =
-            Topology::from_file(path.is_absolute() ? path.string() : (folder_ / path).string());
+        // Absolute: the machine may be written into another folder.
+        const std::string path =
+            std::filesystem::absolute(folder_ / trim(spec.substr(file.size()))).lexically_normal();
+        machine_.topology = std::string(file) + path;
+        machine_.shape = Topology::from_file(path);
       } else {
         machine_.shape = Topology::from_synthetic(machine_.topology);
       }
@@ -181,7 +195,7 @@ class Parser {
     for (const LatencyClass& known : machine_.latencies) {
       if (known.level == kind) fail("\"latency {}\" stands here a second time", words[1]);
     }
-    const double ns = number(words, 2, "ns", 0.1, 1e5);
+    const double ns = number(words, 2, "ns", latency_ns_min, latency_ns_max);
     machine_.latencies.push_back({kind, ns});
     uncertainty("latency-" + machine_.latencies.back().name(), words, 4);
   }
@@ -216,12 +230,14 @@ class Parser {
       const std::size_t equals = words[n].find('=');
       if (equals == std::string_view::npos) fail("\"{}\" is no KEY=NUMBER", words[n]);
       const std::string key(words[n].substr(0, equals));
+      std::pair<double, double> range;
       try {
-        static_cast<void>(machine_.value(key));
+        range = machine_.range(key);
       } catch (const Error& error) {
         fail("{}", error.what());
       }
-      sample.emplace_back(key, parse_number(words[n].substr(equals + 1), 0, 1e6));
+      sample.emplace_back(key,
+                          parse_number(words[n].substr(equals + 1), range.first, range.second));
     }
     machine_.samples.push_back(std::move(sample));
   }
@@ -276,6 +292,16 @@ class Parser {
 };
 
 }  // namespace
+
+void check_machine_name(const std::string& name) {
+  const auto good = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view(".-_+").find(static_cast<char>(c)) < std::string_view::npos;
+  };
+  if (!name.empty() && std::all_of(name.begin(), name.end(), good)) return;
+  throw Error(Status::invalid,
+              "a machine's name is made of letters, digits and \".-_+\", not \"" + name + "\"");
+}
 
 MachineModel parse_machine(const std::string& text, const std::string& source,
                            const std::string& folder) {
@@ -336,16 +362,25 @@ double MachineModel::value(std::string_view key) const {
   return parameters.*parameter_info(key).value;
 }
 
+std::pair<double, double> MachineModel::range(std::string_view key) const {
+  for (const LatencyClass& latency : latencies) {
+    if (key == "latency-" + latency.name()) return {latency_ns_min, latency_ns_max};
+  }
+  const ParameterInfo& info = parameter_info(key);
+  return {info.min, info.max};
+}
+
 void MachineModel::set(std::string_view key, double value, std::string why) {
   if (!why.empty()) provenance[std::string(key)] = std::move(why);
+  const auto [least, largest] = range(key);
+  value = std::clamp(value, least, largest);
   for (LatencyClass& latency : latencies) {
     if (key == "latency-" + latency.name()) {
       latency.ns = value;
       return;
     }
   }
-  const ParameterInfo& info = parameter_info(key);
-  parameters.*info.value = std::clamp(value, info.min, info.max);
+  parameters.*parameter_info(key).value = value;
 }
 
 MachineModel load_machine(const std::string& name_or_file) {

@@ -43,8 +43,15 @@ struct MachineModel {
   /// A parameter ("read-occupancy") or a latency ("latency-NUMA") by name. Throws
   /// Error(unknown_name).
   double value(std::string_view key) const;
+  /// The least and the largest that it may be. Throws likewise.
+  std::pair<double, double> range(std::string_view key) const;
+  /// What is outside of the range becomes its nearest end.
   void set(std::string_view key, double value, std::string why);
 };
+
+/// Throws Error(invalid) for a name that would not do in a file, a CSV or a plot: it is made of
+/// letters, digits and ".-_+".
+void check_machine_name(const std::string& name);
 
 /// What the description in `text` says. `source` names it in errors, which are Error(invalid) and
 /// begin "source:line: "; a relative topology file is looked for in `folder`.
@@ -65,7 +72,7 @@ MachineModel load_machine(const std::string& name_or_file);
 /// machine has more dies than the model can hold, or a core outside of all.
 Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& cores);
 
-/// Rank i's core under a mapping. Throws Error(unsupported) for more ranks than cores: the model
+/// Rank i's core under a mapping. Throws Error(invalid) for more ranks than cores: the model
 /// gives each a core of its own.
 std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks);
 

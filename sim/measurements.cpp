@@ -63,7 +63,8 @@ std::vector<Measurement> parse_measurements(const std::string& text, const std::
     if (!parse(field("ranks"), m.query.ranks) || m.query.ranks < 1) {
       fail(fmt::format("ranks \"{}\" is no count", field("ranks")));
     }
-    if (!parse(field("latency_us"), m.latency_us) || !(m.latency_us > 0)) {
+    if (!parse(field("latency_us"), m.latency_us) || !(m.latency_us > 0) ||
+        std::isinf(m.latency_us)) {
       fail(fmt::format("latency_us \"{}\" is no positive number", field("latency_us")));
     }
     try {

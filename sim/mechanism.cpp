@@ -10,9 +10,10 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",    "read-queues",  "die-agent",     "die-sharing",
-    "store-buffer",     "store-overlap", "poll-overlap", "set-conflicts", "ll-sc",
-    "poll-turn",        "call-cost",     "data-caches",  "prefetch",      "memory-bandwidth"};
+    "distance-classes", "line-order",    "read-queues",     "die-agent",     "die-sharing",
+    "store-buffer",     "store-overlap", "poll-overlap",    "set-conflicts", "ll-sc",
+    "poll-turn",        "call-cost",     "line-data",       "owner-hold",    "run-ahead",
+    "data-caches",      "prefetch",      "memory-bandwidth"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -80,8 +81,13 @@ const std::vector<ParameterInfo>& parameter_table() {
        "one critical section outside of its lock: the benchmark's loop, filling a request", true},
       {"lock-turn", "ns", &Parameters::lock_turn_ns, 0, 1e5,
        "as poll-turn, of the loop in which a lock's client or server waits", true},
+      {"line-data", "ns", &Parameters::line_data_ns, 0, 1e4,
+       "a line that a cache sends comes so much later than the permission to change one's copy",
+       true},
       {"owner-hold", "", &Parameters::owner_hold, 0, 1,
-       "1: inside a die, too, an owner keeps its line until a request has come to it", true},
+       "1: an owner keeps its line until a request has come to it, inside a die too, and the next "
+       "request sets out when that transfer is complete",
+       true},
       {"run-ahead", "", &Parameters::run_ahead, 0, 256,
        "misses outstanding of waits for one cell after another; 0: each begins when the last is "
        "over",

@@ -23,11 +23,14 @@ enum class Mechanism : std::uint8_t {
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
   poll_turn,         ///< off: a core that polls looks again at once
   call_cost,         ///< off: calling the barrier, or sending a message, costs nothing
+  line_data,         ///< off: a line comes as fast as the permission to change it
+  owner_hold,        ///< off: an owner loses its line at once where another core has asked for it
+  run_ahead,         ///< off: a wait for one cell begins when the one before is over
   data_caches,       ///< off: every access to plain data hits
   prefetch,          ///< off: a miss brings its own line only
   memory_bandwidth,  ///< off: a memory serves any number of lines at once
 };
-inline constexpr int mechanism_count = 15;
+inline constexpr int mechanism_count = 18;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -73,6 +76,7 @@ struct Parameters {
   double memory_far_ns = 0;
   double lock_call_ns = 10;
   double lock_turn_ns = 10;
+  double line_data_ns = 0;
   double owner_hold = 0;
   double run_ahead = 0;
 };

@@ -97,7 +97,7 @@ bool Engine::await(unsigned participant, Line& line, Test test) {
   if ((own != nullptr || present(line, participant)) &&
       test(own != nullptr ? own->value : line.value)) {
     core.clock += hit_;
-    if (run_ahead_ > 0) run_ahead(participant, line, core.clock);
+    if (run_ahead_ > 0) run_ahead_from(participant, line, core.clock);
   } else {
     core.line = &line;
     core.test = test;
@@ -105,6 +105,7 @@ bool Engine::await(unsigned participant, Line& line, Test test) {
     look(participant);
     block(participant, Doing::awaiting);
   }
+  if (run_ahead_ > 0) core.known[&line].ended_at = line.committed_at;
   if (recorder_ != nullptr) recorder_->awaited(participant, line, begin, core.clock);
   return !abandoned_;
 }

@@ -81,7 +81,8 @@ PairMatrix parse_pair_matrix(const std::string& text, const std::string& source)
       if (first < end) {
         const std::size_t past = line.find_last_not_of(" \t", end - 1) + 1;
         const auto [stop, error] = std::from_chars(line.data() + first, line.data() + past, value);
-        if (error != std::errc{} || stop != line.data() + past || !(value >= 0)) {
+        if (error != std::errc{} || stop != line.data() + past || !(value >= 0) ||
+            std::isinf(value)) {
           throw Error(Status::invalid,
                       fmt::format("{}:{}: \"{}\" is no time in nanoseconds", source, number,
                                   line.substr(first, past - first)));

@@ -18,10 +18,10 @@ constexpr unsigned message_ranks_max = 512;
 Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed) {
   const Algorithm algorithm = parse_modelled(query.algorithm);
   if (algorithm.name == "auto") {
-    throw Error(Status::unsupported, "the model runs barriers by their own names, not \"auto\"");
+    throw Error(Status::invalid, "the model runs barriers by their own names, not \"auto\"");
   }
   if (algorithm.name.starts_with("base-") && query.ranks > message_ranks_max) {
-    throw Error(Status::unsupported,
+    throw Error(Status::invalid,
                 "a barrier over messages needs a queue for each pair of ranks: "
                 "the model holds those of " +
                     std::to_string(message_ranks_max) + " ranks");

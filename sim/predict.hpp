@@ -38,7 +38,7 @@ struct Preparation {
   BarrierSetup setup;
   std::unique_ptr<GroupTree> groups;
 };
-/// Throws Error(unknown_name, unsupported or declined).
+/// Throws Error(unknown_name, invalid, unsupported or declined).
 Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed = 1);
 
 /// Runs one; the period of an episode in microseconds.

@@ -21,6 +21,14 @@ std::vector<double> latencies_of(const MachineModel& machine,
   return result;
 }
 
+bool in_use(const MachineModel& machine, Mechanism mechanism) {
+  const Parameters& parameters = machine.parameters;
+  if (mechanism == Mechanism::line_data && parameters.line_data_ns <= 0) return false;
+  if (mechanism == Mechanism::owner_hold && parameters.owner_hold < 0.5) return false;
+  if (mechanism == Mechanism::run_ahead && parameters.run_ahead < 1) return false;
+  return machine.mechanisms.has(mechanism);
+}
+
 bool linear(const std::string& algorithm) {
   constexpr std::array<std::string_view, 5> names = {"sense-reversing", "sense-reversing-counter",
                                                      "sense-reversing-gr", "base-linear",
@@ -145,7 +153,7 @@ Validation validate(const MachineModel& machine, const std::vector<Measurement>&
   v.ablations.push_back({"", v.rms, v.median_error});
   for (int m = 0; m < mechanism_count; ++m) {
     const auto mechanism = static_cast<Mechanism>(m);
-    if (!machine.mechanisms.has(mechanism) || mechanism >= Mechanism::data_caches) continue;
+    if (!in_use(machine, mechanism) || mechanism >= Mechanism::data_caches) continue;
     MachineModel without = machine;
     without.mechanisms = machine.mechanisms.without(mechanism);
     const std::vector<double> us = latencies_of(without, measured, effort, 1);

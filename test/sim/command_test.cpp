@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -86,14 +88,39 @@ TEST_F(Command, TraceAndWhyShowOneEpisode) {
                                   "tournament", "--ranks", "8", "--trace", trace, "--why"});
   EXPECT_THAT(why, HasSubstr("leaves, the last one"));
   const json events = json::parse(read(trace)).at("traceEvents");
-  unsigned slices = 0;
+  using Slice = std::pair<double, double>;
+  std::map<unsigned, std::vector<Slice>> tracks;
   unsigned arrows = 0;
   for (const json& event : events) {
-    if (event.at("ph") == "X") ++slices;
     if (event.at("ph") == "s") ++arrows;
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts");
+    tracks[event.at("tid")].emplace_back(begin, begin + event.at("dur").get<double>());
   }
-  EXPECT_GE(slices, 8U * 2);
+  EXPECT_EQ(tracks.size(), 8U);
   EXPECT_GE(arrows, 14U);  // 7 up, 7 down
+  // A viewer can draw them: of a track's slices the barrier's holds the others, which come one
+  // after another; arrows begin and end inside of slices.
+  constexpr double rounding_us = 2e-6;
+  for (auto& [rank, slices] : tracks) {
+    EXPECT_GE(slices.size(), 2U);
+    const Slice barrier = slices.back();  // written when it is left
+    slices.pop_back();
+    double last = barrier.first;
+    for (const Slice& slice : slices) {
+      EXPECT_GE(slice.first, last - rounding_us) << "rank " << rank;
+      last = slice.second;
+    }
+    EXPECT_LE(last, barrier.second + rounding_us);
+  }
+  for (const json& event : events) {
+    if (event.at("ph") != "s" && event.at("ph") != "f") continue;
+    const double at = event.at("ts");
+    const auto& slices = tracks.at(event.at("tid"));
+    EXPECT_TRUE(std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+      return slice.first <= at && at <= slice.second;
+    })) << event;
+  }
 }
 
 TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
@@ -215,10 +242,43 @@ TEST_F(Command, MistakesSayWhatToDo) {
   EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "1"}),
               HasSubstr("the placement says"));
   EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--set", "hit"}), HasSubstr("NAME=NUMBER"));
+  for (const char* change : {"hit=nan", "poll-overlap=0", "latency-MACHINE=-3", "call=1e9"}) {
+    EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--set", change}),
+                HasSubstr("is within"));
+  }
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--ranks", "65"}),
+              HasSubstr("1 to 64 ranks"));
+  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--why", "--csv"}),
+              HasSubstr("exclude each other"));
   write(folder_ / "bad.csv", "a,b\n1,2\n");
   EXPECT_THAT(error({"machine", "import", "--latencies", (folder_ / "bad.csv").string(),
                      "--topology", "core:2 pu:1", "--name", "x"}),
               HasSubstr("bad.csv:1: \"a\" is no time"));
+  EXPECT_THAT(error({"sim", "validate", "--machine", "graviton3", "--measured",
+                     (folder_ / "bad.csv").string()}),
+              HasSubstr("bad.csv:1: the header has no column algorithm"));
+  write(folder_ / "endless.csv", "algorithm,ranks,latency_us\nmcs,4,inf\n");
+  EXPECT_THAT(error({"sim", "fit", "--machine", "graviton3", "--measured",
+                     (folder_ / "endless.csv").string()}),
+              HasSubstr("endless.csv:2: latency_us"));
+}
+
+TEST_F(Command, NothingIsWrittenThatCouldNotBeRead) {
+  write(folder_ / "m.csv", ",\n1e7,\n");
+  const std::string machine = (folder_ / "m.machine").string();
+  const auto import = [&](const std::string& name, const std::string& output) {
+    return run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(),
+                       "--topology", "core:2 pu:1", "--name", name, "--output", output});
+  };
+  EXPECT_EQ(import("two words", machine).exit_code, 2);
+  const Outcome far = import("far", machine);  // no machine is that large
+  EXPECT_EQ(far.exit_code, 2);
+  EXPECT_THAT(far.err, HasSubstr("m.machine:7: 1e+07 is not within"));
+  EXPECT_FALSE(std::filesystem::exists(machine));
+  const Outcome nowhere = import("two", (folder_ / "no/m.machine").string());
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("no/m.machine cannot be written: No such file"));
+  EXPECT_EQ(nowhere.out, "");  // before anything else
 }
 
 }  // namespace

@@ -79,10 +79,11 @@ TEST_F(EngineTest, MemoryOfTheOtherDieIsFarther) {
 TEST_F(EngineTest, AnOwnerAddsUntilTheOthersRequestHasCome) {
   // Within 10 ns: the request is there after 5, when the owner's second addition has begun.
   mechanisms_ = mechanisms_.without(Mechanism::ll_sc);
-  for (const double hold : {0.0, 1.0}) {
-    parameters_.owner_hold = hold;
+  parameters_.owner_hold = 1;
+  for (const bool holds : {false, true}) {
+    if (!holds) mechanisms_ = mechanisms_.without(Mechanism::owner_hold);
     Time first_is_done = 0;
-    Time second_is_done = 0;
+    std::vector<Time> others;
     const Time begin = from_ns(100);
     play({{0,
            [&](Modelled& m) {
@@ -93,22 +94,34 @@ TEST_F(EngineTest, AnOwnerAddsUntilTheOthersRequestHasCome) {
            }},
           {1,
            [&](Modelled& m) {
-             m.fetch_add(cell(0), 1, acq_rel);
-             second_is_done = clock(m);
+             for (int n = 0; n < 2; ++n) {
+               m.fetch_add(cell(0), 1, acq_rel);
+               others.push_back(clock(m));
+             }
            },
            begin + 1}});
-    EXPECT_EQ(cell(0).value, 5U);
-    // The other one's: 10 ns after the first addition, or 5 ns after the second.
-    EXPECT_EQ(second_is_done, begin + from_ns(hold == 0 ? 3 + 10 : 6 + 5));
-    // The line goes back once, for the owner's last two additions or its last one.
-    EXPECT_EQ(first_is_done, second_is_done + from_ns(hold == 0 ? 10 + 3 : 5));
+    EXPECT_EQ(cell(0).value, 6U);
+    ASSERT_EQ(others.size(), 2U);
+    if (holds) {
+      // 5 ns after the second addition of the first. Its own second one hits: the request that the
+      // first makes for its third is served 5 ns after the line has come, during this one or after.
+      EXPECT_EQ(others[0], begin + from_ns(6 + 5));
+      EXPECT_EQ(others[1], others[0] + from_ns(3));
+      EXPECT_EQ(first_is_done, others[0] + from_ns(5 + 5));
+    } else {
+      // 10 ns after the first addition. Then the line goes back and forth.
+      EXPECT_EQ(others[0], begin + from_ns(3 + 10));
+      EXPECT_EQ(first_is_done, others[0] + from_ns(10 + 10 + 10));
+    }
+    mechanisms_ = Mechanisms::all().without(Mechanism::ll_sc);
   }
 }
 
 TEST_F(EngineTest, WaitsForOneCellAfterAnotherRunAhead) {
   // The second time the order is known, and the misses overlap.
-  for (const double ahead : {0.0, 8.0}) {
-    parameters_.run_ahead = ahead;
+  parameters_.run_ahead = 8;
+  for (const bool ahead : {false, true}) {
+    mechanisms_ = ahead ? Mechanisms::all() : Mechanisms::all().without(Mechanism::run_ahead);
     Time took = 0;
     const auto at = [](int round) { return from_ns(2000 * (round + 1)); };
     play({{0,
@@ -128,12 +141,45 @@ TEST_F(EngineTest, WaitsForOneCellAfterAnotherRunAhead) {
                took = clock(m) - begin;
              }
            }}});
-    if (ahead == 0) {
-      EXPECT_GE(took, 4 * across);
-    } else {
+    if (ahead) {
       EXPECT_LE(took, across + from_ns(20));
+    } else {
+      EXPECT_GE(took, 4 * across);
     }
   }
+}
+
+TEST_F(EngineTest, WhoRunsAheadOfAStoreLooksAgain) {
+  // What it waits for second changes while the first is being read: it is read at the next look,
+  // not when the first has come.
+  parameters_.run_ahead = 8;
+  parameters_.poll_turn_ns = 6;
+  Time took = 0;
+  const auto at = [](int round) { return from_ns(2000 * (round + 1)); };
+  play({{0,
+         [&](Modelled& m) {
+           for (int round = 0; round < 2; ++round) {
+             m.engine().delay(0, at(round) - clock(m));
+             m.store(cell(0), Word(round + 1), release);
+           }
+         }},
+        {1,
+         [&](Modelled& m) {
+           for (int round = 0; round < 2; ++round) {
+             m.engine().delay(1, at(round) + from_ns(1000) - from_ns(50) - clock(m));
+             m.store(cell(1), Word(round + 1), release);
+           }
+         }},
+        {2, [&](Modelled& m) {
+           for (int round = 0; round < 2; ++round) {
+             m.engine().delay(2, at(round) + from_ns(1000) - clock(m));
+             const Time begin = clock(m);
+             for (unsigned n = 0; n < 2; ++n) m.await(cell(n), equals(Word(round + 1)), acquire);
+             took = clock(m) - begin;
+           }
+         }}});
+  EXPECT_GT(took, from_ns(150));
+  EXPECT_LT(took, from_ns(150 + 20));
 }
 
 TEST_F(EngineTest, AFlagTakesOwnershipAndAReadBack) {
@@ -162,6 +208,34 @@ TEST_F(EngineTest, AFlagTakesOwnershipAndAReadBack) {
   // Ownership, the waiter's next look a hit later, its read, the test of what came.
   EXPECT_EQ(seen_near, stored + within + from_ns(1) + within + from_ns(1));
   EXPECT_EQ(seen_far, seen_near);  // cores 2 and 3 are one die as well
+}
+
+TEST_F(EngineTest, ALineComesLaterThanThePermissionToChangeIt) {
+  parameters_.line_data_ns = 30;
+  mechanisms_ = mechanisms_.without(Mechanism::ll_sc);
+  for (const bool later : {true, false}) {
+    if (!later) mechanisms_ = mechanisms_.without(Mechanism::line_data);
+    const Time data = later ? from_ns(30) : 0;
+    Time took_line = 0;
+    Time took_permission = 0;
+    play({{0,
+           [&](Modelled& m) {
+             m.load(cell(1), acquire);  // from memory: that is a matter of `memory`
+             EXPECT_EQ(clock(m), within + from_ns(50));
+             m.store(cell(0), 1, release);
+             m.engine().delay(0, from_ns(2000) - clock(m));
+             m.fetch_add(cell(1), 1, acq_rel);  // has a copy, and nobody changes the line
+             took_permission = clock(m);
+           }},
+          {1,
+           [&](Modelled& m) {
+             m.fetch_add(cell(0), 1, acq_rel);  // the other core's line
+             took_line = clock(m);
+           },
+           from_ns(1000)}});
+    EXPECT_EQ(took_line, from_ns(1000) + within + data);
+    EXPECT_EQ(took_permission, from_ns(2000) + within);
+  }
 }
 
 TEST_F(EngineTest, AcrossDiesEveryStepIsAsFarAsTheDistanceSays) {

@@ -96,6 +96,7 @@ TEST(MachineFile, OptionalParametersMayBeLeftOut) {
 TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(""), HasSubstr("f:1: empty"));
   EXPECT_THAT(error_of("machine 1\n"), HasSubstr("f:1: the first line"));
+  EXPECT_THAT(error_of(with("name small", "name a,b")), HasSubstr("f:3: a machine's name is made"));
   EXPECT_THAT(error_of(with("numa:2", "numb:2")), HasSubstr("f:5: "));
   EXPECT_THAT(error_of(with("domain NUMA", "domain L3")), HasSubstr("f:6: the topology has no"));
   EXPECT_THAT(error_of(with("rmw ownership", "rmw magic")), HasSubstr("f:7: \"rmw\" is"));
@@ -112,6 +113,7 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:30: no mechanism"));
   EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:32: no parameter"));
   EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:32: \"call\" is no"));
+  EXPECT_THAT(error_of(with("sample call=90", "sample poll-ways=0")), HasSubstr("f:32: 0 is not"));
   EXPECT_THAT(error_of(with("store-gap 1 ns | assumed: for this test\n", "")),
               HasSubstr("ends without: store-gap"));
   EXPECT_THAT(error_of(with("latency MACHINE 100 ns | measured: by hand\n", "")),
