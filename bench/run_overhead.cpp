@@ -65,12 +65,13 @@ void report(const std::string& what, const std::vector<std::vector<double>>& rou
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string muster = argc > 1 ? argv[1] : "";
-  if (muster.empty() || muster.front() == '-') {
+  std::string muster = argc > 1 ? argv[1] : "";
+  if (!std::filesystem::exists(muster)) {
     fmt::print(
         "muster-bench-run <muster> [ROUNDS] [MILLISECONDS]    9 rounds of 200 ms by default\n");
     return muster == "--help" ? 0 : 2;
   }
+  muster = std::filesystem::absolute(muster);
   const long rounds = std::max(1L, argc > 2 ? std::strtol(argv[2], nullptr, 10) : 9);
   const std::string ms = argc > 3 ? argv[3] : "200";
   const std::string worker =
