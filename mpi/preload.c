@@ -284,8 +284,18 @@ int MPI_Barrier(mpi_handle comm) {
 
 typedef void fortran_function(const int* comm, int* error);
 
+static bool integers_are_wide;
+
+/* Intel's functions for integers of 8 bytes have the same names, in a library of their own. */
+static void find_width(void) {
+  Dl_info where;
+  integers_are_wide = dladdr(dlsym(RTLD_NEXT, "mpi_barrier_"), &where) != 0 &&
+                      where.dli_fname != NULL && strstr(where.dli_fname, "mpi_ilp64") != NULL;
+}
+
 /* `name`: what was called; of an MPI that is not known its own serves, which knows its handles. */
 static void from_fortran(const char* name, const int* comm, int* error) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   const mpi_abi* const abi = the_mpi();
   if (abi == NULL) {
     fortran_function* theirs = NULL;
@@ -295,8 +305,15 @@ static void from_fortran(const char* name, const int* comm, int* error) {
     theirs(comm, error);
     return;
   }
+  pthread_once(&once, find_width);
   const int status = MPI_Barrier(handle_from_fortran(abi, *comm));
-  if (error != NULL) *error = status; /* with mpi_f08 it is optional */
+  const int64_t wide = status;
+  if (error == NULL) return; /* with mpi_f08 it is optional */
+  if (integers_are_wide) {
+    memcpy(error, &wide, sizeof wide);
+  } else {
+    *error = status;
+  }
 }
 
 /* As Fortran compilers spell it; "_f08" is what the module mpi_f08 calls. */

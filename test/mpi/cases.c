@@ -377,7 +377,13 @@ static void over_hosts(int count) {
 
 static void* wait_in_thread(void* argument) {
   shared* const s = argument;
+  MPI_Comm made = MPI_COMM_NULL;
   episodes(s, 0, 300, 0);
+  for (int i = 0; i < 10; ++i) { /* others are made and freed at the same time */
+    check(MPI_Comm_dup(s->comm, &made), "dup");
+    check(MPI_Barrier(made), "barrier");
+    MPI_Comm_free(&made);
+  }
   return NULL;
 }
 
