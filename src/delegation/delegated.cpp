@@ -173,9 +173,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
 void Delegated::take_blocking(Port& port) {
   if (Port::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
-  while (!desk_.take(port)) {
-    static_cast<void>(port.await(*desk_.held, equals(0), relaxed));
-  }
+  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
 }
 
 void Delegated::post(Section section) {
@@ -232,9 +230,7 @@ void Delegated::give_up() {
 
 bool Delegated::take_again() {
   Port port(station_->seat(take_seat(0)).port);
-  while (!desk_.take(port)) {
-    static_cast<void>(port.await(*desk_.held, equals(0), relaxed));
-  }
+  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
   return true;
 }
 

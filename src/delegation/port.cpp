@@ -23,6 +23,8 @@ struct Slices {
 };
 constexpr Slices if_answered{4'000'000, 32'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
+/// For one that is woken to take the lock: it may need this CPU.
+constexpr std::int64_t wake_up_ns = 200'000;
 /// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
 constexpr std::int64_t spin_ns = 4'000;
 constexpr std::int64_t yield_ns = 1'000'000;
@@ -31,25 +33,69 @@ constexpr std::int64_t yield_ns = 1'000'000;
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool answered) noexcept {
   if (wanted == nullptr) return await_whoever_comes(own, other);
-  const auto says_somebody = [&] {
-    return wanted != nullptr && wanted->value.load(std::memory_order_relaxed) != 0;
-  };
-  const Slices& slices = answered ? if_answered : if_not_answered;
-  std::int64_t slice_ns = slices.first_ns;
-  FutexLot lot(false);
+  const auto says_somebody = [&] { return wanted->value.load(std::memory_order_relaxed) != 0; };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
+  if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, *wanted);
+  std::int64_t slice_ns = if_answered.first_ns;
+  FutexLot lot(false);
   for (;;) {
     if (poll_for(own, patience)) return 0;
-    if (wanted != nullptr && !says_somebody()) {
+    if (!says_somebody()) {
       wanted->value.store(1, std::memory_order_relaxed);
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
     lot.set_slice(slice_ns);
-    slice_ns = std::min(2 * slice_ns, slices.longest_ns);
+    slice_ns = std::min(2 * slice_ns, if_answered.longest_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
     patience = answer_ns;
+  }
+}
+
+/// Sleeps where who has the lock wakes one: let_one_in(). Looks at both while it is awake, since it
+/// may be let in at any moment then. `own`, if there is one, a server may execute that has come.
+int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
+  int over = -1;
+  const auto is_over = [&] {
+    const std::int64_t until_ns = now_ns() + answer_ns;
+    do {
+      for (unsigned polls = polls_at_last; polls > 0 && over < 0; --polls) {
+        if (own != nullptr && is_free(*own)) {
+          over = 0;
+        } else if (is_free(held)) {
+          over = 1;
+        } else {
+          relax();
+        }
+      }
+    } while (over < 0 && now_ns() < until_ns);
+    return over >= 0;
+  };
+  std::int64_t slice_ns = if_not_answered.first_ns;
+  FutexLot lot(false);
+  for (;;) {
+    if (is_over()) return over;
+    wanted.value.store(1, std::memory_order_relaxed);
+    if (is_over()) return over;
+    lot.set_slice(slice_ns);
+    slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
+    sleep_on(lot, announcements_, wanted.value, wanted.sleepers, equals(0));
+  }
+}
+
+void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
+  const bool sleeps = is_slept_on(wanted);
+  if (sleeps) FutexLot(false).unpark_one(wanted.value);
+  const std::int64_t start_ns = now_ns();
+  for (;;) {
+    for (unsigned polls = polls_at_last; polls > 0; --polls) {
+      if (!is_free(held)) return;
+      relax();
+    }
+    const std::int64_t waited_ns = now_ns() - start_ns;
+    if (waited_ns >= (sleeps ? wake_up_ns : answer_ns)) return;
+    if (waited_ns >= answer_ns) sched_yield();
   }
 }
 

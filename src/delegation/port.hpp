@@ -77,6 +77,18 @@ class Port : public Hardware {
     return await_either(own, other, &wanted, expected);
   }
 
+  /// Until the lock is free, of which no request is pending: who has it lets one in that waits
+  /// here.
+  void await_turn(const Cell& held, Cell& wanted) noexcept {
+    static_cast<void>(await_turn(nullptr, held, wanted));
+  }
+  static bool is_slept_on(const Cell& wanted) noexcept {
+    FutexLot::light_fence();
+    return FutexLot::peek(wanted.sleepers) != 0;
+  }
+  /// After `held` was given back: until it is taken, by one of those that wait; not for long.
+  static void let_one_in(const Cell& held, const Cell& wanted) noexcept;
+
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
     for (; polls > 0; --polls) {
@@ -105,6 +117,7 @@ class Port : public Hardware {
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted,
                                             bool answered) noexcept;
   int await_whoever_comes(Cell& own, const Cell& other) noexcept;
+  int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
   [[gnu::noinline]] void hold(Cell& cell) noexcept;
   static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;

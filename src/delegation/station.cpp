@@ -390,7 +390,13 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
     if (!rings_.serve(port, client, number, work)) break;
   }
   self.progress.store(progress + 2 * executed, std::memory_order_relaxed);
+  Hardware::Cell& wanted = entry(number).wanted;
+  const bool is_wanted = wanted.value.load(std::memory_order_relaxed) != 0;
+  if (is_wanted) [[unlikely]]
+    wanted.value.store(0, std::memory_order_relaxed);
   lock.give(port);
+  if (is_wanted) [[unlikely]]
+    Port::let_one_in(*lock.held, wanted);
   send_kept_posts();
   return executed != 0;
 }

@@ -123,14 +123,13 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    if (++h.visits < visits_max && combines()) return;
+    if (++h.visits < visits_max && combines() && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
-    if constexpr (requires { m.linger(1U); }) m.linger(lingering);  // who waits finds the lock free
+    wanted_.let_one_in(m, *desk_.held);
   }
 
  private:
   static constexpr unsigned visits_max = 64;
-  static constexpr unsigned lingering = 64;
 
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 

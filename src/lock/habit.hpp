@@ -58,7 +58,27 @@ class Wanted {
     }
   }
 
+  /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
+  /// could execute, or nobody may.
+  bool is_slept_on(M& m) const {
+    if constexpr (requires { m.is_slept_on(*cell_); }) {
+      return m.is_slept_on(*cell_);
+    } else {
+      return false;
+    }
+  }
+  /// By who has just given the lock back: one of those that wait may take it first.
+  void let_one_in(M& m, typename M::Cell& held) const {
+    if constexpr (requires { m.let_one_in(held, *cell_); }) {
+      m.let_one_in(held, *cell_);
+    } else if constexpr (requires { m.linger(lingering); }) {
+      m.linger(lingering);
+    }
+  }
+
  private:
+  static constexpr unsigned lingering = 64;
+
   typename M::Cell* cell_;
 };
 

@@ -68,9 +68,11 @@ void FutexLot::park(const Atom& atom, Word seen) const noexcept {
   syscall(SYS_futex, &atom, shared_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, &slice, nullptr, 0);
 }
 
-void FutexLot::unpark_all(const Atom& atom) const noexcept {
-  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
-          0);
+void FutexLot::unpark_all(const Atom& atom) const noexcept { unpark(atom, INT_MAX); }
+void FutexLot::unpark_one(const Atom& atom) const noexcept { unpark(atom, 1); }
+
+void FutexLot::unpark(const Atom& atom, int most) const noexcept {
+  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
 }
 
 Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared) noexcept

@@ -90,6 +90,7 @@ class FutexLot {
   void heavy_fence() const noexcept;
   void park(const Atom& atom, Word seen) const noexcept;
   void unpark_all(const Atom& atom) const noexcept;
+  void unpark_one(const Atom& atom) const noexcept;
 
   /// Longest sleep in one go: everything but the awaited store (deadline, broken barrier, dead
   /// participant) is noticed between.
@@ -99,6 +100,8 @@ class FutexLot {
   }
 
  private:
+  void unpark(const Atom& atom, int most) const noexcept;
+
   std::int64_t slice_ns_ = 1'000'000;
   HeavyFence fence_;
   bool shared_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a server survives, or refuses: CPUs that are taken away, sections that block when nobody
-// expects it, that stop it or await its end, and threads that are cancelled.
+// expects it, that stop it or await its end, threads that are cancelled, and those that wait.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "delegation/condition.hpp"
+#include "delegation/delegated.hpp"
 #include "delegation/station.hpp"
 #include "with_server.hpp"
 
@@ -200,6 +202,40 @@ TEST_F(Trouble, WaitsForConditionsMayBeVeryLong) {
   lock->execute(section_of(signal));
   waiter.join();
   EXPECT_TRUE(in_time);
+}
+
+/// Who executes its sections one after the other lets those in that nobody executes: how long they
+/// wait is a matter of milliseconds, and of CPUs, not of luck.
+TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
+  const HangGuard guard(60);
+  const auto station = std::make_shared<delegation::Station>();
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  delegation::Condition condition(*lock);
+  std::atomic<bool> stop{false};
+  std::atomic<bool> waits{false};
+  std::uint64_t since_signal = 0;  // sections of the other one that the waiter had to await
+  auto busy = [&] {
+    const std::int64_t until_ns = now_ns() + 200'000;
+    while (now_ns() < until_ns) relax();
+    ++since_signal;
+    if (!waits.exchange(false)) return;
+    since_signal = 0;
+    condition.signal();
+  };
+  std::thread owner([&] {
+    while (!stop) delegation::execute_section(*lock, section_of(busy));
+  });
+  std::vector<std::uint64_t> awaited;
+  auto waiter = [&] {
+    waits = true;
+    while (waits) condition.wait();
+    awaited.push_back(since_signal);
+  };
+  for (int turn = 0; turn < 40; ++turn) delegation::execute_section(*lock, section_of(waiter));
+  stop = true;
+  owner.join();
+  std::sort(awaited.begin(), awaited.end());
+  EXPECT_LE(awaited[awaited.size() / 2], 10U) << "of the other one's sections, in the median";
 }
 
 }  // namespace
