@@ -12,6 +12,7 @@
 #include "mpi.h"
 #include "mpi/team.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/pml/pml.h"
@@ -280,7 +281,7 @@ static int close_component(void) {
 static int register_parameters(void);
 
 /* Open MPI looks for this name. */
-OMPI_MODULE_DECLSPEC extern const mca_coll_base_component_t mca_coll_muster_component;
+OMPI_DECLSPEC extern const mca_coll_base_component_t mca_coll_muster_component;
 const mca_coll_base_component_t mca_coll_muster_component = {
     .collm_version =
         {
