@@ -36,6 +36,10 @@ inline constexpr bool emulated = true;
 inline constexpr bool emulated = false;
 #endif
 
+/// Whether a process with threads can fork a child that makes some, too: neither under
+/// ThreadSanitizer nor under qemu-user.
+inline constexpr bool children_make_threads = !under_tsan && !emulated;
+
 /// MUSTER_SOAK: how much longer than usual tests run; 1 if unset.
 unsigned soak_factor();
 

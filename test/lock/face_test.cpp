@@ -49,8 +49,7 @@ TEST(Placement, OfThisThread) {
 }
 
 TEST(Placement, TheObserverIsToldOfAForkedChildsServers) {
-  if (under_tsan) GTEST_SKIP() << "ThreadSanitizer makes no threads' child";
-  if (emulated) GTEST_SKIP() << "qemu-user makes no threads in a threads' child";
+  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
   const HangGuard guard(60);
   std::vector<unsigned> told;  // how many NUMA nodes
   const auto note = [](const unsigned*, unsigned nodes, void* context) {
@@ -292,7 +291,7 @@ TEST(LockAbi, AServerIsNotStoppedInASectionOfItsLocks) {
 }
 
 TEST(LockAbi, AChildOfAForkIsRefusedTheServer) {
-  if (under_tsan) GTEST_SKIP() << "ThreadSanitizer makes no threads' child";
+  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
   const HangGuard guard(60);
   muster_server* server = nullptr;
   ASSERT_EQ(MUSTER_OK, muster_server_start(&server, nullptr, 0));
@@ -331,10 +330,10 @@ TEST(LockAbi, WhatASectionThrowsEndsTheProgram) {
     muster_lock_options_init(&options);
     options.kind = *kind;
     for (const bool first : {true, false}) {
-      // Which make threads; ThreadSanitizer makes no threads' child.
+      // Which make threads.
       const bool makes_threads = options.kind == std::string("h-synch") ||
                                  std::string(options.kind).find("rcl") != std::string::npos;
-      if (under_tsan && makes_threads) continue;
+      if (makes_threads && !children_make_threads) continue;
       Child child([&] {
         muster_lock* lock = nullptr;
         muster_lock_create(&lock, &options);

@@ -151,7 +151,7 @@ def case_redis():
     os.symlink(need("redis-check-rdb", "redis-tools"), server)
     counts = {"set": "SET", "get": "GET", "lpush": "LPUSH"}
     for mutex in MUTEXES:
-        socket = os.path.join(scratch, mutex)
+        socket = mutex  # in the working directory: a socket's path has to be short
         report = os.path.join(scratch, "server.json")
         serving = subprocess.Popen(
             [muster, "run", "--mutex", mutex, "--json", report, "--", server, "--port", "0",
@@ -159,21 +159,22 @@ def case_redis():
             stdout=subprocess.DEVNULL, cwd=scratch, env=ENVIRONMENT)
         try:
             for _ in range(500):
-                if os.path.exists(socket):
+                if os.path.exists(os.path.join(scratch, socket)):
                     break
                 time.sleep(0.02)
             done, processes = run(["--mutex", mutex], [
                 client, "-s", socket, "-n", "4000", "-c", "16", "--threads", "2", "--csv", "-t",
-                ",".join(counts)])
+                ",".join(counts)], cwd=scratch)
             rows = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()]
             expect(rows[-3:] == list(counts.values()), f"--mutex {mutex}: it printed {done.stdout}")
             expect(total(processes, "threads", "created") >= 2, "no threads of the benchmark's own")
             expect(total(processes, "mutexes", "locks") >= 400, "no locks in the benchmark")
             held = subprocess.run(["redis-cli", "-s", socket, "llen", "mylist"], check=True,
-                                  capture_output=True, text=True, env=ENVIRONMENT).stdout
+                                  capture_output=True, text=True, env=ENVIRONMENT,
+                                  cwd=scratch).stdout
             expect(held == "4000\n", f"--mutex {mutex}: {held} of 4000 are there")
             subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], check=True,
-                           env=ENVIRONMENT)
+                           env=ENVIRONMENT, cwd=scratch)
             expect(serving.wait(timeout=60) == 0, f"--mutex {mutex}: the server's end")
         finally:
             serving.kill()
