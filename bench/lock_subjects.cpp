@@ -3,13 +3,18 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "bench/ck_lock.h"
 #include "bench/lock_slice.hpp"
 #include "machine/error.hpp"
+#include "machine/hardware.hpp"
 #include "muster/lock.h"
 
 namespace muster::bench {
@@ -22,13 +27,13 @@ void require_ok(int status) {
 }
 
 /// The last CPU that this process may use: clients are bound from the first on.
-std::string last_cpu() {
+int last_cpu() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   sched_getaffinity(0, sizeof allowed, &allowed);
   int cpu = CPU_SETSIZE - 1;
   while (cpu > 0 && !CPU_ISSET(cpu, &allowed)) --cpu;
-  return std::to_string(cpu);
+  return cpu;
 }
 
 class Ours : public LockSubject {
@@ -38,7 +43,7 @@ class Ours : public LockSubject {
     muster_lock_options_init(&options);
     options.kind = kind;
     if (std::string_view(kind) == "rcl") {
-      require_ok(muster_server_start(&options.server, last_cpu().c_str(), 0));
+      require_ok(muster_server_start(&options.server, std::to_string(last_cpu()).c_str(), 0));
     }
     require_ok(muster_lock_create(&lock_, &options));
   }
@@ -61,6 +66,73 @@ class Posting final : public Ours {
     muster_execute(
         lock_, [](void*) {}, nullptr);
   }
+};
+
+/// The least that a server takes: each client has a line, with a request there and its answer.
+class BareServer final : public LockSubject {
+ public:
+  BareServer() : server_([this] { serve(); }) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(last_cpu(), &cpus);
+    pthread_setaffinity_np(server_.native_handle(), sizeof cpus, &cpus);
+  }
+  ~BareServer() override {
+    ends_ = true;
+    ++active_;
+    active_.notify_one();
+    server_.join();
+  }
+  void run(Slice& slice) override {
+    thread_local Request* const mine = &slots_[joined_++ % kSlots].request;
+    if (active_++ == 0) active_.notify_one();
+    slice.run([request = mine](std::uint32_t* word) {
+      request->store(word, std::memory_order_release);
+      for (unsigned polls = 1; request->load(std::memory_order_acquire) != nullptr; ++polls) {
+        pause(polls);
+      }
+    });
+    --active_;
+  }
+
+ private:
+  using Request = std::atomic<std::uint32_t*>;
+  static constexpr unsigned kSlots = 4096;
+  struct alignas(kLine) Slot {
+    Request request{nullptr};
+  };
+
+  static void pause(unsigned polls) {
+    if (polls % 1024 == 0) sched_yield();
+    relax();
+  }
+  void serve() {
+    while (!ends_) {
+      active_.wait(0);
+      for (unsigned polls = 1; active_.load(std::memory_order_relaxed) != 0 && !ends_; ++polls) {
+        if (!serve_each()) pause(polls);
+      }
+    }
+  }
+  bool serve_each() {
+    const unsigned clients = std::min(kSlots, joined_.load(std::memory_order_relaxed));
+    bool found = false;
+    for (unsigned client = 0; client < clients; ++client) {
+      Request& request = slots_[client].request;
+      std::uint32_t* const word = request.load(std::memory_order_acquire);
+      if (word == nullptr) continue;
+      increment(word);
+      request.store(nullptr, std::memory_order_release);
+      found = true;
+    }
+    return found;
+  }
+
+  std::vector<Slot> slots_{kSlots};
+  alignas(kLine) std::atomic<unsigned> joined_{0};
+  alignas(kLine) std::atomic<unsigned> active_{0};  ///< clients in a slice
+  std::atomic<bool> ends_{false};
+  std::thread server_;
 };
 
 class NoLock final : public LockSubject {
@@ -161,6 +233,10 @@ const std::vector<LockEntry>& lock_entries() {
     all.push_back({"ck-mcs", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_mcs});
     all.push_back({"ck-clh", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_clh});
     all.push_back({"ck-cohort", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_cohort});
+    all.push_back(
+        {"rcl-limit", LockEntry::reference, "",
+         "a request and its answer on one line, nothing else: what a server takes at least",
+         make<BareServer>});
     all.push_back({"none", LockEntry::reference, "", "no lock: increments get lost", make<NoLock>});
     return all;
   }();

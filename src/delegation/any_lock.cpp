@@ -49,6 +49,8 @@ class Memory {
 template <class L>
 constexpr bool is_direct = L::traits.style == locks::Style::direct;
 template <class L>
+constexpr bool has_parts = std::is_base_of_v<locks::Combining<L>, L>;
+template <class L>
 constexpr bool has_clusters = requires(const L& lock) {
   lock.ticket(0U, 0U);
 };
@@ -88,17 +90,24 @@ class Plain : public AnyLock {
   }
 
   void execute(Section section) override {
-    admit();
-    {
-      const Depth depth;
-      Seat& seat = seat_of(depth.seat());
-      choose_cluster(seat, depth.seat());
-      Work work(section, board_, this);
-      lock_.execute(seat.port, seat.ticket, work);
-      work.finish();
-      if constexpr (has_server<L>) adopt_left(seat);
+    Thread& t = this_thread;
+    if (t.last_lock != number_ever() || t.depth != 0 || t.inside != nullptr) [[unlikely]] {
+      return execute_anywhere(section);
     }
-    send_kept_posts();  // by the seat that the thread's next requests come from
+    if constexpr (is_direct<L>) {
+      execute_directly(t, section);
+    } else if constexpr (has_parts<L>) {
+      if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
+      run_at_once(t, section);
+      if (!lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
+        serve_others(t);
+    } else {
+      WorkFrom<Outermost> work(section, board_, this);
+      lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
+      work.finish();
+      if constexpr (has_server<L>) adopt_left(last_seat(t));
+    }
+    send_kept_posts();
   }
 
   void give_up() override {
@@ -142,6 +151,53 @@ class Plain : public AnyLock {
     if (seat.left.count != 0) [[unlikely]]
       adopt_posts(std::exchange(seat.left, {}));
   }
+  /// What the thread has here, if it used this lock last.
+  static Seat& last_seat(const Thread& t) { return *static_cast<Seat*>(t.last_seat); }
+
+  [[gnu::always_inline]] void execute_directly(Thread& t, Section section) {
+    ++t.depth;  // innermost() goes by it
+    const int before = *t.error;
+    static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
+    set_errno(t, before);  // waiting may have changed it
+    run_at_once(t, section);
+    const int left = *t.error;
+    lock_.release(last_seat(t).port, last_seat(t).ticket);
+    set_errno(t, left);
+    --t.depth;
+  }
+  static void set_errno(const Thread& t, int error) {
+    if (*t.error != error) [[unlikely]]
+      *t.error = error;
+  }
+  [[gnu::noinline]] void delegate(Section section) {
+    Seat& seat = last_seat(this_thread);
+    WorkFrom<Outermost> work(section, board_, this);
+    lock_.delegate(seat.port, seat.ticket, work);
+    work.finish();
+    send_kept_posts();
+  }
+  [[gnu::noinline]] void serve_others(const Thread& t) {
+    WorkFrom<Outermost> work({}, board_, this);
+    lock_.serve(last_seat(t).port, last_seat(t).ticket, work);
+    work.finish();
+  }
+
+  /// From inside of other sections, too, and for the first time.
+  [[gnu::noinline]] void execute_anywhere(Section section) {
+    admit();
+    {
+      const Depth depth;
+      Seat& seat = seat_of(depth.seat());
+      choose_cluster(seat, depth.seat());
+      depth.remember(number_ever(), &seat, nullptr);
+      Work work(section, board_, this);
+      lock_.execute(seat.port, seat.ticket, work);
+      work.finish();
+      if constexpr (has_server<L>) adopt_left(seat);
+    }
+    send_kept_posts();  // by the seat that the thread's next requests come from
+  }
+
   Seat& seat_of(unsigned number) {
     return seats_.of(number, [&] {
       return Seat{Port(memory_.domain(), number), lock_.ticket(number)};
@@ -303,11 +359,13 @@ void AnyLock::refuse_recursion() const {
 }
 
 void AnyLock::run_all_deferred() noexcept {
+  const int error = errno;  // the section's
   while (has_deferred()) {  // they may post more
     // Taken out before they run: one that waits for a condition lets the next holder come here.
     const std::vector<Section> sections = std::exchange(deferred_, {});
     for (const Section& section : sections) section();
   }
+  errno = error;
 }
 
 std::string AnyLock::explain() const {

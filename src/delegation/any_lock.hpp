@@ -85,6 +85,14 @@ class AnyLock {
     if (has_deferred()) [[unlikely]]
       run_all_deferred();
   }
+  /// Executes a section of the calling thread, which has the lock and is outside of all sections.
+  /// Each store on this way costs: the next exchange awaits them all.
+  [[gnu::always_inline]] void run_at_once(Thread& thread, Section section) {
+    thread.inside = this;
+    section();
+    run_deferred();
+    thread.inside = nullptr;
+  }
   /// Posts to this lock that sections of other locks have made and that are not sent yet.
   void count_kept(int more) noexcept {
     kept_.fetch_add(static_cast<unsigned>(more), std::memory_order_release);

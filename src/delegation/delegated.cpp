@@ -11,22 +11,11 @@ namespace {
 /// How long a servicing thread waits before it lets a spare take over: about a round trip or two.
 constexpr unsigned polls_before_handover = 500;
 
+/// A client polls so often before it looks whether the server is still there.
+constexpr unsigned polls_of_a_client = 40;
+
 /// A client that delegates asks so often whether a server should start.
 constexpr unsigned requests_between_looks = 8;
-
-/// Work for rings: tells the server that there is some.
-class PostedWork : public Work {
- public:
-  PostedWork(Section section, Station& station, AnyLock* lock) noexcept
-      : Work(section, station.board(), lock), station_(station) {}
-  template <class M>
-  void posted(M&) noexcept {
-    station_.ring_bell();
-  }
-
- private:
-  Station& station_;
-};
 
 /// A servicing thread that waits lets a spare serve in the meantime.
 class Blocking {
@@ -49,6 +38,20 @@ bool is_pending(const Hardware::Cell* entry) {
 }
 
 }  // namespace
+
+/// Work for rings: tells the server that there is some.
+class Delegated::PostedWork : public Work {
+ public:
+  PostedWork(Section section, Station& station, AnyLock* lock) noexcept
+      : Work(section, station.board(), lock), station_(station) {}
+  template <class M>
+  void posted(M&) noexcept {
+    station_.ring_bell();
+  }
+
+ private:
+  Station& station_;
+};
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station)
     : AnyLock(traits),
@@ -81,18 +84,15 @@ Delegated::~Delegated() {
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
   Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
-  Thread& t = depth.thread();
-  seat.thread_id.store(t.id, std::memory_order_relaxed);
-  if (t.depth == 1 && t.inside == nullptr) {
-    t.quick = 0;
-    t.last_lock = number_ever();
-    t.last_seat = &seat;
-    t.last_habit = &habit;
-  }
+  seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
+  depth.remember(number_ever(), &seat, &habit);
   return {seat, habit};
 }
 
 void Delegated::execute(Section section) {
+  if (always_delegates_ && knows(this_thread)) [[likely]] {
+    return delegate_at_once(this_thread, section);
+  }
   admit();
   {
     const Depth depth;
@@ -109,6 +109,31 @@ void Delegated::execute(Section section) {
     work.finish();
   }
   send_kept_posts();
+}
+
+/// The way of most sections of an `rcl` lock: a request and its answer.
+[[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
+  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+  auto& habit = *static_cast<Known*>(thread.last_habit);
+  PostedWork work(section, *station_, this);
+  desk_.enter(seat.port, seat.ring);
+  Hardware::Cell& entry = *desk_.rings.post(seat.port, seat.ring, number_, work);
+  if (Port::poll(entry, polls_of_a_client)) [[likely]] {
+    desk_.rings.has_answer(seat.ring);
+    ++habit.delegated;
+  } else {
+    finish_deeper(seat, habit, entry, work);
+  }
+  tell(seat, habit);
+  work.finish();
+  send_kept_posts();
+}
+
+/// If it executes sections itself, these need seats of their own.
+void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
+                              PostedWork& work) {
+  const Depth depth;
+  auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
 }
 
 /// What the station counts of a client.
@@ -177,6 +202,9 @@ void Delegated::take_blocking(Port& port) {
 }
 
 void Delegated::post(Section section) {
+  if (knows(this_thread)) [[likely]] {
+    return post_at_once(this_thread, section);
+  }
   if (Inside::of(this)) return defer(section);
   admit_process();
   if (Inside::any()) {
@@ -194,14 +222,29 @@ void Delegated::post(Section section) {
   } else {
     seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   }
-  ++habit.delegated;
-  tell(seat, habit);
-  depth.thread().quick = 0;  // what it executes next comes after this one
+  count_post(depth.thread(), seat, habit);
   // The server may have left between: either it has seen the request, or this sees that it left
   // (ring_bell() has the fence).
   if (!station_->has_server()) {
     auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
   }
+}
+
+[[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
+  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+  auto& habit = *static_cast<Known*>(thread.last_habit);
+  PostedWork work(section, *station_, this);
+  desk_.enter(seat.port, seat.ring);
+  seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
+  count_post(thread, seat, habit);
+  if (!station_->has_server()) [[unlikely]]  // as above
+    finish_deeper(seat, habit, *seat.last, work);
+}
+
+void Delegated::count_post(Thread& thread, Station::Seat& seat, Known& habit) {
+  ++habit.delegated;
+  tell(seat, habit);
+  thread.quick = 0;  // what it executes next comes after this one
 }
 
 /// What the calling thread needs here when it is in fewer sections than now.

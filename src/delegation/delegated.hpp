@@ -39,15 +39,11 @@ class Delegated final : public AnyLock {
   std::string explain() const override;
 
   /// The way of most sections, of a thread whose `quick` is this lock: its client executes it.
-  /// False if the lock is taken. Each store on this way costs: the next exchange awaits them all.
+  /// False if the lock is taken.
   [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) {
     if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
       return false;
-    thread.inside = this;
-    section();
-    if (has_deferred()) [[unlikely]]
-      run_deferred();
-    thread.inside = nullptr;
+    run_at_once(thread, section);
     // Read again: what lives across the section has to be stored, too.
     auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
     auto& habit = *static_cast<Known*>(thread.last_habit);
@@ -56,6 +52,7 @@ class Delegated final : public AnyLock {
   }
 
  private:
+  class PostedWork;
   /// What the calling thread has here.
   struct Client {
     Station::Seat& seat;
@@ -71,6 +68,17 @@ class Delegated final : public AnyLock {
   };
 
   [[gnu::noinline]] void give_after_visit(Thread& thread);
+  /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
+  /// in the process that has made the lock.
+  bool knows(const Thread& t) const {
+    return t.last_lock == number_ever() && t.depth == 0 && t.inside == nullptr &&
+           t.outer == nullptr && t.serving == nullptr && station_->has_server();
+  }
+  void delegate_at_once(Thread& thread, Section section);
+  void post_at_once(Thread& thread, Section section);
+  static void count_post(Thread& thread, Station::Seat& seat, Known& habit);
+  [[gnu::noinline]] void finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
+                                       PostedWork& work);
   Client client(const Depth& depth) {
     const Thread& t = depth.thread();
     if (t.depth == 1 && t.last_lock == number_ever()) [[likely]] {

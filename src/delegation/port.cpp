@@ -129,6 +129,14 @@ bool Port::poll_for(const Cell& own, std::int64_t time_ns) noexcept {
   return false;
 }
 
+void Port::wake_or_hold(Cell& cell) noexcept {
+  if (!holds_wakes_) {
+    FutexLot lot(false);
+    return wake_sleepers(lot, announcements_, cell.value, cell.sleepers);
+  }
+  if (FutexLot::peek(cell.sleepers) != 0) hold(cell);
+}
+
 /// Of those whose requests are executed no more are woken than can run; the others find out when
 /// they next look, and leave the CPUs to the lock till then. Where more can run than are
 /// remembered, some may as well run now.

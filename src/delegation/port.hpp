@@ -59,11 +59,26 @@ class Port : public Hardware {
     if (held_count_ != 0) wake_all_held();
   }
   template <Order O>
-  void store(Cell& cell, Word word, OrderTag<O> order, Site = Site::here()) noexcept {
-    if (!holds_wakes_) return Hardware::store(cell, word, order);
+  [[gnu::always_inline]] void store(Cell& cell, Word word, OrderTag<O>,
+                                    Site = Site::here()) noexcept {
     cell.value.store(word, std_order(O));
-    FutexLot::light_fence();
-    if (FutexLot::peek(cell.sleepers) != 0) hold(cell);
+    wake(cell);
+  }
+  template <Order O>
+  [[gnu::always_inline]] Word exchange(Cell& cell, Word word, OrderTag<O>,
+                                       Site = Site::here()) noexcept {
+    const Word before = cell.value.exchange(word, std_order(O));
+    wake(cell);
+    return before;
+  }
+  template <Order O>
+  [[gnu::always_inline]] bool compare_exchange(Cell& cell, Word& expected, Word desired,
+                                               OrderTag<O>, Site = Site::here()) noexcept {
+    if (!cell.value.compare_exchange_strong(expected, desired, std_order(O), failure_order(O))) {
+      return false;
+    }
+    wake(cell);
+    return true;
   }
 
   /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
@@ -88,6 +103,16 @@ class Port : public Hardware {
   }
   /// After `held` was given back: until it is taken, by one of those that wait; not for long.
   static void let_one_in(const Cell& held, const Cell& wanted) noexcept;
+
+  /// The caller is about to read it and then to write there: one transfer instead of two, and none
+  /// of the line's other reader before it may write.
+  static void fetch_to_write(const Cell& cell) noexcept {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(cell));  // the builtin makes a read of it
+#else
+    __builtin_prefetch(&cell, 1);
+#endif
+  }
 
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
@@ -118,7 +143,14 @@ class Port : public Hardware {
                                             bool answered) noexcept;
   int await_whoever_comes(Cell& own, const Cell& other) noexcept;
   int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
-  [[gnu::noinline]] void hold(Cell& cell) noexcept;
+  /// As the machine's own changes do, on a shorter way where nobody sleeps.
+  [[gnu::always_inline]] void wake(Cell& cell) noexcept {
+    FutexLot::light_fence();
+    if (FutexLot::peek(announcements_.sleepers) != 0) [[unlikely]]
+      wake_or_hold(cell);
+  }
+  [[gnu::noinline]] void wake_or_hold(Cell& cell) noexcept;
+  void hold(Cell& cell) noexcept;
   static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;
 
@@ -155,19 +187,29 @@ struct Section {
 /// A request, in a slot, beside its flag.
 struct Request {
   Section section;
-  int error;  ///< errno after it was executed; 0: untouched
 };
 
-/// Where slots are: `group` of them `stride` bytes apart, `spacing` bytes within.
+/// Where slots are: groups of `1 << group_bits` of them, `stride` bytes apart, `spacing` bytes
+/// within. `errors_at` in each group is what its sections left in errno: best on a line of its own,
+/// which is seldom written and so in all caches.
 struct Board {
   std::byte* first = nullptr;
   std::size_t stride = line_bytes;
   std::size_t spacing = 0;
-  unsigned group = 1;
+  unsigned group_bits = 0;
+  std::size_t errors_at = sizeof(Request);
 
   Request& at(unsigned slot) const noexcept {
-    return *reinterpret_cast<Request*>(first + slot / group * stride + slot % group * spacing);
+    return *reinterpret_cast<Request*>(group(slot) + within(slot) * spacing);
   }
+  /// errno after the slot's request was executed; 0: untouched.
+  int& error(unsigned slot) const noexcept {
+    return *reinterpret_cast<int*>(group(slot) + errors_at + within(slot) * sizeof(int));
+  }
+
+ private:
+  std::byte* group(unsigned slot) const noexcept { return first + (slot >> group_bits) * stride; }
+  unsigned within(unsigned slot) const noexcept { return slot & ((1U << group_bits) - 1); }
 };
 
 /// State of a lock, or of a station, for each seat: made when the seat first comes.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -21,9 +22,11 @@ namespace muster::delegation {
 namespace {
 
 constexpr std::size_t entry_bytes = 32;
-constexpr std::size_t ring_bytes =
+constexpr std::size_t cells_bytes =
     (Station::Rings::cells_per_client(Station::depth) * entry_bytes + line_bytes - 1) / line_bytes *
     line_bytes;
+constexpr std::size_t ring_bytes = cells_bytes + line_bytes;  // and errno of each
+static_assert(Station::depth * sizeof(int) <= line_bytes);
 static_assert(sizeof(Hardware::Cell) + sizeof(Request) <= entry_bytes);
 constexpr std::size_t globals = 2;
 constexpr std::size_t rings_at = (1 + globals) * line_bytes;
@@ -44,7 +47,8 @@ Station::Station()
       board_{.first = memory_.data() + rings_at + sizeof(Hardware::Cell),
              .stride = ring_bytes,
              .spacing = entry_bytes,
-             .group = depth},
+             .group_bits = std::countr_zero(depth),
+             .errors_at = cells_bytes - sizeof(Hardware::Cell)},
       lock_table_(Rings::locks_max * sizeof(Entry)),
       rings_(depth, cells_) {}
 
@@ -350,10 +354,12 @@ void Station::leave(std::unique_lock<std::mutex>& roles) {
   has_ended();
 }
 
-bool Station::pass(Servant& self, Port& port) {
+/// In one piece: each call between a request and its answer is time that its client waits.
+[[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
   bool found = false;
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
   for (unsigned client = 0; client < count; ++client) {
+    port.fetch_to_write(rings_.next(port, client));
     const Word request = rings_.pending(port, client);
     if (request != 0 && execute_for(self, port, client, request)) found = true;
   }
@@ -361,13 +367,13 @@ bool Station::pass(Servant& self, Port& port) {
 }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
-class Station::ServerWork : public Work {
+class Station::ServerWork : public WorkFrom<Outermost> {
  public:
   ServerWork(const Board& board, const Entry& entry) noexcept
-      : Work({}, board, nullptr), entry_(entry) {}
+      : WorkFrom({}, board, nullptr), entry_(entry) {}
   void run(Port& port, unsigned slot) noexcept {
     lock_ = entry_.lock.load(std::memory_order_acquire);
-    Work::run(port, slot);
+    WorkFrom::run(port, slot);
     if (this_thread.servant == nullptr) [[unlikely]]
       end_child();
   }

@@ -28,7 +28,7 @@
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/steward.hpp"
-#include "lock/rings.hpp"
+#include "lock/desk.hpp"
 
 namespace muster::delegation {
 

@@ -95,6 +95,7 @@ void begin_child() {
   current_generation.fetch_add(1);
   Thread& t = this_thread;
   t.quick = 0;
+  t.last_lock = 0;  // who finds it by this does not ask whose process it is
   t.id = gettid();
   t.serving = nullptr;
   t.servant = nullptr;

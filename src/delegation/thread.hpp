@@ -68,6 +68,15 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
   unsigned seat() const { return seat_; }
   Thread& thread() const { return thread_; }
+  /// What the thread has at a lock: found without this seat when it next comes there from outside
+  /// of all sections.
+  void remember(std::uint64_t lock, void* at_lock, void* habit) const {
+    if (thread_.depth != 1 || thread_.inside != nullptr) return;
+    thread_.quick = 0;
+    thread_.last_lock = lock;
+    thread_.last_seat = at_lock;
+    thread_.last_habit = habit;
+  }
 
  private:
   static unsigned seat(Thread& t) {

@@ -6,9 +6,24 @@
 
 namespace muster::delegation {
 
-class Work {
+/// Who executes a section, and of which lock, where that is outside of all others: there is nothing
+/// to put back. Each store on this way costs: the next exchange awaits them all.
+class Outermost {
  public:
-  Work(Section section, const Board& board, AnyLock* lock) noexcept
+  Outermost(AnyLock* lock, bool) : thread_(this_thread) { thread_.inside = lock; }
+  ~Outermost() { thread_.inside = nullptr; }
+  Outermost(const Outermost&) = delete;
+  Outermost& operator=(const Outermost&) = delete;
+
+ private:
+  Thread& thread_;
+};
+
+/// `Where`: Inside, or Outermost if the thread has called from outside of all sections.
+template <class Where>
+class WorkFrom {
+ public:
+  WorkFrom(Section section, const Board& board, AnyLock* lock) noexcept
       : lock_(lock),
         section_(section),
         board_(board),
@@ -17,46 +32,55 @@ class Work {
 
   template <class M>
   void run_own(M&) noexcept {
-    const Inside inside(lock_, false);
-    *errno_of_thread_ = error_;  // waiting may have changed it
-    section_();
-    error_ = *errno_of_thread_;
-    lock_->run_deferred();
+    set_errno(error_);  // waiting may have changed it
+    {
+      const Where inside(lock_, false);
+      section_();
+      error_ = *errno_of_thread_;
+      lock_->run_deferred();
+    }
     put_ = nullptr;
   }
   template <class M>
   void put(M&, unsigned slot) noexcept {
-    put_ = &board_.at(slot);
-    put_->section = section_;
-    put_->error = 0;
+    board_.at(slot).section = section_;
+    put_ = &board_.error(slot);
+    if (*put_ != 0) [[unlikely]]
+      *put_ = 0;
   }
   template <class M>
   void run(M&, unsigned slot) noexcept {
-    Request& request = board_.at(slot);
-    const Inside inside(lock_, &request != put_);
+    const Section section = board_.at(slot).section;
+    int& left = board_.error(slot);
+    const Where inside(lock_, &left != put_);
     int& error = *errno_of_thread_;
     const int kept = error;
     error = 0;
-    request.section();
-    if (error != 0) request.error = error;
+    section();
+    if (error != 0) left = error;
     lock_->run_deferred();
     error = kept;
   }
 
   /// After the section: the caller's errno is what the section left, or as before if it set none.
-  void finish() const noexcept {
-    *errno_of_thread_ = put_ != nullptr && put_->error != 0 ? put_->error : error_;
-  }
+  void finish() const noexcept { set_errno(put_ != nullptr && *put_ != 0 ? *put_ : error_); }
 
  protected:
   AnyLock* lock_;
 
  private:
+  void set_errno(int error) const noexcept {
+    if (*errno_of_thread_ != error) [[unlikely]]
+      *errno_of_thread_ = error;
+  }
+
   Section section_;
   const Board& board_;
-  Request* put_ = nullptr;
+  int* put_ = nullptr;  ///< where its executor leaves errno, if it has one
   int* errno_of_thread_;
   int error_;
 };
+
+using Work = WorkFrom<Inside>;
 
 }  // namespace muster::delegation

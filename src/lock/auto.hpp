@@ -16,8 +16,8 @@
 //    or until `trial` requests have passed.
 #pragma once
 
+#include "lock/desk.hpp"
 #include "lock/habit.hpp"
-#include "lock/rings.hpp"
 
 namespace muster::locks {
 
@@ -100,6 +100,7 @@ class Auto {
                                                  Expectation{h.is_used_to(), combines()});
       if (first.gave_up) return false;
       if (first.own) {
+        desk_.rings.has_answer(ring);
         ++h.delegated;
         return true;
       }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CC-Synch: a queue of requests whose head combines. Who comes exchanges its spare slot for the
-// tail's, leaves its request there and links the spare behind it. The head executes the requests
-// that follow, up to a limit, and makes the next one head. The tail's slot is always empty.
+// tail's, leaves its request there and links the spare behind it. The head executes its own and the
+// requests that follow, up to a limit, and makes the next one head. The tail's slot is always
+// empty.
 //
-// Cost: an exchange and two line transfers a section; the holder's cache keeps the data.
-// Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 1 (CC-Synch).
+// Cost: an exchange and two line transfers a section; the holder's cache keeps the data. While one
+// client is alone: the exchange.
+// Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 1 (CC-Synch). That a head leaves no
+// request is ours: nobody else would look for it.
 //
 // Invariants:
 // 1. There is one slot more than there are clients, per queue; each is a client's spare, in the
@@ -18,13 +21,14 @@
 namespace muster::locks {
 
 template <Machine M>
-class CcSynch {
+class CcSynch : public Combining<CcSynch<M>> {
  public:
   static constexpr Traits traits{"cc-synch", Style::combining, true, "three",
                                  "Fatourou and Kallimanis 2012, algorithm 1"};
 
   struct Ticket {
-    Word spare;
+    Word spare;     ///< while it is in the queue: the slot that it is in
+    Word next = 0;  ///< the slot behind that
   };
 
   static Layout layout(const Shape& shape) {
@@ -34,42 +38,49 @@ class CcSynch {
   /// Slot 0 is the tail's at first, and its state `head`.
   Ticket ticket(unsigned client) const { return {client + 1}; }
 
+  bool take(M& m, Ticket& t) const { return join(m, t, 0); }
   template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    return enqueue(
-        m, t, 0, work, [] { return true; }, [] {});
+  bool delegate(M& m, Ticket& t, Work& work) const {
+    if (const Turn turn = leave_request(m, t, work); turn != Turn::head) return turn == Turn::done;
+    work.run_own(m);
+    return serve(m, t, work);
   }
-
-  /// One of several queues: `tail` is the number of its tail's cell. `enter` before combining
-  /// (false: gave up) and `leave` after it are h-synch's.
-  template <class Work, class Enter, class Leave>
-  bool enqueue(M& m, Ticket& t, unsigned tail, Work& work, Enter enter, Leave leave) const {
-    m.store(state(t.spare), waiting, relaxed);  // both before the exchange releases them
-    m.store(link(t.spare), 0, relaxed);
-    const Word slot = m.exchange(cells_.global(tail), t.spare, acq_rel);  // pairs with itself
-    work.put(m, slot);
-    m.store(link(slot), t.spare + 1, release);  // pairs with the combiner's load
-    t.spare = slot;
-    if (!m.await(state(slot), at_least(head), acquire))
-      return false;  // pairs with combine's stores
-    if (m.load(state(slot), relaxed) == done) return true;
-    if (!enter()) return false;
-    const Word next = combine(m, slot, work);
-    leave();
-    m.store(state(next), head, release);  // pairs with the next head's await
+  bool give(M& m, Ticket& t) const {
+    if (m.load(link(t.next), relaxed) != 0) return false;
+    make_head(m, t.next);
+    return true;
+  }
+  template <class Work>
+  bool serve(M& m, Ticket& t, Work& work) const {
+    make_head(m, combine(m, t, work));
     return true;
   }
 
- private:
-  // at_least(head) holds for the two that end a wait.
-  static constexpr Word waiting = ~Word{0};
-  static constexpr Word head = 0;
-  static constexpr Word done = 1;
+  // The same for one of several queues, for h-synch.
 
-  /// Executes what is queued from `slot` on; returns who is head next.
+  enum class Turn : std::uint8_t { head, done, gave_up };
+
+  /// `tail`: the number of the cell of the queue's tail. True if the client is head.
+  bool join(M& m, Ticket& t, unsigned tail) const {
+    t.next = t.spare;
+    m.store(state(t.next), waiting, relaxed);  // both before the exchange releases them
+    m.store(link(t.next), 0, relaxed);
+    t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);  // pairs with itself
+    return m.load(state(t.spare), acquire) == head;              // pairs with make_head's store
+  }
+  /// If it is not: until it is, or its request is executed.
   template <class Work>
-  Word combine(M& m, Word slot, Work& work) const {
-    for (unsigned executed = 0; executed < limit_; ++executed) {
+  Turn leave_request(M& m, Ticket& t, Work& work) const {
+    work.put(m, t.spare);
+    m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
+    if (!m.await(state(t.spare), at_least(head), acquire)) return Turn::gave_up;  // with its stores
+    return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
+  }
+  /// Executes what is queued behind the head's own; returns who is head next.
+  template <class Work>
+  Word combine(M& m, Ticket& t, Work& work) const {
+    Word slot = t.next;
+    for (unsigned executed = 1; executed < limit_; ++executed) {
       const Word next = m.load(link(slot), acquire);  // pairs with the client's store
       if (next == 0) break;
       work.run(m, slot);
@@ -78,6 +89,15 @@ class CcSynch {
     }
     return slot;
   }
+  void make_head(M& m, Word slot) const {
+    m.store(state(slot), head, release);  // pairs with the next head's loads
+  }
+
+ private:
+  // at_least(head) holds for the two that end a wait.
+  static constexpr Word waiting = ~Word{0};
+  static constexpr Word head = 0;
+  static constexpr Word done = 1;
 
   auto& state(Word slot) const { return cells_.of(slot, 0); }
   auto& link(Word slot) const { return cells_.of(slot, 1); }

@@ -2,7 +2,8 @@
 // DSM-Synch: CC-Synch for machines on which a client should wait in memory of its own. Slots do not
 // change hands: each client has two and uses them in turn, and the list is MCS's.
 //
-// Cost: an exchange and two or three line transfers a section.
+// Cost: an exchange and two or three line transfers a section; while one client is alone, the
+// exchange and a compare-exchange.
 // Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 2 (DSM-Synch).
 //
 // Invariants:
@@ -16,7 +17,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class DsmSynch {
+class DsmSynch : public Combining<DsmSynch<M>> {
  public:
   static constexpr Traits traits{"dsm-synch", Style::combining, true, "three",
                                  "Fatourou and Kallimanis 2012, algorithm 2"};
@@ -24,6 +25,8 @@ class DsmSynch {
   struct Ticket {
     unsigned client;
     unsigned turn = 0;
+    Word before = 0;  ///< who was in the list before it; 0: nobody
+    Word slot() const { return 2 * client + turn; }
   };
 
   static Layout layout(const Shape& shape) {
@@ -32,33 +35,38 @@ class DsmSynch {
   DsmSynch(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
   Ticket ticket(unsigned client) const { return {.client = client}; }
 
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool take(M& m, Ticket& t) const {
     t.turn ^= 1;
-    const Word slot = 2 * t.client + t.turn;
+    const Word slot = t.slot();
     m.store(state(slot), waiting, relaxed);  // both before the exchange releases them
     m.store(link(slot), 0, relaxed);
-    work.put(m, slot);
-    const Word before = m.exchange(tail(), slot + 1, acq_rel);  // pairs with itself, with combine
-    if (before != 0) {
-      m.store(link(before - 1), slot + 1, release);  // pairs with the combiner's loads
-      if (!m.await(state(slot), at_least(head), acquire)) return false;  // pairs with its stores
-      if (m.load(state(slot), relaxed) == done) return true;
-    }
-    return combine(m, slot, work);
+    t.before = m.exchange(tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
+    return t.before == 0;
   }
-
- private:
-  static constexpr Word waiting = ~Word{0};
-  static constexpr Word head = 0;
-  static constexpr Word done = 1;
-
   template <class Work>
-  bool combine(M& m, Word slot, Work& work) const {
+  bool delegate(M& m, Ticket& t, Work& work) const {
+    const Word slot = t.slot();
+    work.put(m, slot);
+    m.store(link(t.before - 1), slot + 1, release);  // pairs with the combiner's loads
+    if (!m.await(state(slot), at_least(head), acquire)) return false;  // pairs with its stores
+    if (m.load(state(slot), relaxed) == done) return true;
+    work.run_own(m);
+    return serve(m, t, work);
+  }
+  bool give(M& m, Ticket& t) const {
+    Word mine = t.slot() + 1;
+    return m.load(link(t.slot()), relaxed) == 0 &&
+           m.compare_exchange(tail(), mine, 0, release);  // pairs with take's exchange
+  }
+  template <class Work>
+  bool serve(M& m, Ticket& t, Work& work) const {
+    const Word own = t.slot();
+    Word slot = own;
     for (unsigned executed = 1;; ++executed) {
-      work.run(m, slot);
       Word next = m.load(link(slot), acquire);  // pairs with the client's store
-      m.store(state(slot), done, release);      // pairs with its client's await
+      if (slot != own) {
+        m.store(state(slot), done, release);  // pairs with its client's await
+      }
       if (next == 0) {
         Word mine = slot + 1;
         if (m.compare_exchange(tail(), mine, 0, release)) return true;  // pairs with the exchange
@@ -67,10 +75,16 @@ class DsmSynch {
       }
       slot = next - 1;
       if (executed >= limit_) break;
+      work.run(m, slot);
     }
     m.store(state(slot), head, release);  // pairs with the next combiner's await
     return true;
   }
+
+ private:
+  static constexpr Word waiting = ~Word{0};
+  static constexpr Word head = 0;
+  static constexpr Word done = 1;
 
   auto& tail() const { return cells_.global(0); }
   auto& state(Word slot) const { return cells_.of(slot, 0); }

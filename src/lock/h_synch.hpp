@@ -46,19 +46,23 @@ class HSynch {
 
   template <class Work>
   bool execute(M& m, Ticket& t, Work& work) const {
-    Word mine = 0;
-    Word predecessor = 0;
-    const auto enter = [&] {
-      mine = m.load(owned(t.cluster), relaxed);  // this cluster's combiners follow one another
-      m.store(busy(mine), 1, relaxed);           // before the exchange releases it
-      predecessor = m.exchange(central(), mine, acq_rel);     // pairs with itself: the word is busy
-      return m.await(busy(predecessor), equals(0), acquire);  // pairs with leave's store
-    };
-    const auto leave = [&] {
-      m.store(busy(mine), 0, release);  // pairs with the next combiner's await
-      m.store(owned(t.cluster), predecessor, relaxed);
-    };
-    return queues_.enqueue(m, t.queue, t.cluster, work, enter, leave);
+    using Turn = typename CcSynch<M>::Turn;
+    if (!queues_.join(m, t.queue, t.cluster)) {
+      const Turn turn = queues_.leave_request(m, t.queue, work);
+      if (turn != Turn::head) return turn == Turn::done;
+    }
+    const Word mine =
+        m.load(owned(t.cluster), relaxed);  // combiners of a cluster follow each other
+    m.store(busy(mine), 1, relaxed);        // before the exchange releases it
+    const Word predecessor = m.exchange(central(), mine, acq_rel);  // pairs with itself: it is busy
+    if (!m.await(busy(predecessor), equals(0), acquire))
+      return false;  // pairs with the store below
+    work.run_own(m);
+    const Word next = queues_.combine(m, t.queue, work);
+    m.store(busy(mine), 0, release);  // pairs with the next combiner's await
+    m.store(owned(t.cluster), predecessor, relaxed);
+    queues_.make_head(m, next);
+    return true;
   }
 
  private:

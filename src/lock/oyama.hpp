@@ -16,7 +16,7 @@
 namespace muster::locks {
 
 template <Machine M>
-class Oyama {
+class Oyama : public Combining<Oyama<M>> {
  public:
   static constexpr Traits traits{"oyama", Style::combining, false,
                                  "two, and one for each that tries at once",
@@ -24,59 +24,60 @@ class Oyama {
 
   struct Ticket {
     unsigned slot;
+    Word seen = 0;  ///< when it tried to take the lock
   };
 
   static Layout layout(const Shape& shape) {
     return {.global_cells = 1, .slots = shape.clients, .cells_per_slot = 2};
   }
   Oyama(const Shape&, typename M::Cells cells) : cells_(cells) {}
-  Ticket ticket(unsigned client) const { return {client}; }
+  Ticket ticket(unsigned client) const { return {.slot = client}; }
 
+  bool take(M& m, Ticket& t) const {
+    t.seen = 0;
+    return m.compare_exchange(top(), t.seen, taken, acquire);  // pairs with the exits
+  }
+  bool give(M& m, Ticket&) const {
+    Word seen = taken;
+    return m.compare_exchange(top(), seen, 0, release);  // pairs with the next holder's
+  }
   template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    Word seen = 0;
+  bool delegate(M& m, Ticket& t, Work& work) const {
+    Word seen = t.seen;
     Backoff backoff;
-    if (m.compare_exchange(top(), seen, taken, acquire)) {  // pairs with the exit of drain
-      work.run_own(m);
-      drain(m, work);
-      return true;
-    }
     work.put(m, t.slot);
     m.store(pending(t.slot), 1, relaxed);  // before the compare-exchange releases it
     for (;;) {
       if (seen == 0) {
-        if (m.compare_exchange(top(), seen, taken, acquire)) {  // as above
+        if (m.compare_exchange(top(), seen, taken, acquire)) {  // pairs with the exits
           work.run_own(m);
-          drain(m, work);
-          return true;
+          return give(m, t) || serve(m, t, work);
         }
         continue;
       }
       m.store(below(t.slot), seen, relaxed);                                // likewise
-      if (m.compare_exchange(top(), seen, t.slot + first, release)) break;  // pairs with drain
+      if (m.compare_exchange(top(), seen, t.slot + first, release)) break;  // pairs with serve
       backoff.wait(m);
     }
-    return m.await(pending(t.slot), equals(0), acquire);  // pairs with the store in drain
+    return m.await(pending(t.slot), equals(0), acquire);  // pairs with serve's store
   }
-
- private:
-  static constexpr Word taken = 1;
-  static constexpr Word first = 2;
-
   template <class Work>
-  void drain(M& m, Work& work) const {
-    for (;;) {
-      Word seen = taken;
-      if (m.compare_exchange(top(), seen, 0, release)) return;  // pairs with the next holder's
-      Word request = m.exchange(top(), taken, acquire);         // pairs with each push on the way
+  bool serve(M& m, Ticket& t, Work& work) const {
+    do {
+      Word request = m.exchange(top(), taken, acquire);  // pairs with each push on the way
       while (request != taken) {
         const unsigned slot = request - first;
         request = m.load(below(slot), relaxed);  // before it is marked done: invariant 2
         work.run(m, slot);
         m.store(pending(slot), 0, release);  // pairs with its client's await
       }
-    }
+    } while (!give(m, t));
+    return true;
   }
+
+ private:
+  static constexpr Word taken = 1;
+  static constexpr Word first = 2;
 
   auto& top() const { return cells_.global(0); }
   auto& pending(unsigned slot) const { return cells_.of(slot, 0); }

@@ -18,8 +18,8 @@
 
 #include <vector>
 
+#include "lock/desk.hpp"
 #include "lock/reception.hpp"
-#include "lock/rings.hpp"
 
 namespace muster::locks {
 

@@ -9,7 +9,8 @@
 //
 // Invariants:
 // 1. An entry is 0, or its request is not executed yet. Only its client makes it nonzero, and only
-//    whoever has the lock it names makes it 0.
+//    whoever has the lock it names makes it 0: before it counts it as served, and so before the
+//    client's next request is executed. If an entry is 0, so are those of all requests before.
 // 2. `served` is twice the number of the client's executed requests, and one more while the next is
 //    being executed, which may give the lock up and take it again. Request n + 1 is in entry n mod
 //    depth (a power of two): an old `served` names an entry that is 0 or has a number too high.
@@ -30,6 +31,7 @@ class Rings {
     unsigned client;
     bool entered = false;  ///< executors know of this client
     Word posted = 0;
+    Word executed = 0;  ///< so many at least, as far as it knows
   };
 
   /// Cells of a client: the entries, then `served`. Slot c * depth + k is client c's entry k.
@@ -43,25 +45,31 @@ class Rings {
   /// is full.
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
-    const unsigned at = t.posted % depth_;
+    const unsigned at = place(t.posted);
     Cell& entry = cells_.of(t.client, at);
-    if (!m.await(entry, equals(0), acquire)) return nullptr;  // pairs with serve's store
+    if (t.posted - t.executed >= depth_) {  // else it need not look: that takes the executor's line
+      if (!m.await(entry, equals(0), acquire)) return nullptr;  // pairs with serve's store
+      t.executed = t.posted + 1 - depth_;
+    }
     work.put(m, t.client * depth_ + at);
     m.store(entry, request(++t.posted, lock), release);  // pairs with serve's load
     if constexpr (requires { work.posted(m); }) work.posted(m);
     return &entry;
   }
 
+  /// When the client has seen that the entry of its last request is 0.
+  static void has_answer(Ticket& t) { t.executed = t.posted; }
+
   /// The entry of a client's next request, or of the one being executed.
   Cell& next(M& m, unsigned client) const {
     const Word twice = m.load(served(client), relaxed);
-    return cells_.of(client, twice / 2 % depth_);
+    return cells_.of(client, place(twice / 2));
   }
 
   /// A client's next request; 0 if there is none, or one is being executed.
   Word pending(M& m, unsigned client) const {
     const Word twice = m.load(served(client), relaxed);
-    return twice % 2 != 0 ? 0 : m.load(cells_.of(client, twice / 2 % depth_), relaxed);
+    return twice % 2 != 0 ? 0 : m.load(cells_.of(client, place(twice / 2)), relaxed);
   }
 
   /// The lock that a pending request names.
@@ -72,15 +80,15 @@ class Rings {
   bool serve(M& m, unsigned client, Word lock, Work& work) const {
     const Word twice = m.load(served(client), acquire);  // pairs with the last store below
     if (twice % 2 != 0) return false;
-    const unsigned at = twice / 2 % depth_;
+    const unsigned at = place(twice / 2);
     Cell& entry = cells_.of(client, at);
     const Word seen = m.load(entry, acquire);  // pairs with post's store
     if (seen != request(twice / 2 + 1, lock)) return false;
     m.store(served(client), twice + 1,
             relaxed);  // the lock keeps others away, until it is given up
     work.run(m, client * depth_ + at);
-    m.store(served(client), twice + 2, release);  // pairs with the load above, of the next lock
     m.store(entry, 0, release);                   // pairs with the client's await
+    m.store(served(client), twice + 2, release);  // pairs with the load above, of the next lock
     return true;
   }
 
@@ -90,52 +98,12 @@ class Rings {
     return (number << lock_bits | (lock + 1)) & 0x7fff'ffffU;
   }
 
+  /// Where request number n + 1 is.
+  unsigned place(Word n) const { return n & (depth_ - 1); }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }
 
   unsigned depth_;
   typename M::Cells cells_;
-};
-
-/// What flat-combining, rcl and auto share: one lock and the rings that its requests are in.
-template <Machine M>
-struct Desk {
-  typename M::Cell* held;     ///< 1 while somebody executes requests of this lock, else 0
-  typename M::Cell* clients;  ///< how many of the rings have been used, at most
-  Rings<M> rings;
-  Word lock;
-
-  void enter(M& m, typename Rings<M>::Ticket& t) const {
-    if (t.entered) return;
-    raise_clients(m, *clients, t.client);
-    t.entered = true;
-  }
-
-  /// True if the caller now has the lock.
-  bool take(M& m) const {
-    if constexpr (requires { m.take(*held); }) {
-      return m.take(*held) == 0;
-    } else {
-      return m.exchange(*held, 1, acquire) == 0;  // pairs with give's store
-    }
-  }
-  void give(M& m) const {
-    if constexpr (requires { m.give(*held); }) {
-      m.give(*held);
-    } else {
-      m.store(*held, 0, release);  // pairs with take's exchange
-    }
-  }
-
-  /// Executes what is pending, one request of each client; how many. The caller has the lock.
-  template <class Work>
-  unsigned pass(M& m, Work& work) const {
-    unsigned executed = 0;
-    const Word count = m.load(*clients, relaxed);
-    for (unsigned client = 0; client < count; ++client) {
-      if (rings.serve(m, client, lock, work)) ++executed;
-    }
-    return executed;
-  }
 };
 
 }  // namespace muster::locks

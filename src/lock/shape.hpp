@@ -103,6 +103,25 @@ class Direct {
   }
 };
 
+/// Locks whose holder executes what others have left, by their parts:
+///
+///   take(m, t)            true: the client executes its own section now; else it has to
+///   delegate(m, t, work)  see to it that its section is executed; false if it gave up
+///   give(m, t)            after its own section: true if the lock is given; false: there are
+///                         requests of others, and it has to
+///   serve(m, t, work)     execute these and give the lock; false if it gave up
+template <class L>
+class Combining {
+ public:
+  template <class M, class Ticket, class Work>
+  bool execute(M& m, Ticket& t, Work& work) const {
+    const L& lock = static_cast<const L&>(*this);
+    if (!lock.take(m, t)) return lock.delegate(m, t, work);
+    work.run_own(m);
+    return lock.give(m, t) || lock.serve(m, t, work);
+  }
+};
+
 /// Waits until `own` is 0 or `other` is; true if `own` is. Hardware looks at `other` rarely: its
 /// line is the holder's to write.
 template <Machine M>

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "delegation/condition.hpp"
+#include "delegation/delegated.hpp"
 #include "delegation/station.hpp"
 #include "lock/registry.hpp"
 #include "trial.hpp"
@@ -94,6 +95,37 @@ TEST_P(EveryLock, NestsInAnother) {
   });
   EXPECT_EQ(2 * sections, in_outer);
   EXPECT_EQ(3 * sections, in_inner);
+}
+
+// What a thread knows of the lock that it used last is not taken for another's.
+TEST_P(EveryLock, TakesTurnsWithOthers) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const std::unique_ptr<AnyLock> locks[] = {
+      make(), make(), make_lock({.kind = "auto", .station = nullptr}),
+      make_lock({.kind = "auto", .station = std::make_shared<delegation::Station>()}),
+      make_lock({.kind = "cas-spin", .station = nullptr})};
+  std::uint64_t counts[std::size(locks)] = {};
+  std::atomic<std::uint64_t> executed[std::size(locks)] = {};
+  const unsigned sections = is_fair() ? rounds(400) : rounds(4000);
+  run_threads(2, [&](unsigned client) {
+    Random random(case_seed() + client);
+    unsigned at = 0;
+    for (unsigned i = 0; i < sections; ++i) {
+      if (random.one_in(3)) at = static_cast<unsigned>(random.below(std::size(locks)));
+      const unsigned inner = static_cast<unsigned>(random.below(std::size(locks)));
+      auto increment = [&] { ++counts[inner]; };
+      auto around = [&] {
+        ++counts[at];
+        // In one order only: sections that wait for each other would wait for ever.
+        if (inner > at && i % 8 == 0)
+          delegation::execute_section(*locks[inner], section_of(increment));
+      };
+      delegation::execute_section(*locks[at], section_of(around));
+      ++executed[at];
+      if (inner > at && i % 8 == 0) ++executed[inner];
+    }
+  });
+  for (unsigned i = 0; i < std::size(locks); ++i) EXPECT_EQ(executed[i], counts[i]) << i;
 }
 
 TEST_P(EveryLock, GivesErrnoBack) {

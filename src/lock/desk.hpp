@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What flat-combining, rcl and auto share: a lock, and the rings that its requests are in.
+#pragma once
+
+#include "lock/rings.hpp"
+
+namespace muster::locks {
+
+template <Machine M>
+struct Desk {
+  typename M::Cell* held;     ///< 1 while somebody executes requests of this lock, else 0
+  typename M::Cell* clients;  ///< how many of the rings have been used, at most
+  Rings<M> rings;
+  Word lock;
+
+  void enter(M& m, typename Rings<M>::Ticket& t) const {
+    if (t.entered) return;
+    raise_clients(m, *clients, t.client);
+    t.entered = true;
+  }
+
+  /// True if the caller now has the lock.
+  bool take(M& m) const {
+    if constexpr (requires { m.take(*held); }) {
+      return m.take(*held) == 0;
+    } else {
+      return m.exchange(*held, 1, acquire) == 0;  // pairs with give's store
+    }
+  }
+  void give(M& m) const {
+    if constexpr (requires { m.give(*held); }) {
+      m.give(*held);
+    } else {
+      m.store(*held, 0, release);  // pairs with take's exchange
+    }
+  }
+
+  /// Whether a client but this one has a request.
+  bool has_pending(M& m, Word but) const {
+    const Word count = m.load(*clients, relaxed);
+    for (unsigned client = 0; client < count; ++client) {
+      if (client != but && rings.pending(m, client) != 0) return true;
+    }
+    return false;
+  }
+
+  /// Executes what is pending, one request of each client, but not of `but`; how many. The caller
+  /// has the lock.
+  template <class Work>
+  unsigned pass(M& m, Work& work, Word but = ~Word{0}) const {
+    unsigned executed = 0;
+    const Word count = m.load(*clients, relaxed);
+    for (unsigned client = 0; client < count; ++client) {
+      if (client != but && rings.serve(m, client, lock, work)) ++executed;
+    }
+    return executed;
+  }
+};
+
+}  // namespace muster::locks
