@@ -175,7 +175,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   if (serving == station_.get() || !station_->has_server()) {
     if (!desk_.take(seat.port)) take_blocking(seat.port);
     work.run_own(seat.port);
-    desk_.give(seat.port);
+    give(seat.port);
     ++habit.inlined;
     return work.finish();
   }
@@ -192,6 +192,12 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
     auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });
   }
   work.finish();
+}
+
+/// Where the client does not look at what others want: it will not be back soon.
+void Delegated::give(Port& port) {
+  desk_.give(port);
+  Port::wake_one(station_->wanted_cell(number_));
 }
 
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
@@ -268,7 +274,7 @@ void Delegated::give_up() {
                 "lock is used");
   }
   Port port(station_->seat(take_seat(0)).port);
-  desk_.give(port);
+  give(port);
 }
 
 bool Delegated::take_again() {

@@ -90,6 +90,7 @@ class Delegated final : public AnyLock {
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   void prepare_to_send();
   void take_blocking(Port& port);
+  void give(Port& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static void tell(Station::Seat& seat, Known& habit);

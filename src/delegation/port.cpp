@@ -85,8 +85,7 @@ int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
 }
 
 void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
-  const bool sleeps = is_slept_on(wanted);
-  if (sleeps) FutexLot(false).unpark_one(wanted.value);
+  const bool sleeps = wake_one(wanted);
   const std::int64_t start_ns = now_ns();
   for (;;) {
     for (unsigned polls = polls_at_last; polls > 0; --polls) {

@@ -101,7 +101,14 @@ class Port : public Hardware {
     FutexLot::light_fence();
     return FutexLot::peek(wanted.sleepers) != 0;
   }
-  /// After `held` was given back: until it is taken, by one of those that wait; not for long.
+  /// After the lock was given back: wakes one of those that sleep in await_turn(). False: nobody does.
+  static bool wake_one(const Cell& wanted) noexcept {
+    const bool sleeps = is_slept_on(wanted);
+    if (sleeps) [[unlikely]]
+      FutexLot(false).unpark_one(wanted.value);
+    return sleeps;
+  }
+  /// And until `held` is taken, by one of those that wait; not for long.
   static void let_one_in(const Cell& held, const Cell& wanted) noexcept;
 
   /// The caller is about to read it and then to write there: one transfer instead of two, and none
