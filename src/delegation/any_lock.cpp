@@ -73,6 +73,7 @@ class Plain : public AnyLock {
       lock_.prepare(port);
     }
     if constexpr (has_server<L>) {
+      const NoSignals its_own;
       server_ = std::make_unique<std::thread>([this] { serve(); });
     }
   }

@@ -146,6 +146,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   try {
     const std::string failure = apply_options(add_servant(), options_, place_.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
+    const NoSignals its_own;
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
   } catch (...) {
     phase_ = Phase::leaving;
@@ -189,6 +190,7 @@ Station::Servant& Station::add_servant() {
   auto servant = std::make_unique<Servant>();
   Servant& self = *servant;
   servants_.reserve(servants_.size() + 1);
+  const NoSignals its_own;
   // It begins by locking roles_: everything here is done by then.
   self.thread = std::thread([this, &self] { serve(self); });
   servants_.push_back(std::move(servant));

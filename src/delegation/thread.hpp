@@ -6,8 +6,10 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace muster::delegation {
 
@@ -153,6 +155,26 @@ class Inside {
   AnyLock* lock_;
   const Inside* outer_;
   bool for_another_;
+};
+
+/// Threads made in here get no signals but those of their own faults and of profilers: what is sent
+/// to the process is for the threads that it knows of.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t most;
+    sigfillset(&most);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+      sigdelset(&most, own);
+    }
+    pthread_sigmask(SIG_BLOCK, &most, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 /// The calling thread is not cancelled in here.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -202,6 +203,22 @@ TEST_F(Trouble, WaitsForConditionsMayBeVeryLong) {
   lock->execute(section_of(signal));
   waiter.join();
   EXPECT_TRUE(in_time);
+}
+
+TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
+  for (const char* const kind : {"rcl", "rcl-batch"}) {
+    const auto lock = make(kind);
+    sigset_t blocked{};
+    auto section = [&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); };
+    lock->execute(section_of(section));
+    for (const int sent : {SIGALRM, SIGCHLD, SIGTERM, SIGUSR1}) {
+      EXPECT_EQ(1, sigismember(&blocked, sent)) << kind << ": " << sent;
+    }
+    EXPECT_EQ(0, sigismember(&blocked, SIGSEGV)) << kind;
+    sigset_t own{};
+    pthread_sigmask(SIG_BLOCK, nullptr, &own);
+    EXPECT_EQ(0, sigismember(&own, SIGTERM)) << kind;
+  }
 }
 
 /// Who executes its sections one after the other lets those in that nobody executes: how long they
