@@ -101,7 +101,8 @@ class Port : public Hardware {
     FutexLot::light_fence();
     return FutexLot::peek(wanted.sleepers) != 0;
   }
-  /// After the lock was given back: wakes one of those that sleep in await_turn(). False: nobody does.
+  /// After the lock was given back: wakes one of those that sleep in await_turn(). False: nobody
+  /// does.
   static bool wake_one(const Cell& wanted) noexcept {
     const bool sleeps = is_slept_on(wanted);
     if (sleeps) [[unlikely]]
