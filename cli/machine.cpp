@@ -56,6 +56,10 @@ std::string topology_statement(const std::string& spec, const Topology& topology
 
 void run_import(const ImportOptions& options) {
   sim::check_machine_name(options.name);
+  if (options.rmw != "ownership" && options.rmw != "ll-sc") {
+    throw Error(Status::invalid, "--rmw is ownership or ll-sc, not \"" + options.rmw + "\"");
+  }
+  const sim::MachineModel like = sim::load_machine(options.like);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
   const Topology topology = Topology::from_spec(options.topology);
@@ -66,9 +70,6 @@ void run_import(const ImportOptions& options) {
   sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(),
                              options.source.empty() ? options.latencies : options.source);
   sketch.topology = topology_statement(options.topology, topology);
-  if (options.rmw != "ownership" && options.rmw != "ll-sc") {
-    throw Error(Status::invalid, "--rmw is ownership or ll-sc, not \"" + options.rmw + "\"");
-  }
   sketch.ll_sc = options.rmw == "ll-sc";
   std::size_t pairs = 0;
   for (const sim::DistanceClass& c : distances.merged) {
@@ -77,7 +78,8 @@ void run_import(const ImportOptions& options) {
   }
   sketch.latency_source = fmt::format("measured: class median of {} pairs, {}", pairs,
                                       options.source.empty() ? options.latencies : options.source);
-  const sim::MachineModel machine = sim::machine_like(sim::load_machine(options.like), sketch);
+  const sim::MachineModel machine = sim::machine_like(like, sketch);
+  fmt::print("\n{}", sim::format_machine(machine));
   if (!options.output.empty()) write_machine(options.output, machine);
 }
 

@@ -78,6 +78,7 @@ class Engine {
   Random& random() { return random_; }
   DataMemory& data() { return data_; }
   const Geometry& geometry() const { return geometry_; }
+  bool models(Mechanism mechanism) const { return mechanisms_.has(mechanism); }
   /// Told of everything that happens from now on; null for nobody.
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
 

@@ -132,6 +132,12 @@ FitResult fit_in_turn(const MachineModel& machine, const std::vector<Measurement
 FitResult fit(const MachineModel& machine, const std::vector<Measurement>& measured,
               const FitOptions& options) {
   if (options.free.empty()) throw Error(Status::invalid, "no free parameters");
+  for (auto key = options.free.begin(); key != options.free.end(); ++key) {
+    static_cast<void>(machine.value(*key));  // throws for a name that is none
+    if (std::find(options.free.begin(), key, *key) != key) {
+      throw Error(Status::invalid, *key + " cannot be fitted twice");
+    }
+  }
   std::vector<Measurement> shared;
   std::vector<Measurement> messages;
   for (const Measurement& m : measured) {

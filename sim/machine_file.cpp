@@ -396,7 +396,7 @@ MachineModel load_machine(const std::string& name_or_file) {
   std::ifstream file(name_or_file);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) throw Error(Status::system, "cannot read " + name_or_file);
+  if (!file) throw Error(Status::invalid, "cannot read " + name_or_file);
   return parse_machine(text.str(), name_or_file,
                        std::filesystem::path(name_or_file).parent_path().string());
 }

@@ -65,7 +65,7 @@ std::string format_machine(const MachineModel& machine);
 const std::vector<std::pair<std::string_view, std::string_view>>& shipped_machines();
 
 /// A shipped machine's name, or a file (it contains '/' or ends in ".machine"). Throws
-/// Error(unknown_name), listing the shipped ones.
+/// Error(unknown_name), listing the shipped ones, or Error(invalid).
 MachineModel load_machine(const std::string& name_or_file);
 
 /// Participant i on core cores[i], a position in shape->cores(). Throws Error(unsupported) if the

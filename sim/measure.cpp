@@ -357,6 +357,8 @@ Measured measure_machine(const MeasureOptions& options) {
   set_measured(machine, "poll-turn", median_when_usual(turns), "a turn of the polling loop");
   set_measured(machine, "call", 0, "a loop around the barrier, and nothing else");
   set_measured(machine, "message", 0, "a message is a flag here, without an MPI around it");
+  machine.mechanisms = machine.mechanisms.without(Mechanism::message_slots);
+  machine.provenance["without-message-slots"] = "published: this program's messages are flags";
   for (const auto& [level, size, ways] : {std::tuple(2, "private-cache", "private-ways"),
                                           std::tuple(3, "shared-cache", "shared-ways")}) {
     const auto [kib, count] = cache_of(level);

@@ -83,7 +83,7 @@ std::vector<Measurement> load_measurements(const std::string& file) {
   std::ifstream stream(file);
   std::stringstream text;
   text << stream.rdbuf();
-  if (!stream) throw Error(Status::system, "cannot read " + file);
+  if (!stream) throw Error(Status::invalid, "cannot read " + file);
   return parse_measurements(text.str(), file);
 }
 

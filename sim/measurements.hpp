@@ -16,7 +16,8 @@ struct Measurement {
 };
 
 /// '#' begins a comment; other columns are ignored; a prefix "shm-" of an algorithm's name, as
-/// [K22] has it, is dropped. Throws Error(invalid), "source:line: what is wrong".
+/// [K22] has it, is dropped. Throws Error(invalid): "source:line: what is wrong", or it cannot be
+/// read.
 std::vector<Measurement> parse_measurements(const std::string& text, const std::string& source);
 std::vector<Measurement> load_measurements(const std::string& file);
 

@@ -10,10 +10,10 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",    "read-queues",     "die-agent",     "die-sharing",
-    "store-buffer",     "store-overlap", "poll-overlap",    "set-conflicts", "ll-sc",
-    "poll-turn",        "call-cost",     "line-data",       "owner-hold",    "run-ahead",
-    "data-caches",      "prefetch",      "memory-bandwidth"};
+    "distance-classes", "line-order",    "read-queues",   "die-agent",       "die-sharing",
+    "store-buffer",     "store-overlap", "poll-overlap",  "set-conflicts",   "ll-sc",
+    "poll-turn",        "call-cost",     "message-slots", "line-data",       "owner-hold",
+    "run-ahead",        "data-caches",   "prefetch",      "memory-bandwidth"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {

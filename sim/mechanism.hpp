@@ -23,6 +23,7 @@ enum class Mechanism : std::uint8_t {
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
   poll_turn,         ///< off: a core that polls looks again at once
   call_cost,         ///< off: calling the barrier, or sending a message, costs nothing
+  message_slots,     ///< off: a message is one line of its pair's, and nothing besides
   line_data,         ///< off: a line comes as fast as the permission to change it
   owner_hold,        ///< off: an owner loses its line at once where another core has asked for it
   run_ahead,         ///< off: a wait for one cell begins when the one before is over
@@ -30,7 +31,7 @@ enum class Mechanism : std::uint8_t {
   prefetch,          ///< off: a miss brings its own line only
   memory_bandwidth,  ///< off: a memory serves any number of lines at once
 };
-inline constexpr int mechanism_count = 18;
+inline constexpr int mechanism_count = 19;
 
 /// A set of mechanisms.
 class Mechanisms {

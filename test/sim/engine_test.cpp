@@ -395,6 +395,30 @@ TEST_F(EngineTest, AwaitAnyReturnsAReadyCell) {
          from_ns(500)}});
 }
 
+TEST_F(EngineTest, TwoMessagesShareALine) {
+  for (const bool slots : {true, false}) {
+    if (!slots) mechanisms_ = mechanisms_.without(Mechanism::message_slots);
+    const auto mailboxes = [&](Modelled& m) {
+      return Mailboxes<Modelled>(2, 0, Modelled::Cells(m.engine(), 0, 4));
+    };
+    play({{0,
+           [&](Modelled& m) {
+             auto traffic = mailboxes(m).traffic(0);
+             for (int n = 0; n < 3; ++n) mailboxes(m).send(m, traffic, 1);
+           }},
+          {1,
+           [&](Modelled& m) {
+             auto traffic = mailboxes(m).traffic(1);
+             for (int n = 0; n < 3; ++n) EXPECT_TRUE(mailboxes(m).receive(m, traffic, 0));
+           },
+           from_ns(500)}});
+    // The third message fills the second line, and so the first one's slot is cleared: for the
+    // fourth, which would be there if it said 4.
+    EXPECT_EQ(cell(4).value, slots ? 2U : 3U);
+    EXPECT_EQ(cell(5).value, slots ? 3U : 0U);
+  }
+}
+
 TEST_F(EngineTest, WhatAParticipantThrowsComesOut) {
   EXPECT_THROW(play({{0, [&](Modelled& m) { m.await(cell(0), equals(1), acquire); }},
                      {1, [](Modelled&) { throw std::out_of_range("mine"); }, from_ns(10)}}),
