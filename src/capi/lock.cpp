@@ -122,8 +122,9 @@ int muster_execute(muster_lock* lock, muster_section section, void* argument) {
 }
 
 int muster_post(muster_lock* lock, muster_section section, void* argument) {
+  if (lock == nullptr || section == nullptr) [[unlikely]]
+    return muster::refuse_nothing();
   return guarded([&] {
-    muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
     muster::lock_of(lock).post({section, argument});
     return Status::ok;
   });

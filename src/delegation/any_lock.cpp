@@ -90,7 +90,7 @@ class Plain : public AnyLock {
     }
   }
 
-  void execute(Section section) override {
+  [[gnu::flatten]] void execute(Section section) override {
     Thread& t = this_thread;
     if (t.last_lock != number_ever() || t.depth != 0 || t.inside != nullptr) [[unlikely]] {
       return execute_anywhere(section);

@@ -90,9 +90,11 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
 }
 
 void Delegated::execute(Section section) {
-  if (always_delegates_ && knows(this_thread)) [[likely]] {
-    return delegate_at_once(this_thread, section);
-  }
+  if (always_delegates_ && knows(this_thread)) return delegate_at_once(this_thread, section);
+  execute_anywhere(section);
+}
+
+void Delegated::execute_anywhere(Section section) {
   admit();
   {
     const Depth depth;
@@ -208,9 +210,11 @@ void Delegated::take_blocking(Port& port) {
 }
 
 void Delegated::post(Section section) {
-  if (knows(this_thread)) [[likely]] {
-    return post_at_once(this_thread, section);
-  }
+  if (knows(this_thread)) return post_at_once(this_thread, section);
+  post_anywhere(section);
+}
+
+void Delegated::post_anywhere(Section section) {
   if (Inside::of(this)) return defer(section);
   admit_process();
   if (Inside::any()) {

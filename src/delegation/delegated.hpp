@@ -76,6 +76,8 @@ class Delegated final : public AnyLock {
   }
   void delegate_at_once(Thread& thread, Section section);
   void post_at_once(Thread& thread, Section section);
+  [[gnu::noinline]] void execute_anywhere(Section section);
+  [[gnu::noinline]] void post_anywhere(Section section);
   static void count_post(Thread& thread, Station::Seat& seat, Known& habit);
   [[gnu::noinline]] void finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
                                        PostedWork& work);

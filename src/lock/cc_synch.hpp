@@ -62,11 +62,13 @@ class CcSynch : public Combining<CcSynch<M>> {
 
   /// `tail`: the number of the cell of the queue's tail. True if the client is head.
   bool join(M& m, Ticket& t, unsigned tail) const {
-    t.next = t.spare;
-    m.store(state(t.next), waiting, relaxed);  // both before the exchange releases them
-    m.store(link(t.next), 0, relaxed);
-    t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);  // pairs with itself
-    return m.load(state(t.spare), acquire) == head;              // pairs with make_head's store
+    const Word next = t.spare;
+    t.next = next;
+    m.store(state(next), waiting, relaxed);  // both before the exchange releases them
+    m.store(link(next), 0, relaxed);
+    const Word slot = m.exchange(cells_.global(tail), next, acq_rel);  // pairs with itself
+    t.spare = slot;
+    return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
   /// If it is not: until it is, or its request is executed.
   template <class Work>
