@@ -301,7 +301,10 @@ static void from_fortran(const char* name, const int* comm, int* error) {
     fortran_function* theirs = NULL;
     void* const symbol = dlsym(RTLD_NEXT, name);
     memcpy(&theirs, &symbol, sizeof symbol);
-    if (theirs == NULL) abort(); /* it was said why */
+    if (theirs == NULL) {
+      fprintf(stderr, "muster: no %s of the MPI's own: cannot go on\n", name);
+      abort();
+    }
     theirs(comm, error);
     return;
   }

@@ -357,7 +357,7 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
     of->slot = make_slot(comm, all, &told, &placed_by, why, why_bytes);
   }
   int status = spread(comm, all, &told);
-  if (status != 0) return status;
+  if (status != 0) return let_go(of, comm, false, status);
   int outcome = taken_ok;
   if (of->leads) {
     if (of->slot == NULL) outcome = taken_failed;
@@ -419,10 +419,14 @@ static int make_inside(team* of, void* comm, const roster* all) {
     return 0;
   }
   if (all->hosts > 1) {
-    status = mpi->split(comm, of->leads, &of->leaders);
-    if (status != 0) {
-      pool_give_back(of->slot, false);
-      of->slot = NULL;
+    /* All or none: a leader without the other leaders would leave its host's ranks waiting. */
+    int parted = mpi->split(comm, of->leads, &of->leaders) == 0;
+    status = mpi->minimum(comm, &parted);
+    if (status != 0 || parted == 0) {
+      if (of->leaders != NULL) mpi->free_leaders(of->leaders);
+      of->leaders = NULL;
+      status = let_go(of, comm, true, status);
+      if (status == 0) decline(of, "the MPI could not part the hosts' leaders from the others");
       return status;
     }
   }

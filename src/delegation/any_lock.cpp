@@ -99,8 +99,12 @@ class Plain : public AnyLock {
       execute_directly(t, section);
     } else if constexpr (has_parts<L>) {
       if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
+      Seat& seat = last_seat(t);
       run_at_once(t, section);
-      if (!lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
+      // In a fork's child the others are not there: their requests are their own process's.
+      if (!in_own_process()) [[unlikely]]
+        return;
+      if (!lock_.give(seat.port, seat.ticket)) [[unlikely]]
         serve_others(t);
     } else {
       WorkFrom<Outermost> work(section, board_, this);
@@ -161,10 +165,12 @@ class Plain : public AnyLock {
     static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
     set_errno(t, before);  // waiting may have changed it
     run_at_once(t, section);
+    --t.depth;
+    if (!in_own_process()) [[unlikely]]
+      return;  // a fork's child: who waits behind it is not there
     const int left = *t.error;
     lock_.release(last_seat(t).port, last_seat(t).ticket);
     set_errno(t, left);
-    --t.depth;
   }
   static void set_errno(const Thread& t, int error) {
     if (*t.error != error) [[unlikely]]
@@ -226,15 +232,17 @@ class Plain : public AnyLock {
   /// wait, and no spare.
   class ServerWork : public Work {
    public:
-    explicit ServerWork(Plain& lock) : Work({}, lock.board_, &lock), seats_(lock.seats_) {}
+    explicit ServerWork(Plain& lock) : Work({}, lock.board_, &lock), served_(lock) {}
     void run(Port& port, unsigned slot) noexcept {
       Work::run(port, slot);
+      if (!served_.in_own_process()) [[unlikely]]
+        end_servers_child();
       if (this_thread.todo != 0) [[unlikely]]
-        seats_.find(slot)->left = leave_kept_posts();
+        served_.seats_.find(slot)->left = leave_kept_posts();
     }
 
    private:
-    PerSeat<Seat>& seats_;
+    Plain& served_;
   };
 
   void serve() {
@@ -290,6 +298,7 @@ class Pthread final : public AnyLock {
   bool take_again() override { return mutex_->acquire_anyway(); }
   void allow_conditions() override {}
   void recover(Section section) override {
+    if (!shared_) return AnyLock::recover(section);
     if (Inside::of(this)) {
       throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
     }

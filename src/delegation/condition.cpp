@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/condition.hpp"
 
+#include <cerrno>
 #include <chrono>
 
 #include "delegation/kept.hpp"
@@ -23,6 +24,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
     throw Error(Status::invalid, "a condition is waited for inside a section of its lock");
   }
   const NoCancellation whole;
+  const int error = errno;  // what the section has left there
   // Before the lock is given up: no signal after that is lost.
   std::unique_lock guard(waiters_->mutex);
   const std::uint64_t seen = waiters_->signals;
@@ -50,6 +52,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   const bool whole_lock = lock_.take_again();
   if (serving != nullptr) serving->leave_blocking();
   thread.inside = &lock_;
+  errno = error;
   if (!whole_lock) {
     throw Error(Status::peer,
                 "a process died inside a section of this lock while this one waited: what it "

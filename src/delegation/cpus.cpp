@@ -74,8 +74,10 @@ unsigned cpus_of_process() {
   std::int64_t due = next_count_ns.load(std::memory_order_relaxed);
   if (now >= due && next_count_ns.compare_exchange_strong(due, now + between_counts_ns)) {
     const NoCancellation whole;
+    const int error = errno;  // the section's of whoever asks
     const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
     last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
+    errno = error;
   }
   return cpus_last_counted();
 }

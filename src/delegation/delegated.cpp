@@ -222,22 +222,24 @@ void Delegated::post_anywhere(Section section) {
     return keep_post(*this, section);
   }
   if (!station_->has_server()) return execute(section);
-  const Depth depth;
-  const auto [seat, habit] = client(depth);
-  PostedWork work(section, *station_, this);
-  desk_.enter(seat.port, seat.ring);
-  if (this_thread.serving != nullptr) {
-    const Blocking blocking(this_thread.serving);
-    seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
-  } else {
-    seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
-  }
-  count_post(depth.thread(), seat, habit);
-  // The server may have left between: either it has seen the request, or this sees that it left
-  // (ring_bell() has the fence).
-  if (!station_->has_server()) {
+  {
+    const Depth depth;
+    const auto [seat, habit] = client(depth);
+    PostedWork work(section, *station_, this);
+    desk_.enter(seat.port, seat.ring);
+    if (this_thread.serving != nullptr) {
+      const Blocking blocking(this_thread.serving);
+      seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
+    } else {
+      seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
+    }
+    count_post(depth.thread(), seat, habit);
+    // The server may have left between: either it has seen the request, or this sees that it left
+    // (ring_bell() has the fence).
+    if (station_->has_server()) return;
     auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
   }
+  send_kept_posts();
 }
 
 [[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
@@ -247,8 +249,10 @@ void Delegated::post_anywhere(Section section) {
   desk_.enter(seat.port, seat.ring);
   seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   count_post(thread, seat, habit);
-  if (!station_->has_server()) [[unlikely]]  // as above
-    finish_deeper(seat, habit, *seat.last, work);
+  if (station_->has_server()) [[likely]]  // as above
+    return;
+  finish_deeper(seat, habit, *seat.last, work);
+  send_kept_posts();
 }
 
 void Delegated::count_post(Thread& thread, Station::Seat& seat, Known& habit) {

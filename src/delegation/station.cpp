@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <system_error>
 
 #include "delegation/kept.hpp"
@@ -377,7 +376,7 @@ class Station::ServerWork : public WorkFrom<Outermost> {
     lock_ = entry_.lock.load(std::memory_order_acquire);
     WorkFrom::run(port, slot);
     if (this_thread.servant == nullptr) [[unlikely]]
-      end_child();
+      end_servers_child();
   }
 
  private:
@@ -459,16 +458,6 @@ void Station::rouse_watchdog() {
   const std::scoped_lock lock(roles_);
   asleep_ = false;
   watchdog_wake_.notify_one();
-}
-
-/// In a fork's child, whose only thread was a servant: the section has come back to where its
-/// parent's clients are served.
-void Station::end_child() {
-  constexpr std::string_view why =
-      "muster: a fork's child came back from a section that a server executes: let it call exec or "
-      "_exit in there\n";
-  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
-  _exit(EXIT_FAILURE);
 }
 
 void Station::wake() noexcept {

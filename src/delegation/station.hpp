@@ -69,7 +69,7 @@ class Station {
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
-  // In a fork's child all that follows but seat() and has_server() throws Error(busy).
+  // In a fork's child whatever changes or describes the server throws Error(busy).
 
   /// Starts its server; one that has started by itself is the caller's from then on. Throws Error:
   /// busy if it has one, or if it is leaving and the caller is in a section of one of its locks;
@@ -176,7 +176,6 @@ class Station {
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
   std::string apply_options(Servant& servant, const ServerOptions& options, const PuSet& cpus);
-  [[noreturn]] static void end_child();
   void start_at(const Places::Server& place, const ServerOptions& options, bool by_itself);
   void close() noexcept;
   void end_servants();

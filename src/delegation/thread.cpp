@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "delegation/generation.hpp"
@@ -140,6 +141,14 @@ void Birth::refuse(const char* what, const char* instead) {
                                 " before fork(), and the threads that use and serve it are the "
                                 "parent's: " +
                                 instead);
+}
+
+void end_servers_child() {
+  constexpr std::string_view why =
+      "muster: a fork's child came back from a section that a server executes: let it call exec or "
+      "_exit in there\n";
+  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  _exit(EXIT_FAILURE);
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }

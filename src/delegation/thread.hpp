@@ -31,8 +31,8 @@ struct Thread {
   void* last_seat = nullptr;  ///< what it has at the lock that it used last
   void* last_habit = nullptr;
   AnyLock* inside = nullptr;  ///< the lock whose section it executes
-  unsigned depth = 0;         ///< of sections that it waits for or executes, but not at once
-  unsigned todo = 0;          ///< posts that its sections have left, for this thread to see to
+  unsigned depth = 0;  ///< of sections that it waits for or executes, but not by the short way
+  unsigned todo = 0;   ///< posts that its sections have left, for this thread to see to
 
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
@@ -57,6 +57,10 @@ extern thread_local constinit Thread this_thread;
 
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);
+
+/// Ends a fork's child, whose only thread was a server's: the section has come back to where its
+/// parent's clients are served.
+[[noreturn, gnu::cold]] void end_servers_child();
 
 /// How many seats have been taken at once, at most.
 unsigned seats_ever();
@@ -97,7 +101,7 @@ class KeepLast {
  public:
   KeepLast() : thread_(this_thread), before_(thread_) {}
   ~KeepLast() {
-    thread_.quick = before_.quick;
+    thread_.quick = 0;  // what was executed may have left requests that come first
     thread_.last_lock = before_.last_lock;
     thread_.last_seat = before_.last_seat;
     thread_.last_habit = before_.last_habit;
@@ -164,7 +168,8 @@ class NoSignals {
   NoSignals() {
     sigset_t most;
     sigfillset(&most);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+    for (const int own :
+         {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE, SIGXFSZ, SIGPROF}) {
       sigdelset(&most, own);
     }
     pthread_sigmask(SIG_BLOCK, &most, &before_);

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -156,11 +159,44 @@ TEST_F(Fork, InASectionThatItsClientExecutes) {
   }
 }
 
+/// The other client's request waits while this one's section forks: it is executed once.
+TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
+  for (const char* const kind :
+       {"ticket", "mcs", "clh", "oyama", "flat-combining", "cc-synch", "dsm-synch"}) {
+    SCOPED_TRACE(kind);
+    const auto lock = make_lock({.kind = kind, .station = nullptr});
+    void* const shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(MAP_FAILED, shared);
+    auto& count = *new (shared) std::atomic<int>(0);
+    auto increment = [&] { ++count; };
+    lock->execute(section_of(increment));  // so that it is at once from now on
+    const pid_t parent = getpid();
+    std::thread other;
+    Forks forks;
+    auto section = [&] {
+      other = std::thread([&] { lock->execute(section_of(increment)); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      forks();
+    };
+    lock->execute(section_of(section));
+    if (getpid() != parent) _exit(0);
+    EXPECT_EQ(0, forks.wait());
+    other.join();
+    EXPECT_EQ(2, count);
+    munmap(shared, sizeof count);
+  }
+}
+
 TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
+  for (const char* const kind : {"rcl", "rcl-batch"}) {
+    const auto lock = make(kind);
+    Forks forks;
+    lock->execute(section_of(forks));
+    EXPECT_EQ(EXIT_FAILURE, forks.wait()) << kind;
+  }
   const auto lock = make();
   Forks forks;
-  lock->execute(section_of(forks));
-  EXPECT_EQ(EXIT_FAILURE, forks.wait());
   auto section = [&] {
     forks();
     if (forks.pid != 0) return;

@@ -455,9 +455,14 @@ static void spawn(const char* program) {
     check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
   }
   MPI_Comm_free(&all);
+  int own = (int)getpid();
+  int others[16] = {0}; /* the children's at the parents, the parents' at the children */
+  MPI_Allgather(&own, 1, MPI_INT, others, 1, MPI_INT, between);
   MPI_Comm_disconnect(&between);
   if (parent != MPI_COMM_NULL) return;
-  pause_us(500000); /* the children end, and want no CPU any more */
+  for (int i = 0; i < 2; ++i) { /* until they have ended, and want no CPU any more */
+    for (int turn = 0; turn < 2000 && kill(others[i], 0) == 0; ++turn) pause_us(10000);
+  }
   check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "dup");
   try_comm(all);
   MPI_Comm_free(&all);

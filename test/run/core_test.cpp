@@ -213,7 +213,15 @@ TEST(RunThreads, GiveBackWhatTheyHad) {
   settings.mutex = RUN_MUTEX_THEIRS;
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it does not know of thrd_create
+// ThreadSanitizer does not know of thrd_create.
+#if defined(__has_feature)
+#define RUN_TEST_TSAN __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define RUN_TEST_TSAN 1
+#else
+#define RUN_TEST_TSAN 0
+#endif
+#if !RUN_TEST_TSAN
 TEST(RunThreads, ThoseOfC11ReturnWhatTheyDo) {
   run_start();
   const std::uint64_t created = run_total(RUN_CREATED);
