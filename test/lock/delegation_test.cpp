@@ -38,22 +38,12 @@ TEST_F(Delegation, ExecutesOnTheServer) {
 TEST_F(Delegation, ASectionThatBlocksStopsNoOtherLock) {
   const auto slow = make();
   const auto quick = make();
-  std::atomic<bool> inside{false};
-  std::atomic<bool> go_on{false};
-  std::thread blocker([&] {
-    auto section = [&] {
-      inside = true;
-      while (!go_on) sleep_ms(1);
-    };
-    slow->execute(section_of(section));
-  });
-  while (!inside) sched_yield();
+  BlockedSection blocked(*slow);
   std::uint64_t count = 0;
   auto increment = [&] { ++count; };
   for (int i = 0; i < 1000; ++i) quick->execute(section_of(increment));
   EXPECT_EQ(1000U, count);
-  go_on = true;
-  blocker.join();
+  blocked.end();
   EXPECT_GE(station_->counters().by_watchdog, 1U);
 }
 

@@ -347,6 +347,14 @@ TEST(LockAbi, WhatASectionThrowsEndsTheProgram) {
 
 void increment(void* argument) { ++*static_cast<int*>(argument); }
 
+muster_lock_options shared_options(const SharedMemory& memory) {
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "pthread-mutex";
+  options.memory = memory.data();
+  return options;
+}
+
 TEST(LockAbi, AKilledHolderIsReported) {
 #ifdef MUSTER_TEST_EMULATED
   GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
@@ -354,10 +362,7 @@ TEST(LockAbi, AKilledHolderIsReported) {
   const HangGuard guard(60);
   const SharedMemory memory(muster_lock_memory() + 4096);
   auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
-  muster_lock_options options;
-  muster_lock_options_init(&options);
-  options.kind = "pthread-mutex";
-  options.memory = memory.data();
+  muster_lock_options options = shared_options(memory);
   muster_lock* lock = nullptr;
   ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
   ASSERT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
@@ -385,10 +390,7 @@ TEST(LockAbi, WhoWaitsForAConditionIsToldOfAKilledHolder) {
   const HangGuard guard(60);
   const SharedMemory memory(muster_lock_memory() + 4096);
   auto& waits = *new (memory.data() + muster_lock_memory()) std::atomic<int>(0);
-  muster_lock_options options;
-  muster_lock_options_init(&options);
-  options.kind = "pthread-mutex";
-  options.memory = memory.data();
+  muster_lock_options options = shared_options(memory);
   struct Section {
     muster_lock* lock = nullptr;
     muster_cond* cond = nullptr;

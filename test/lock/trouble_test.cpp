@@ -48,17 +48,8 @@ std::int64_t now_ms() { return now_ns() / 1'000'000; }
 TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
   const auto slow = make();
   const auto quick = make();
-  std::atomic<bool> inside{false};
-  std::atomic<bool> go_on{false};
   binding_fails = true;  // of the spare; nothing else is bound from now on
-  std::thread blocker([&] {
-    auto section = [&] {
-      inside = true;
-      while (!go_on) sleep_ms(1);
-    };
-    slow->execute(section_of(section));
-  });
-  while (!inside) sched_yield();
+  BlockedSection blocked(*slow);
   std::uint64_t count = 0;
   auto increment = [&] { ++count; };
   for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
@@ -66,8 +57,7 @@ TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
   EXPECT_EQ(100U, count);
   EXPECT_NE(std::string::npos, station_->describe().find("elsewhere: it cannot be bound"))
       << station_->describe();
-  go_on = true;
-  blocker.join();
+  blocked.end();
   for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
   EXPECT_EQ(200U, count);
   station_->place({});
@@ -85,21 +75,11 @@ TEST_F(Trouble, ASectionThatBlocksWhenTheServerHasSleptIsSeenAsSoon) {
     const std::uint64_t sleeps = station_->counters().sleeps;
     while (station_->counters().sleeps == sleeps) sleep_ms(1);
     sleep_ms(10);  // its watchdog goes on its round of half a second
-    std::atomic<bool> inside{false};
-    std::atomic<bool> go_on{false};
-    std::thread blocker([&] {
-      auto section = [&] {
-        inside = true;
-        while (!go_on) sleep_ms(1);
-      };
-      slow->execute(section_of(section));
-    });
-    while (!inside) sched_yield();
+    BlockedSection blocked(*slow);
     const std::int64_t before_ms = now_ms();
-    auto let_go = [&] { go_on = true; };
+    auto let_go = [&] { blocked.let_go(); };
     quick->execute(section_of(let_go));
     shortest_ms = std::min(shortest_ms, now_ms() - before_ms);
-    blocker.join();
   }
   EXPECT_LT(shortest_ms, emulated ? 400 : 200);
 }

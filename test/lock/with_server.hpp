@@ -3,9 +3,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <time.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
 #include "delegation/any_lock.hpp"
 #include "delegation/station.hpp"
@@ -17,6 +20,38 @@ inline void sleep_ms(long ms) {
   const timespec time{ms / 1000, ms % 1000 * 1'000'000};
   nanosleep(&time, nullptr);
 }
+
+/// A section that blocks, on a thread of its own, until it is let go. Made once it has begun.
+class BlockedSection {
+ public:
+  explicit BlockedSection(delegation::AnyLock& lock)
+      : thread_([this, &lock] {
+          auto section = [this] {
+            inside_ = true;
+            while (!go_on_) sleep_ms(1);
+          };
+          lock.execute(section_of(section));
+        }) {
+    while (!inside_) sched_yield();
+  }
+  ~BlockedSection() {
+    let_go();
+    if (thread_.joinable()) thread_.join();
+  }
+  BlockedSection(const BlockedSection&) = delete;
+  BlockedSection& operator=(const BlockedSection&) = delete;
+
+  void let_go() { go_on_ = true; }
+  void end() {
+    let_go();
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> inside_{false};
+  std::atomic<bool> go_on_{false};
+  std::thread thread_;
+};
 
 class WithServer : public testing::Test {
  protected:

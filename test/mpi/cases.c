@@ -21,6 +21,8 @@ static void fail(const char* what, long a, long b) {
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
+static const char* program; /* to be spawned */
+
 static void check(int status, const char* what) {
   if (status != MPI_SUCCESS) fail(what, status, 0);
 }
@@ -432,7 +434,8 @@ static void progress(int megabytes) {
 
 /* ---- processes that come, and that go ---- */
 
-static void spawn(const char* program) {
+static void spawn(int number) {
+  (void)number;
   MPI_Comm parent = MPI_COMM_NULL;
   MPI_Comm_get_parent(&parent);
   MPI_Comm between = parent;
@@ -475,7 +478,8 @@ static int barrier_at_the_end(MPI_Comm comm, int key, void* attribute, void* ext
 
 /* MPI_Finalize has this called while MPI still works: on some ranks before what serves their
  * barriers hears of it, on others after. */
-static void call_at_the_end(void) {
+static void call_at_the_end(int number) {
+  (void)number;
   int key = MPI_KEYVAL_INVALID;
   if (rank % 2 == 0) MPI_Barrier(MPI_COMM_SELF);
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, barrier_at_the_end, &key, NULL);
@@ -544,7 +548,29 @@ static void die(int how) {
   }
 }
 
+typedef struct test_case {
+  const char* name;
+  void (*run)(int number);
+} test_case;
+
+static const test_case cases[] = {{"semantics", semantics},
+                                  {"comms", comms},
+                                  {"leak", leak},
+                                  {"live", live},
+                                  {"hosts", over_hosts},
+                                  {"threads", threads},
+                                  {"progress", progress},
+                                  {"spawn", spawn},
+                                  {"finalize", live_at_the_end},
+                                  {"callback", call_at_the_end},
+                                  {"die", die},
+                                  {"survive", survive},
+                                  {"attributes", attributes},
+                                  {"declines", declines},
+                                  {NULL, NULL}};
+
 int main(int argc, char** argv) {
+  program = argv[0];
   const char* const which = argc > 1 ? argv[1] : "";
   const int number = argc > 2 ? atoi(argv[2]) : 0;
   int provided = MPI_THREAD_SINGLE;
@@ -560,36 +586,10 @@ int main(int argc, char** argv) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (strcmp(which, "semantics") == 0)
-    semantics(number);
-  else if (strcmp(which, "comms") == 0)
-    comms(number);
-  else if (strcmp(which, "leak") == 0)
-    leak(number);
-  else if (strcmp(which, "live") == 0)
-    live(number);
-  else if (strcmp(which, "hosts") == 0)
-    over_hosts(number);
-  else if (strcmp(which, "threads") == 0)
-    threads(number);
-  else if (strcmp(which, "progress") == 0)
-    progress(number);
-  else if (strcmp(which, "spawn") == 0)
-    spawn(argv[0]);
-  else if (strcmp(which, "finalize") == 0)
-    live_at_the_end(number);
-  else if (strcmp(which, "callback") == 0)
-    call_at_the_end();
-  else if (strcmp(which, "die") == 0)
-    die(number);
-  else if (strcmp(which, "survive") == 0)
-    survive(number);
-  else if (strcmp(which, "attributes") == 0)
-    attributes(number);
-  else if (strcmp(which, "declines") == 0)
-    declines(number);
-  else
-    fail("no such case", 0, 0);
+  const test_case* found = cases;
+  while (found->name != NULL && strcmp(which, found->name) != 0) ++found;
+  if (found->name == NULL) fail("no such case", 0, 0);
+  found->run(number);
   if (rank == 0 && strcmp(which, "finalize") != 0) MPI_Barrier(MPI_COMM_SELF);
   MPI_Finalize();
   if (rank == 0) puts("passed");
