@@ -225,7 +225,7 @@ class Plain : public AnyLock {
   /// Of the section that this thread is in.
   Seat& innermost() {
     const Thread& t = this_thread;
-    return seat_of(t.depth == 1 ? t.first : t.others[t.depth - 2]);
+    return seat_of(t.seat(t.depth - 1));
   }
 
   /// Leaves a section's posts to its client: the server has the lock, for which their executors may

@@ -83,10 +83,26 @@ Delegated::~Delegated() {
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
+  if (!Inside::any()) await_other_seats(depth);
   Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
   depth.remember(number_ever(), &seat, &habit);
   return {seat, habit};
+}
+
+/// A section that waits for a condition sends its posts from a deeper seat than what its thread
+/// sends before and after: rings do not keep the order between these. Whoever has no lock may wait.
+void Delegated::await_other_seats(const Depth& depth) {
+  const Thread& t = depth.thread();
+  for (unsigned i = 0; i < t.seats; ++i) {
+    const unsigned number = t.seat(i);
+    Station::Seat* const other = number == depth.seat() ? nullptr : station_->find_seat(number);
+    if (other == nullptr || !is_pending(other->last)) continue;
+    const int before = *t.error;
+    const Blocking blocking(t.serving);
+    other->port.await(*other->last, equals(0), acquire);
+    *t.error = before;
+  }
 }
 
 void Delegated::execute(Section section) {

@@ -89,6 +89,7 @@ class Delegated final : public AnyLock {
     return find_client(depth);
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
+  void await_other_seats(const Depth& depth);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   void prepare_to_send();
   void take_blocking(Port& port);

@@ -95,6 +95,8 @@ class Station {
   }
 
   Seat& seat(unsigned number);
+  /// Null before its first use here.
+  Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   locks::Desk<Port> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }

@@ -65,7 +65,7 @@ class Seats {
   /// In the child: the other threads' are free.
   void keep_only(const Thread& t) {
     taken_.assign(taken_.size(), false);
-    for (unsigned i = 0; i < t.seats; ++i) taken_[i == 0 ? t.first : t.others[i - 1]] = true;
+    for (unsigned i = 0; i < t.seats; ++i) taken_[t.seat(i)] = true;
     first_free_ = 0;
   }
 
@@ -73,7 +73,7 @@ class Seats {
   static void leave() {
     Thread& t = this_thread;
     for (unsigned i = t.seats; i-- > 0;) {
-      instance().give_back(i == 0 ? t.first : t.others[i - 1]);
+      instance().give_back(t.seat(i));
     }
     std::free(t.others);
     t.others = nullptr;
@@ -124,7 +124,7 @@ unsigned take_seat(unsigned depth) {
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
     ++t.seats;
   }
-  return depth == 0 ? t.first : t.others[depth - 1];
+  return t.seat(depth);
 }
 
 void watch_forks() {

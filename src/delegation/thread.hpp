@@ -45,6 +45,9 @@ struct Thread {
   int* error = nullptr;           ///< where its errno is: asking costs a call
   int id = 0;                     ///< to the operating system; once it has a seat
   bool for_another = false;       ///< the section is another client's
+
+  /// Its seat for this depth, below `seats`.
+  unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
 };
 
 /// The calling thread's. Plain data: no destructor runs before the last use.
@@ -87,7 +90,7 @@ class Depth {
  private:
   static unsigned seat(Thread& t) {
     if (t.depth < t.seats) [[likely]]
-      return t.depth == 0 ? t.first : t.others[t.depth - 1];
+      return t.seat(t.depth);
     return take_seat(t.depth);
   }
 
@@ -95,23 +98,25 @@ class Depth {
   unsigned seat_;
 };
 
-/// In a section, around what is executed as if from outside of all: the section's end may look for
-/// what its thread used last.
+/// In a section, around what is executed as if from outside of all: the section's end looks for
+/// what its thread has at the lock. The thread's next call looks for itself: what was executed may
+/// have left requests in other seats, which come first.
 class KeepLast {
  public:
-  KeepLast() : thread_(this_thread), before_(thread_) {}
+  KeepLast() : thread_(this_thread), seat_(thread_.last_seat), habit_(thread_.last_habit) {}
   ~KeepLast() {
-    thread_.quick = 0;  // what was executed may have left requests that come first
-    thread_.last_lock = before_.last_lock;
-    thread_.last_seat = before_.last_seat;
-    thread_.last_habit = before_.last_habit;
+    thread_.quick = 0;
+    thread_.last_lock = 0;
+    thread_.last_seat = seat_;
+    thread_.last_habit = habit_;
   }
   KeepLast(const KeepLast&) = delete;
   KeepLast& operator=(const KeepLast&) = delete;
 
  private:
   Thread& thread_;
-  const Thread before_;
+  void* const seat_;
+  void* const habit_;
 };
 
 /// Who executes a section, and of which lock; restored at its end.

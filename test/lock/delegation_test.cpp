@@ -140,7 +140,7 @@ TEST_F(Delegation, StopsAndStartsUnderLoad) {
       --running;
     });
     stopper.join();
-    EXPECT_EQ("", data.wrong) << kind;
+    EXPECT_STREQ("", data.wrong) << kind;
     EXPECT_EQ(3 * sections, data.count) << kind << "; " << replay_command();
   }
 }
@@ -321,7 +321,7 @@ TEST_F(ByItself, ComesAndGoesUnderLoad) {
     }
   });
   changes.join();
-  EXPECT_EQ("", data.wrong);
+  EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(sections[0] + sections[1] + sections[2], data.count) << replay_command();
   EXPECT_GT(station_->counters().executed, 0U) << "its servers have done something";
 }

@@ -36,7 +36,7 @@ TEST_F(Posts, PostsKeepTheirOrder) {
       }
       lock->execute({Numbered::execute, &sections[posts - 1]});
     });
-    EXPECT_EQ("", data.wrong) << kind;
+    EXPECT_STREQ("", data.wrong) << kind;
     EXPECT_EQ(3 * posts, data.count) << kind;
   }
 }
@@ -82,7 +82,7 @@ TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
   auto nothing = [] {};
   b->execute(section_of(nothing));
   other.join();
-  EXPECT_EQ("", data.wrong);
+  EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(posts, data.count);
 }
 
@@ -189,6 +189,34 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
   };
   lock->execute(section_of(section));
   EXPECT_TRUE(may_go);
+}
+
+// Whatever seats they come from: a section that waits for a condition has a deeper one.
+TEST_F(Posts, KeepTheirOrderAroundASectionThatWaits) {
+  const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+  const auto other = make("rcl");
+  delegation::Condition condition(*lock);
+  Protected data(1);
+  const unsigned rounds_of_three = rounds(40);
+  std::vector<Numbered> sections;
+  for (unsigned i = 1; i <= 3 * rounds_of_three; ++i) sections.push_back({&data, 0, i, 0, 100'000});
+  for (unsigned i = 0; i < rounds_of_three; ++i) {
+    auto section = [&] {
+      other->post({Numbered::execute, &sections[3 * i + 1]});
+      condition.wait(1000);
+    };
+    other->post({Numbered::execute, &sections[3 * i]});
+    delegation::execute_section(*lock, section_of(section));
+    if (i % 2 == 0) {
+      other->post({Numbered::execute, &sections[3 * i + 2]});
+    } else {
+      other->execute({Numbered::execute, &sections[3 * i + 2]});
+    }
+  }
+  auto nothing = [] {};
+  other->execute(section_of(nothing));
+  EXPECT_STREQ("", data.wrong);
+  EXPECT_EQ(3 * rounds_of_three, data.count);
 }
 
 TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {

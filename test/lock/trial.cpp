@@ -25,9 +25,7 @@ void Numbered::execute(void* argument) {
   for (unsigned turn = 0; turn < self.others; ++turn) asm volatile("" ::: "memory");
   if (data.count != before + 1) data.wrong = "somebody came in";
   if (data.executed[self.client] + 1 != self.number) {
-    data.wrong = "section " + std::to_string(self.number) + " of client " +
-                 std::to_string(self.client) + " came after number " +
-                 std::to_string(data.executed[self.client]);
+    data.wrong = "a client's section came twice, never or out of its order";
   }
   data.executed[self.client] = self.number;
   self.result = result_of(self.client, self.number);
@@ -50,7 +48,7 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial) {
   });
   all_sections += data.count;
   if (failure.happened()) return failure.text();
-  if (!data.wrong.empty()) return data.wrong;
+  if (*data.wrong != '\0') return data.wrong;
   const std::uint64_t wanted = trial.clients * trial.sections;
   if (data.count != wanted) {
     return std::to_string(data.count) + " sections executed of " + std::to_string(wanted);

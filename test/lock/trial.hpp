@@ -21,7 +21,7 @@ struct Protected {
   std::uint64_t count = 0;
   std::uint64_t mirror = 0;             ///< as `count`, outside of sections
   std::vector<std::uint64_t> executed;  ///< the number of each client's last section
-  std::string wrong;                    ///< the first thing that was
+  const char* wrong = "";  ///< of what was; constants: two write it at once if a lock lets them
 };
 
 /// One client's numbered section and its result.
