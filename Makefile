@@ -30,9 +30,9 @@ bench: packages-build ## The barriers' benchmark with its default settings (40 s
 	@cmake/build.sh release
 	@build/release/muster bench barrier
 
-soak: packages-test ## The tests with long counts (an hour)
+soak: packages-test ## The tests with long counts: MUSTER_SOAK times as long, by default 10 (half an hour)
 	@cmake/build.sh soak
-	@MUSTER_SOAK=$${MUSTER_SOAK:-100} ctest --test-dir build/soak --output-on-failure
+	@MUSTER_SOAK=$${MUSTER_SOAK:-10} ctest --test-dir build/soak --output-on-failure
 
 format: ## Format every C and C++ source in place
 	@$(FORMATTED) | xargs clang-format -i
