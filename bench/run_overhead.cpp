@@ -66,14 +66,14 @@ void report(const std::string& what, const std::vector<std::vector<double>>& rou
 
 int main(int argc, char** argv) {
   std::string muster = argc > 1 ? argv[1] : "";
-  if (!std::filesystem::exists(muster)) {
+  const long rounds = argc > 2 ? std::strtol(argv[2], nullptr, 10) : 9;
+  const long ms = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 200;
+  if (!std::filesystem::exists(muster) || rounds < 1 || ms < 1) {
     fmt::print(
         "muster-bench-run <muster> [ROUNDS] [MILLISECONDS]    9 rounds of 200 ms by default\n");
     return muster == "--help" ? 0 : 2;
   }
   muster = std::filesystem::absolute(muster);
-  const long rounds = std::max(1L, argc > 2 ? std::strtol(argv[2], nullptr, 10) : 9);
-  const std::string ms = argc > 3 ? argv[3] : "200";
   const std::string worker =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-bench-run-worker";
   const std::string cpus = std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));

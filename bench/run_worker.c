@@ -43,11 +43,11 @@ static void* answer(void* unused) {
 }
 
 static void* add(void* unused) {
-  while (atomic_load_explicit(&stop, memory_order_relaxed) == 0) {
+  do { /* once, however late: a figure needs a section */
     pthread_mutex_lock(&mutex);
     ++sections;
     pthread_mutex_unlock(&mutex);
-  }
+  } while (atomic_load_explicit(&stop, memory_order_relaxed) == 0);
   return unused;
 }
 

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 
 #include "sim/predict.hpp"
 
@@ -68,6 +69,10 @@ constexpr Row rows[] = {
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 0.3;
+  if (argc > 2 || seconds <= 0) {
+    fmt::print("muster-bench-sim [SECONDS]    how long each row is repeated, 0.3 by default\n");
+    return argc == 2 && std::string_view(argv[1]) == "--help" ? 0 : 2;
+  }
   sim::StackPool pool;
   fmt::print("{:<26} {:>6} {:>10} {:>14} {:>12} {:>10} {:>8}\n", "algorithm", "ranks", "us",
              "events/episode", "M events/s", "episodes/s", "wanted");

@@ -46,7 +46,8 @@ nlohmann::ordered_json to_json(const sim::Reproduction& all) {
                                {"hierarchical", point.hierarchical},
                                {"throughput_ops_s", point.outcome.throughput_ops_s},
                                {"cache_misses_percent", point.outcome.cache_misses_percent},
-                               {"far_memory_percent", point.outcome.far_memory_percent}});
+                               {"far_memory_percent", point.outcome.far_memory_percent},
+                               {"doubling_changes_percent", 100 * point.outcome.change}});
   }
   return json;
 }

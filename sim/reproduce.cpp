@@ -158,7 +158,7 @@ struct Range {
 
 class Judge {
  public:
-  explicit Judge(const Reproduction& all) : points_(all.points) {}
+  explicit Judge(const std::vector<FigurePoint>& points) : points_(points) {}
 
   /// Gains of one variant over another in a figure, by thread count.
   std::map<unsigned, double> gains(std::string_view figure, std::string_view from,
@@ -450,6 +450,16 @@ std::string_view verdict_name(Verdict verdict) {
   return names[static_cast<int>(verdict)];
 }
 
+std::vector<Claim> judge(const std::vector<FigurePoint>& points) {
+  const Judge figures(points);
+  std::vector<Claim> claims;
+  judge_p17(figures, claims);
+  judge_init(figures, claims);
+  judge_affinity(figures, claims);
+  judge_smp(figures, claims);
+  return claims;
+}
+
 Reproduction reproduce(const MachineModel& oak, const MachineModel& jet, bool quick,
                        std::uint64_t seed, const LockProgress& progress) {
   using Counts = std::vector<unsigned>;
@@ -486,11 +496,7 @@ Reproduction reproduce(const MachineModel& oak, const MachineModel& jet, bool qu
   measured.run(effort, progress, result);
   jets.run(effort, progress, result);
 
-  const Judge judge(result);
-  judge_p17(judge, result.claims);
-  judge_init(judge, result.claims);
-  judge_affinity(judge, result.claims);
-  judge_smp(judge, result.claims);
+  result.claims = judge(result.points);
   return result;
 }
 

@@ -34,6 +34,10 @@ struct Claim {
   std::string rule;  ///< when it would agree, and when partly
 };
 
+/// What the papers' texts claim, held against the points of all their figures, as reproduce() makes
+/// them: none may be missing. Pure.
+std::vector<Claim> judge(const std::vector<FigurePoint>& points);
+
 struct Reproduction {
   std::vector<FigurePoint> points;
   std::vector<Claim> claims;

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/program.hpp"
@@ -207,10 +210,99 @@ TEST_F(Command, LockPlacesAsAFileSays) {
   EXPECT_THAT(near, HasSubstr(",.w..|Sw..m,"));
 }
 
+/// The one row of a `sim lock`, short.
+json lock_row(Words words) {
+  words.insert(words.begin(), {"sim", "lock", "--machine", "oak", "--json"});
+  if (std::find(words.begin(), words.end(), "--window") == words.end()) {
+    words.insert(words.end(), {"--window", "1000", "--warm-up", "500"});
+  }
+  const json result = json::parse(muster(words));
+  EXPECT_EQ(result.at("results").size(), 1U);
+  return result.at("results").at(0);
+}
+
+TEST_F(Command, WanderingThreadsGiveTheMeanOfAllPlacements) {
+  // The server on core 4: of the 21 pairs of the other cores 6 are in the other package, 12 in
+  // both, 3 in the server's.
+  const auto placed = [&](const std::string& threads) {
+    const std::string file = (folder_ / "placed").string();
+    write(file, "server 4\nallocator 0\nthreads " + threads + "\n");
+    return lock_row({"--pattern", "random", "--threads", "2", "--affinity", file});
+  };
+  const std::pair<json, double> each[] = {
+      {placed("0,1"), 6.0 / 21}, {placed("0,5"), 12.0 / 21}, {placed("5,6"), 3.0 / 21}};
+  const json mean = lock_row({"--pattern", "random", "--threads", "2", "--affinity", "none",
+                              "--server", "4", "--allocator", "0"});
+  EXPECT_EQ(mean.at("placement"), "mean of all");
+  EXPECT_EQ(mean.at("share"), 1);
+  EXPECT_EQ(mean.at("far_memory_percent"), 100);
+  for (const char* key : {"throughput_ops_s", "private_misses_percent"}) {
+    double expected = 0;
+    double least = INFINITY;
+    double most = 0;
+    for (const auto& [row, share] : each) {
+      const double value = row.at(key);
+      expected += share * value;
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    EXPECT_LT(least, most) << key;
+    EXPECT_NEAR(mean.at(key).get<double>(), expected, 1e-9 * expected) << key;
+  }
+}
+
+TEST_F(Command, AStrideSaysHowManyAccessesShareALine) {
+  const auto row = [](const Words& pattern) {
+    Words words = {"--threads", "1", "--without", "prefetch", "--pattern"};
+    words.insert(words.end(), pattern.begin(), pattern.end());
+    return lock_row(words);
+  };
+  json sequential = row({"sequential"});
+  for (const unsigned stride : {1U, 4U, 16U, 20U}) {
+    const json strided = row({"strided", "--stride", std::to_string(stride)});
+    EXPECT_EQ(strided.at("stride"), stride);
+    // 16 words of 4 bytes in a line.
+    EXPECT_NEAR(strided.at("cache_misses_percent").get<double>(),
+                100.0 * std::min(stride, 16U) / 16, 1);
+    if (stride != 1) continue;
+    EXPECT_TRUE(sequential.at("stride").is_null());
+    EXPECT_EQ(strided.at("throughput_ops_s"), sequential.at("throughput_ops_s"));
+  }
+}
+
+TEST_F(Command, TheArrayIsWhereItsAllocatorIs) {
+  const auto row = [](const char* allocator, const char* memory) {
+    return lock_row({"--pattern", "random", "--threads", "2", "--affinity", "hierarchical",
+                     "--server", "0", "--allocator", allocator, "--memory", memory});
+  };
+  const json near = row("3", "default");
+  EXPECT_EQ(near.at("placement"), "Sww.m|....");
+  EXPECT_EQ(near.at("far_memory_percent"), 0);
+  const json far = row("5", "default");
+  EXPECT_EQ(far.at("placement"), "Sww.|....m");
+  EXPECT_EQ(far.at("far_memory_percent"), 100);
+  EXPECT_LT(far.at("throughput_ops_s"), near.at("throughput_ops_s"));
+  EXPECT_EQ(row("5", "aware").at("placement"), "Sww.m|....");
+}
+
+TEST_F(Command, AnArrayThatFitsACacheIsThere) {
+  const auto misses = [](const char* words, const char* which) {
+    return lock_row({"--pattern", "random", "--threads", "1", "--array", words, "--window", "4000",
+                     "--warm-up", "40000"})
+        .at(which)
+        .get<double>();
+  };
+  // Oak's L2 cache has 256 KiB and its L3 12 MiB.
+  EXPECT_LT(misses("16384", "private_misses_percent"), 5);
+  EXPECT_GT(misses("1048576", "private_misses_percent"), 80);
+  EXPECT_GT(misses("500000000", "cache_misses_percent"), 95);
+}
+
 TEST_F(Command, ReproduceJudgesEveryClaim) {
   const std::string folder = (folder_ / "out").string();
-  const json result =
-      json::parse(muster({"sim", "reproduce", "--quick", "--json", "--output", folder}));
+  const Outcome outcome = run_muster({"sim", "reproduce", "--quick", "--json", "--output", folder});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("claims").size(), 20U);
   for (const json& claim : result.at("claims")) {
     for (const char* key : {"source", "claim", "modelled", "agrees_if"}) {
@@ -222,6 +314,36 @@ TEST_F(Command, ReproduceJudgesEveryClaim) {
   // All placements of 2 to 5 threads.
   EXPECT_EQ(result.at("placements").at("oak"), 2 * (3 + 4 + 4 + 3));
   EXPECT_THAT(read(folder + "/reproduce.md"), HasSubstr("| [P17], Fig. 5a |"));
+  // Which figures are there, and that every one of them comes out.
+  std::set<std::string> figures;
+  double change_max = 0;
+  for (const json& row : result.at("results")) {
+    figures.insert(row.at("figure"));
+    change_max = std::max(change_max, std::abs(row.at("doubling_changes_percent").get<double>()));
+  }
+  EXPECT_THAT(figures,
+              testing::ElementsAre("P17 Fig. 5", "PS18 Fig. 5a", "PS18 Fig. 5a, 122 ns",
+                                   "PS18 Fig. 5b", "PS18 Fig. 5c", "PS18 Fig. 6a", "PS18 Fig. 6b",
+                                   "PS18 Fig. 6c", "PS18 Fig. 6d", "PS18 Fig. 7a", "PS18 Fig. 7b",
+                                   "PS18 Fig. 7c", "PS18 Fig. 7d"));
+  EXPECT_GT(change_max, 0);
+  EXPECT_LE(change_max, result.at("doubling_changes_percent_max").get<double>());
+  std::set<std::string> expected = {"reproduce.json", "reproduce.md"};
+  if (std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") == 0) {
+    for (const char* picture : {"p17-fig5", "ps18-fig5", "ps18-fig6", "ps18-fig7"}) {
+      for (const char* type : {".png", ".svg"}) {
+        expected.insert(std::string(picture) + type);
+        EXPECT_GT(std::filesystem::file_size(folder + "/" + picture + type), 10'000U);
+      }
+    }
+  } else {
+    EXPECT_THAT(outcome.err, HasSubstr("no plot: install python3"));
+  }
+  std::set<std::string> written;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    written.insert(file.path().filename());
+  }
+  EXPECT_EQ(written, expected);
 }
 
 TEST_F(Command, MistakesSayWhatToDo) {

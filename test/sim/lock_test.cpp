@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "machine/error.hpp"
@@ -63,6 +64,44 @@ TEST_F(LockTest, TheSameRunTwiceIsTheSameToTheBit) {
     EXPECT_NE(run(oak_, apart(lock, Pattern::random, 4)).events, first.events);
     effort_.seed = 1;
   }
+}
+
+// A run of twice the length goes the same way for as long: its first half is the other's whole.
+TEST_F(LockTest, WhatDoublingChangesIsWhatALongerRunSays) {
+  for (const char* lock : {"rcl", "mcs"}) {
+    const LockOutcome shorter = run(oak_, apart(lock, Pattern::random, 3));
+    LockEffort longer = effort_;
+    longer.window *= 2;
+    std::swap(effort_, longer);
+    const LockOutcome twice = run(oak_, apart(lock, Pattern::random, 3));
+    std::swap(effort_, longer);
+    EXPECT_NE(twice.change, 0);
+    EXPECT_NEAR(shorter.throughput_ops_s / twice.throughput_ops_s, 1 + twice.change, 1e-9) << lock;
+  }
+}
+
+// What doc/model.md says of `muster sim reproduce`, at the points where twice the length changes
+// the most: many threads that share cores, and some that do not.
+TEST_F(LockTest, ThePapersWindowIsLongEnough) {
+  const CoreTree oak = oak_tree();
+  const CoreTree jet(*jet_.shape);
+  LockPlacement near = apart_placement(oak, 70);
+  near.memory = oak.numa_of(*near.server);
+  const LockEffort full;
+  EXPECT_EQ(full.window, 100'000U);
+  const auto change = [&](const MachineModel& machine, const CoreTree& tree, Pattern pattern,
+                          LockPlacement placement) {
+    const LockQuery query{"rcl", pattern, 500'000'000, 20, std::move(placement)};
+    return 100 * predict_locks(machine, tree, {query}, full, {}).front().change;
+  };
+  constexpr double bound_percent = 2.5;
+  EXPECT_THAT(
+      change(oak_, oak, Pattern::strided, apart_placement(oak, 100)),
+      testing::AllOf(testing::Ne(0), testing::Ge(-bound_percent), testing::Le(bound_percent)));
+  EXPECT_LE(std::abs(change(oak_, oak, Pattern::strided, near)), bound_percent);
+  EXPECT_LE(std::abs(change(oak_, oak, Pattern::random, apart_placement(oak, 7))), bound_percent);
+  EXPECT_LE(std::abs(change(jet_, jet, Pattern::strided, hierarchical_placement(jet, 5, 0, 0))),
+            bound_percent);
 }
 
 TEST_F(LockTest, AServerNearItsMemoryIsFaster) {

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""plots.py <folder of plot_sim_lock.py>: every curve, bar, tick and title is the data's.
+
+The figures are taken from the script before they are written, and looked at as matplotlib has them.
+"""
+import itertools
+import json
+import os
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+try:
+    import matplotlib  # pylint: disable=unused-import
+except ImportError:
+    print("skipped: package python3-matplotlib")
+    sys.exit(77)
+sys.path.insert(0, sys.argv[1])
+import plot_sim_lock
+
+PATTERNS = ["sequential", "strided", "random"]
+figures = {}
+plot_sim_lock.save = lambda figure, directory, name, **how: figures.update({name: figure})
+# No two figures alike: whatever is drawn in another's place is found out.
+values = itertools.count(3)
+
+
+def row(**fields):
+    return {"throughput_ops_s": next(values) * 1e6, "cache_misses_percent": next(values) % 97,
+            **fields}
+
+
+def drawn(data, stem):
+    """The figures that the script makes of a file, by name."""
+    figures.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, stem + ".json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        sys.argv = ["plot_sim_lock.py", path, folder]
+        plot_sim_lock.main()
+    return dict(figures)
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        sys.exit(f"FAILED: {what}: {got}\n     instead of {wanted}")
+
+
+def expect_curves(axes, rows, label_of, value, scale):
+    """A curve for each label, through all its rows and no others; all of it to be seen."""
+    wanted = {}
+    for each in rows:
+        wanted.setdefault(label_of(each), []).append((each["threads"], each[value] * scale))
+    got = {line.get_label(): list(zip(line.get_xdata(), line.get_ydata())) for line in axes.lines}
+    expect(got, {label: sorted(points) for label, points in wanted.items()}, value)
+    expect(list(axes.get_xticks()), sorted({each["threads"] for each in rows}), "ticks")
+    for at, limits in ((0, axes.get_xlim()), (1, axes.get_ylim())):
+        seen = [point[at] for points in wanted.values() for point in points]
+        if not limits[0] <= min(seen) <= max(seen) <= limits[1]:
+            sys.exit(f"FAILED: the axis ends at {limits}, before {min(seen)} to {max(seen)}")
+    expect(axes.get_ylim()[0], 0, "the axis begins")
+    expect(axes.get_xlabel(), "threads", "label")
+
+
+def expect_bars(axes, rows):
+    """A bar for each placement and pattern; the chosen placement is marked."""
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    wanted = {(each["placement"] + (" \u25c0" if each.get("hierarchical") else ""),
+               each["pattern"]): each["throughput_ops_s"] / 1e6 for each in rows}
+    got = {}
+    for bars in axes.containers:
+        for bar in bars:
+            middle = bar.get_y() + bar.get_height() / 2
+            got[names[round(middle)], bars.get_label()] = bar.get_width()
+    expect(got, wanted, "bars")
+    longest = max(wanted.values())
+    if not axes.get_xlim()[0] <= 0 < longest <= axes.get_xlim()[1]:
+        sys.exit(f"FAILED: the axis ends at {axes.get_xlim()}, before {longest}")
+    sums = [sum(wanted[name, pattern] for pattern in PATTERNS) for name in names]
+    expect(sums, sorted(sums), "the best placement comes last")
+
+
+def reproduction():
+    rows = []
+    for figure, counts, variants in (
+            ("P17 Fig. 5", [1, 2, 8], ["DefaultMalloc", "RCLAwareMalloc"]),
+            ("PS18 Fig. 5a", [2, 3, 7], ["RCLLockInitDefault", "RCLLockInitNUMA"]),
+            ("PS18 Fig. 5b", [2, 5, 7], ["RCLLockInitDefault", "RCLLockInitNUMA"]),
+            ("PS18 Fig. 5c", [2, 20, 100], ["RCLLockInitDefault", "RCLLockInitNUMA"]),
+            ("PS18 Fig. 5a, 122 ns", [2, 7], ["RCLLockInitDefault", "RCLLockInitNUMA"])):
+        # Not in their order: a curve is.
+        for threads, variant, pattern in itertools.product(counts[::-1], variants, PATTERNS):
+            rows.append(row(figure=figure, variant=variant, pattern=pattern, threads=threads,
+                            placement=""))
+    for figure, names in (("6", ["Sww.m|....", "S...m|ww..", "Sw..|w...m"]),
+                          ("7", ["Sw w.|.. ..", "S. ..|ww .."])):
+        for threads, name, pattern in itertools.product([2, 3, 4, 5], names, PATTERNS):
+            for variant in ("RCLLockInitDefault", "RCLLockInitNUMA"):
+                rows.append(row(figure=f"PS18 Fig. {figure}{' abcd'[threads - 1]}", variant=variant,
+                                pattern=pattern, threads=threads, placement=name,
+                                hierarchical=name == names[0]))
+    return rows
+
+
+def check_reproduction():
+    rows = reproduction()
+    pictures = drawn({"claims": [], "results": rows}, "reproduce")
+    expect(sorted(pictures), ["p17-fig5", "ps18-fig5", "ps18-fig6", "ps18-fig7"], "pictures")
+
+    def of(figure):
+        return [each for each in rows if each["figure"] == figure]
+
+    def curve(each):
+        return f"{each['variant']}, {each['pattern']}"
+
+    throughput, misses = pictures["p17-fig5"].axes
+    expect_curves(throughput, of("P17 Fig. 5"), curve, "throughput_ops_s", 1e-6)
+    expect_curves(misses, of("P17 Fig. 5"), curve, "cache_misses_percent", 1)
+    panels = pictures["ps18-fig5"].axes
+    expect(len(panels), 3, "panels")
+    for axes, letter in zip(panels, "abc"):
+        expect_curves(axes, of(f"PS18 Fig. 5{letter}"), curve, "throughput_ops_s", 1e-6)
+        expect(axes.get_title()[0], letter, "panel")
+    expect([axes.get_xscale() for axes in panels], ["linear", "linear", "log"], "scales")
+    for number in "67":
+        panels = pictures[f"ps18-fig{number}"].axes
+        expect(len(panels), 4, "panels")
+        for axes, letter, threads in zip(panels, "abcd", (2, 3, 4, 5)):
+            expect_bars(axes, [each for each in of(f"PS18 Fig. {number}{letter}")
+                               if each["variant"] == "RCLLockInitDefault"])
+            expect(axes.get_title(), f"{threads} threads", "panel")
+
+
+def lock_rows(affinity, placements):
+    return [row(lock=lock, pattern=pattern, threads=threads, placement=placement, init="default",
+                affinity=affinity, memory="default")
+            for lock, pattern, threads, placement in
+            itertools.product(["rcl", "mcs"], PATTERNS, [4, 2], placements)]
+
+
+def check_locks():
+    rows = lock_rows("hierarchical", ["Sww.m|...."])
+    picture = drawn({"machine": "oak", "results": rows}, "sim-lock")["sim-lock"]
+    expect([axes.get_title() for axes in picture.axes], PATTERNS, "panels")
+    for axes, pattern in zip(picture.axes, PATTERNS):
+        expect_curves(axes, [each for each in rows if each["pattern"] == pattern],
+                      lambda each: each["lock"], "throughput_ops_s", 1e-6)
+
+    rows = lock_rows("all", ["Sww.m|....", "S...m|ww.."])
+    picture = drawn({"machine": "oak", "results": rows}, "sim-lock")["sim-lock"]
+    shown = {}
+    for axes in picture.axes:
+        lock, threads = axes.get_title().replace(" threads", "").split(", ")
+        expect_bars(axes, [each for each in rows
+                           if each["lock"] == lock and each["threads"] == int(threads)])
+        shown[lock, threads] = True
+    expect(sorted(shown), [("mcs", "2"), ("mcs", "4"), ("rcl", "2"), ("rcl", "4")], "panels")
+
+
+check_reproduction()
+check_locks()
