@@ -27,7 +27,7 @@ if [ -n "$prefix" ]; then
   else
     echo "mpirun finds it with: --mca mca_base_component_path ${system:-<folder of the others>}:$to"
   fi
-elif ompi_info --param coll muster --level 9 2>/dev/null | grep -q coll_muster_priority; then
+elif grep -q coll_muster_priority <<<"$(ompi_info --param coll muster --level 9 2>/dev/null)"; then
   echo "ompi_info lists it; mpirun uses it from now on."
 else
   echo "ompi_info does not list it: is it another Open MPI than it was built against?" >&2

@@ -2,7 +2,8 @@
 /*
  * coll/muster: the barrier of Open MPI's communicators, as a loadable component. Written for the
  * coll interfaces 2.0.0 (Open MPI 4.0, 4.1), 2.4.0 (5.0) and 3.0.0 (later); tested with 4.1, whose
- * headers a Debian has. The module takes the barrier alone; all else stays whoever's it was.
+ * headers a Debian has; for the others only compiled, see test/mpi/interfaces.sh. The module takes
+ * the barrier alone; all else stays whoever's it was.
  */
 #include "ompi_config.h"
 
@@ -212,7 +213,8 @@ static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
 #if defined(MCA_COLL_INSTALL_API)
 static int disable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   muster_module* const module = (muster_module*)base;
-  if (module->previous_barrier_module != NULL) {
+  /* Not if another's has been put over it since. */
+  if (module->previous_barrier_module != NULL && comm->c_coll->coll_barrier_module == base) {
     MCA_COLL_INSTALL_API(comm, barrier, module->previous_barrier, module->previous_barrier_module,
                          "muster");
   }
