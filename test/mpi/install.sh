@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # install.sh <source> <build> <program> <C compiler>: after the one line of installation, an
 # unmodified program under mpirun without any option has our barrier, and ompi_info describes the
-# parameters.
+# parameters. Below a prefix it is found as the installation says, or by a line in a file.
 set -uo pipefail
 source=$1 build=$2 program=$3 compiler=$4
 skip() { echo "skipped: $*"; exit 77; }
@@ -13,7 +13,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export HOME=$scratch OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bash "$source/cmake/install-openmpi.sh" "$build" || fail "the installation"
-objdump -p "$HOME/.openmpi/components/mca_coll_muster.so" | grep -q "$build" &&
+grep -q "$build" <<<"$(objdump -p "$HOME/.openmpi/components/mca_coll_muster.so")" &&
   fail "the component names the build's folder"
 described=$(ompi_info --param coll muster --level 9 2>/dev/null)
 for name in priority barrier levels wait verbose; do
@@ -23,8 +23,23 @@ run() {
   MUSTER_MPI_COUNTERS=1 timeout 60 mpirun.openmpi -n 2 --oversubscribe "$@" "$program" \
     semantics 100 2>&1 </dev/null
 }
-run | grep -qE 'counters: inside=[1-9][0-9]* .* theirs=0 ' || fail "not ours without an option"
-run --mca coll ^muster | grep -q 'counters:' && fail "ours, though it was taken out"
+# ours, not_ours <what> <options of mpirun...>: it passes, with our barrier, or without.
+ours() {
+  local what=$1 out
+  shift
+  out=$(run "$@")
+  grep -q '^passed' <<<"$out" && grep -qE 'counters: inside=[1-9][0-9]* .* theirs=0 ' <<<"$out" ||
+    fail "not ours $what: $out"
+}
+not_ours() {
+  local what=$1 out
+  shift
+  out=$(run "$@")
+  grep -q '^passed' <<<"$out" || fail "$what: $out"
+  grep -q 'counters:' <<<"$out" && fail "ours, though $what: $out"
+}
+ours "without an option"
+not_ours "it was taken out" --mca coll ^muster
 # An Open MPI of another series says this of itself.
 cat >"$scratch/version.c" <<'END'
 int PMPI_Get_library_version(char* text, int* length) {
@@ -46,6 +61,14 @@ exec {mapped}<"$component"
 bash "$source/cmake/install-openmpi.sh" "$build" || fail "the second installation"
 [ "$(stat -L -c %i "/proc/self/fd/$mapped")" != "$(stat -c %i "$component")" ] ||
   fail "the second installation wrote into the first one's file"
-bash "$source/cmake/install-openmpi.sh" "$build" "$scratch/prefix" || fail "with a prefix"
+said=$(bash "$source/cmake/install-openmpi.sh" "$build" "$scratch/prefix") || fail "with a prefix"
 [ -e "$scratch/prefix/lib/openmpi/mca_coll_muster.so" ] || fail "nothing below the prefix"
+read -ra option <<<"$(sed -n 's/^mpirun finds it with: //p' <<<"$said")"
+[ "${option[1]:-}" = mca_base_component_path ] || fail "it does not say how it is found: $said"
+export HOME=$scratch/other
+mkdir -p "$HOME/.openmpi"
+not_ours "nobody was told of the prefix"
+ours "with the option that the installation names" "${option[@]}"
+echo "${option[1]} = ${option[2]}" >"$HOME/.openmpi/mca-params.conf"
+ours "with that in a file"
 exit 0

@@ -8,22 +8,24 @@
 #                some:   it passes, and some were ours, some the MPI's own
 #                hosts, messages: it passes, and those served
 #                theirs: it passes, and none was ours
+#                absent: it passes, and ours was asked for none
 #                dies:   the job ends with an error within the limit
+#                any:    it passes
 #                survives: it passes, though the launcher, Open MPI's, sees a rank die
 #   binding      none, core, numa, socket, or PUs for each rank, as "0-1,0,1"
-# Environment: MUSTER_BUILD, the build; SETTINGS: "name=value ..." for ours (barrier, levels, wait).
+# Nothing of the job is left afterwards: no process, and in /dev/shm nothing but what the MPI itself
+# may leave.
+# Environment: MUSTER_BUILD, the build; SETTINGS: "name=value ..." for ours (barrier, levels, wait,
+# verbose, priority); SAYS, SAYS_NOT: what is to be, and not to be, on standard error; COUNTS:
+# "counter=number ...", over all ranks.
 set -uo pipefail
 mpi=$1 how=$2 ranks=$3 limit=$4 expected=$5 binding=$6
 shift 6
 build=${MUSTER_BUILD:?}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-skip() { echo "skipped: $*"; exit 77; }
-fail() {
-  echo "FAILED: $*" >&2
-  head -c 4000 "$scratch/out" "$scratch/err" >&2
-  exit 1
-}
+# shellcheck source=test/mpi/job.sh
+source "$(dirname "$0")/job.sh"
 
 [ -x "$1" ] || skip "package ${mpi/mpich/libmpich-dev} ($(basename "$1") was not built)"
 command -v "mpirun.$mpi" >/dev/null || skip "package ${mpi/openmpi/openmpi-bin}"
@@ -76,10 +78,22 @@ if [[ $binding == *[0-9]* ]]; then
     exec taskset -c "${sets[${OMPI_COMM_WORLD_RANK:-$PMI_RANK}]}" "$@"' "$binding")
 fi
 
-files_before=$(find /dev/shm -mindepth 1 -user "$(id -un)" -name '*uster*' | wc -l)
+# A /dev/shm of the job's own, where that is allowed: then all that is left there is the job's.
+private=()
+if unshare --mount mount -t tmpfs none /dev/shm 2>/dev/null; then
+  # shellcheck disable=SC2016
+  private=(unshare --mount bash -c 'mount -t tmpfs none /dev/shm && "$@"
+    status=$?
+    find /dev/shm -mindepth 1 >"$0"
+    exit $status' "$scratch/left")
+fi
+touch "$scratch/start"
 SECONDS=0
-timeout --kill-after=5 "$limit" "${command[@]}" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
+MUSTER_TEST_JOB=$scratch "${private[@]}" timeout --kill-after=5 "$limit" "${command[@]}" "$@" \
+  >"$scratch/out" 2>"$scratch/err" </dev/null
 status=$?
+[ ${#private[@]} != 0 ] || find /dev/shm -mindepth 1 -newer "$scratch/start" \
+  -user "$(id -un)" -name '*uster*' >"$scratch/left"
 [ "$SECONDS" -lt "$limit" ] || fail "not over after $limit s: $*"
 grep -h -m1 '^skipped: ' "$scratch/out" && exit 77
 
@@ -90,13 +104,14 @@ elif [ "$expected" = survives ]; then
 else
   [ $status = 0 ] && grep -q '^passed' "$scratch/out" || fail "status $status: $*"
 fi
-left=$(find /dev/shm -mindepth 1 -user "$(id -un)" -name '*uster*' | wc -l)
-[ "$left" -le "$files_before" ] || fail "$left files in /dev/shm"
+left=$(grep -v '^/dev/shm/vader_segment\.' "$scratch/left") && fail "left in /dev/shm: $left"
+processes() { grep -lazF "MUSTER_TEST_JOB=$scratch" /proc/[0-9]*/environ 2>/dev/null; }
+for ((turn = 0; turn < 100; ++turn)); do
+  [ -n "$(processes)" ] || break
+  sleep 0.1
+done
+[ -z "$(processes)" ] || fail "processes are left: $(processes)"
 
-sum() {
-  sed -n "s/.*counters:.* $1=\([0-9]*\).*/\1/p" "$scratch/err" |
-    awk '{ s += $1 } END { print s + 0 }'
-}
 inside=$(sum inside) hosts=$(sum hosts) messages=$(sum messages) theirs=$(sum theirs)
 case $expected in
   ours) [ "$inside" -gt 0 ] && [ "$theirs" = 0 ] ;;
@@ -104,11 +119,20 @@ case $expected in
   hosts) [ "$hosts" -gt 0 ] ;;
   messages) [ "$messages" -gt 0 ] && [ "$inside$theirs" = 00 ] ;;
   theirs) [ "$inside$hosts$messages" = 000 ] && [ "$theirs" -gt 0 ] ;;
+  absent)
+    [ "$inside$hosts$messages$theirs$(sum teams)" = 00000 ] &&
+      [ "$(grep -c 'counters:' "$scratch/err")" = "$ranks" ]
+    ;;
   *) true ;;
 esac || fail "served: inside=$inside hosts=$hosts messages=$messages theirs=$theirs, not $expected"
 if [ -n "${SAYS:-}" ]; then
   grep -qE "$SAYS" "$scratch/err" || fail "it does not say: $SAYS"
 fi
+if [ -n "${SAYS_NOT:-}" ]; then
+  grep -E "$SAYS_NOT" "$scratch/err" && fail "it says: $SAYS_NOT"
+fi
+read -ra counts <<<"${COUNTS:-}"
+expect_counts "${counts[@]}"
 if [[ $expected != dies && $expected != survives ]]; then
   echo "inside=$inside hosts=$hosts messages=$messages theirs=$theirs"
 fi
