@@ -67,18 +67,23 @@ MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* a
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
- * then it waits. Without a server it is executed at once. In a section it never waits: to a lock
- * that the section has, it is executed right after the section; to another "rcl" or "auto" lock it
- * is sent when the thread is outside of all sections, or waits for a condition. `argument` has to
- * live until then. */
+ * then it waits. Without a server it is executed at once. In a section it never
+ * waits: to a lock that the section has, it is executed right after the section; to another "rcl"
+ * or "auto" lock it is sent when the thread is outside of all sections, or waits for a condition.
+ * `argument` has to live until then. Fails as muster_execute() does. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
 
 /** In a section, before it waits for something that sections posted to `lock` do: those that this
  * thread has posted, and that would only come after the section that waits, are executed there and
- * then. Elsewhere it does nothing. muster::future calls it by itself.
+ * then. Elsewhere it does nothing, and `lock` may be gone. muster::future calls it by itself.
  * MUSTER_EINVAL: the caller is in a section of this very lock, so what has not been executed by now
  * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_execute(). */
 MUSTER_API int muster_prepare_wait(muster_lock* lock);
+
+/** Which of a line of forked processes the caller is in, once there is a lock: a fork's child gets
+ * another number than its parent, and what was posted under that one is never executed in the
+ * child. Thread-safe. */
+MUSTER_API unsigned muster_process_number(void);
 
 /** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
  * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock. */

@@ -96,6 +96,7 @@ class future {
       finish();
       state_ = std::move(other.state_);
       of_ = other.of_;
+      posted_by_ = other.posted_by_;
     }
     return *this;
   }
@@ -105,6 +106,9 @@ class future {
   bool is_ready() const noexcept { return state_->ready.load(std::memory_order_acquire) != 0; }
   void wait() const {
     const int refused = prepare_wait();
+    if (refused == MUSTER_EBUSY) {
+      throw error(refused, "the section was posted before fork(): its result is the parent's");
+    }
     if (refused != MUSTER_OK) throw error(refused);
     state_->ready.wait(0, std::memory_order_acquire);
   }
@@ -122,13 +126,15 @@ class future {
     detail::outcome<R> result;
     std::atomic<std::uint32_t> ready{0};
   };
-  future(std::unique_ptr<state> made, muster_lock* of) : state_(std::move(made)), of_(of) {}
+  future(std::unique_ptr<state> made, muster_lock* of, unsigned posted_by)
+      : state_(std::move(made)), of_(of), posted_by_(posted_by) {}
 
   /// MUSTER_OK: it is ready, or will be.
   int prepare_wait() const noexcept {
     for (int polls = 0; polls < 1000; ++polls) {
       if (is_ready()) return MUSTER_OK;
     }
+    if (posted_by_ != muster_process_number()) return MUSTER_EBUSY;
     const int status = muster_prepare_wait(of_);
     return is_ready() ? MUSTER_OK : status;
   }
@@ -146,6 +152,7 @@ class future {
 
   std::unique_ptr<state> state_;
   muster_lock* of_ = nullptr;  ///< exists at least until it is ready
+  unsigned posted_by_ = 0;     ///< the process
 };
 
 /// A server thread; lives at least as long as this object, and its locks outlive it.
@@ -234,6 +241,7 @@ class lock {
       std::decay_t<F> section;
     };
     auto mine = std::make_unique<request>(std::forward<F>(section));
+    const unsigned posted_by = muster_process_number();  // before it forks, if it is executed here
     detail::check(muster_post(
         handle_,
         [](void* argument) noexcept {
@@ -243,7 +251,7 @@ class lock {
           self.ready.notify_all();  // needs the address only: the state may be gone
         },
         mine.get()));
-    return future<R>(std::move(mine), handle_);
+    return future<R>(std::move(mine), handle_, posted_by);
   }
 
   std::string explain() const {

@@ -29,7 +29,8 @@ namespace muster {
 /// What the functions below throw: a muster_status and the text of muster_last_error().
 class error : public std::runtime_error {
  public:
-  explicit error(int status) : std::runtime_error(text(status)), status_(status) {}
+  explicit error(int status) : error(status, text(status)) {}
+  error(int status, const std::string& what) : std::runtime_error(what), status_(status) {}
   int status() const noexcept { return status_; }
 
  private:

@@ -134,12 +134,12 @@ int muster_prepare_wait(muster_lock* lock) {
   return guarded([&] {
     muster::require(lock != nullptr, "no lock");
     // Elsewhere another thread may be about to destroy it, after what was posted has been executed.
-    if (muster::delegation::Inside::any() || muster::delegation::is_forked()) {
-      muster::lock_of(lock).prepare_wait();
-    }
+    if (muster::delegation::Inside::any()) muster::lock_of(lock).prepare_wait();
     return Status::ok;
   });
 }
+
+unsigned muster_process_number(void) { return muster::delegation::generation(); }
 
 int muster_lock_recover(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {

@@ -102,12 +102,10 @@ class Plain : public AnyLock {
       Seat& seat = last_seat(t);
       run_at_once(t, section);
       // In a fork's child the others are not there: their requests are their own process's.
-      if (!in_own_process()) [[unlikely]]
-        return;
-      if (!lock_.give(seat.port, seat.ticket)) [[unlikely]]
+      if (in_own_process() && !lock_.give(seat.port, seat.ticket)) [[unlikely]]
         serve_others(t);
     } else {
-      WorkFrom<Outermost> work(section, board_, this);
+      ClientsWork<Outermost> work(section, board_, this);
       lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
       work.finish();
       if constexpr (has_server<L>) adopt_left(last_seat(t));
@@ -178,13 +176,13 @@ class Plain : public AnyLock {
   }
   [[gnu::noinline]] void delegate(Section section) {
     Seat& seat = last_seat(this_thread);
-    WorkFrom<Outermost> work(section, board_, this);
+    ClientsWork<Outermost> work(section, board_, this);
     lock_.delegate(seat.port, seat.ticket, work);
     work.finish();
     send_kept_posts();
   }
   [[gnu::noinline]] void serve_others(const Thread& t) {
-    WorkFrom<Outermost> work({}, board_, this);
+    ClientsWork<Outermost> work({}, board_, this);
     lock_.serve(last_seat(t).port, last_seat(t).ticket, work);
     work.finish();
   }
@@ -197,7 +195,7 @@ class Plain : public AnyLock {
       Seat& seat = seat_of(depth.seat());
       choose_cluster(seat, depth.seat());
       depth.remember(number_ever(), &seat, nullptr);
-      Work work(section, board_, this);
+      ClientsWork<Inside> work(section, board_, this);
       lock_.execute(seat.port, seat.ticket, work);
       work.finish();
       if constexpr (has_server<L>) adopt_left(seat);
@@ -228,6 +226,23 @@ class Plain : public AnyLock {
     return seat_of(t.seat(t.depth - 1));
   }
 
+  /// In a fork's child, back from its own section, the others are not there: what they want is
+  /// their own process's, and whoever is to come next never does.
+  template <class Where>
+  class ClientsWork : public WorkFrom<Where> {
+   public:
+    using WorkFrom<Where>::WorkFrom;
+    void run_own(Port& port) noexcept {
+      WorkFrom<Where>::run_own(port);
+      if (!this->lock_->in_own_process()) [[unlikely]]
+        port.break_domain({Status::peer, 0});
+    }
+    void run(Port& port, unsigned slot) noexcept {
+      if (this->lock_->in_own_process()) [[likely]]
+        WorkFrom<Where>::run(port, slot);
+    }
+  };
+
   /// Leaves a section's posts to its client: the server has the lock, for which their executors may
   /// wait, and no spare.
   class ServerWork : public Work {
@@ -235,8 +250,6 @@ class Plain : public AnyLock {
     explicit ServerWork(Plain& lock) : Work({}, lock.board_, &lock), served_(lock) {}
     void run(Port& port, unsigned slot) noexcept {
       Work::run(port, slot);
-      if (!served_.in_own_process()) [[unlikely]]
-        end_servers_child();
       if (this_thread.todo != 0) [[unlikely]]
         served_.seats_.find(slot)->left = leave_kept_posts();
     }
@@ -265,9 +278,9 @@ class Plain : public AnyLock {
 /// The C library's mutex, also between processes.
 class Pthread final : public AnyLock {
  public:
-  explicit Pthread(const LockOptions& options) : AnyLock(locks::PthreadMutex::traits) {
-    shared_ = options.shared_memory != nullptr;
-    if (!shared_) {
+  explicit Pthread(const LockOptions& options)
+      : AnyLock(locks::PthreadMutex::traits, options.shared_memory != nullptr) {
+    if (!is_shared()) {
       mutex_ = new locks::PthreadMutex;
     } else if (options.creates) {
       mutex_ = new (options.shared_memory) locks::PthreadMutex(true);
@@ -276,52 +289,58 @@ class Pthread final : public AnyLock {
     }
   }
   ~Pthread() override {
-    if (!shared_) delete mutex_;
+    if (!is_shared()) delete mutex_;
   }
 
   void execute(Section section) override {
-    if (!shared_ || Inside::of(this)) admit();
+    admit();
     if (!mutex_->acquire()) [[unlikely]] {
       throw Error(Status::peer,
                   "a process died inside a section of this lock: what it protects may be half "
                   "changed. Set it right in muster_lock_recover()");
     }
-    {
-      const Inside inside(this, false);
-      section();
-      run_deferred();
-    }
-    mutex_->release();
-    send_kept_posts();
+    run(section);
   }
   void give_up() override { mutex_->release(); }
   bool take_again() override { return mutex_->acquire_anyway(); }
   void allow_conditions() override {}
   void recover(Section section) override {
-    if (!shared_) return AnyLock::recover(section);
+    if (!is_shared()) return AnyLock::recover(section);
     if (Inside::of(this)) {
       throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
     }
     static_cast<void>(mutex_->acquire_anyway());
     mutex_->make_whole();
-    {
-      const Inside inside(this, false);
-      section();
-      run_deferred();
-    }
-    mutex_->release();
-    send_kept_posts();
+    run(section);
   }
 
  private:
+  /// With the mutex taken, which it gives back.
+  void run(Section section) {
+    const unsigned process = generation();
+    {
+      const Inside inside(this, false);
+      section();
+      if (process == generation()) run_deferred();
+    }
+    if (process == generation()) [[likely]] {
+      mutex_->release();
+    } else {
+      // A fork's child: the mutex is its parent's. What it has posted to a shared one needs it.
+      for (const Section& posted : take_deferred()) execute(posted);
+    }
+    send_kept_posts();
+  }
+
   locks::PthreadMutex* mutex_;
-  bool shared_;
 };
 
 }  // namespace
 
-AnyLock::AnyLock(const locks::Traits& traits)
-    : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1), traits_(traits) {}
+AnyLock::AnyLock(const locks::Traits& traits, bool shared)
+    : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
+      traits_(traits),
+      shared_(shared) {}
 
 void AnyLock::await_kept() {
   if (this_thread.kept != nullptr) this_thread.kept->execute(*this);
@@ -342,6 +361,7 @@ void AnyLock::recover(Section) {
 }
 
 void AnyLock::prepare_wait() {
+  admit_process();
   const int error = errno;  // the waiting section's
   Thread& t = this_thread;
   if (t.todo != 0) t.kept->execute(*this);
@@ -370,12 +390,25 @@ void AnyLock::refuse_recursion() const {
 
 void AnyLock::run_all_deferred() noexcept {
   const int error = errno;  // the section's
-  while (has_deferred()) {  // they may post more
+  const unsigned process = generation();
+  while (has_deferred() && process == generation()) {  // they may post more, or fork
     // Taken out before they run: one that waits for a condition lets the next holder come here.
-    const std::vector<Section> sections = std::exchange(deferred_, {});
-    for (const Section& section : sections) section();
+    for (const Section& section : take_deferred()) {
+      if (process == generation()) section();
+    }
   }
   errno = error;
+}
+
+void AnyLock::defer(Section section) {
+  if (std::exchange(deferred_in_, generation()) != generation()) deferred_.clear();
+  deferred_.push_back(section);
+}
+
+std::vector<Section> AnyLock::take_deferred() noexcept {
+  std::vector<Section> sections = std::exchange(deferred_, {});
+  if (deferred_in_ != generation()) sections.clear();
+  return sections;
 }
 
 std::string AnyLock::explain() const {

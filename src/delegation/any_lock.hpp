@@ -28,7 +28,8 @@ struct Counters {
 
 class AnyLock {
  public:
-  explicit AnyLock(const locks::Traits& traits);
+  /// `shared`: between processes, so that a fork's child uses it, too.
+  explicit AnyLock(const locks::Traits& traits, bool shared = false);
   virtual ~AnyLock() = default;
   AnyLock(const AnyLock&) = delete;
   AnyLock& operator=(const AnyLock&) = delete;
@@ -39,17 +40,19 @@ class AnyLock {
   /// in a section. execute_section() in delegated.hpp is the short way.
   virtual void execute(Section section) = 0;
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
-  /// no server it is executed at once; in a section of this lock, right after that one.
+  /// no server it is executed at once; in a section of this lock, right after that one. Throws as
+  /// execute().
   virtual void post(Section section) {
-    if (Inside::of(this)) return defer(section);
-    execute(section);
+    if (!Inside::of(this)) return execute(section);
+    admit_process();
+    defer(section);
   }
 
   /// Before the caller waits for sections that were posted to this lock: those that only it could
   /// execute, and only after the section that it is in, are executed there and then. Throws Error:
   /// busy in a fork's child; invalid: the caller is in a section of this lock, and what has not
   /// been executed by now is not before that section ends.
-  virtual void prepare_wait();
+  void prepare_wait();
   /// In a section: nested in it, or as a part of it if that is one of this lock. Throws as
   /// execute().
   void execute_here(Section section);
@@ -78,7 +81,7 @@ class AnyLock {
 
   /// From inside a section of this lock: has it executed right after that section, by whoever
   /// executes that one.
-  void defer(Section section) { deferred_.push_back(section); }
+  void defer(Section section);
   bool has_deferred() const { return !deferred_.empty(); }
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
@@ -97,6 +100,8 @@ class AnyLock {
   void count_kept(int more) noexcept {
     kept_.fetch_add(static_cast<unsigned>(more), std::memory_order_release);
   }
+  /// False in a fork's child of the process that has made the lock here.
+  bool in_own_process() const { return birth_.is_here(); }
 
  protected:
   /// Refuses a fork's child, and a section that would wait for itself.
@@ -106,9 +111,11 @@ class AnyLock {
       refuse_recursion();
   }
   void admit_process() const {
-    birth_.require("this lock was made", "make the child's own, or use a shared one");
+    if (!shared_) birth_.require("this lock was made", "make the child's own, or use a shared one");
   }
-  bool in_own_process() const { return birth_.is_here(); }
+  /// What is deferred, which is no longer then. Nothing in a fork's child of who has deferred it.
+  std::vector<Section> take_deferred() noexcept;
+  bool is_shared() const { return shared_; }
   /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
   void await_kept();
 
@@ -121,6 +128,8 @@ class AnyLock {
   std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
   const Birth birth_;
+  const bool shared_;
+  unsigned deferred_in_ = 0;  ///< generation() of who has deferred
   std::atomic<unsigned> kept_{0};
 };
 

@@ -36,6 +36,10 @@ bool Condition::wait(std::int64_t timeout_ns) {
     const KeepLast last;
     send_kept_posts();
   }
+  if (!birth_.is_here()) [[unlikely]] {  // one has forked: nobody signals in the child
+    thread.inside = &lock_;
+    require_own_process();
+  }
   Station* const serving = thread.serving;
   if (serving != nullptr) serving->enter_blocking();
   bool signalled = true;

@@ -180,9 +180,10 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
   if (!outside || always_delegates_) return;
   thread.quick = 0;
+  if (!in_own_process()) return;  // the section has forked
   if (habit.delegates) {
     if (habit.until_trial % requests_between_looks == 0) station_->consider();
-  } else if (!is_pending(seat.last) && in_own_process()) {  // the section may have forked
+  } else if (!is_pending(seat.last)) {
     thread.quick = number_ever();
   }
 }
@@ -231,13 +232,13 @@ void Delegated::post(Section section) {
 }
 
 void Delegated::post_anywhere(Section section) {
-  if (Inside::of(this)) return defer(section);
   admit_process();
+  if (Inside::of(this)) return defer(section);
   if (Inside::any()) {
     prepare_to_send();
     return keep_post(*this, section);
   }
-  if (!station_->has_server()) return execute(section);
+  if (!station_->has_server()) return execute_section(*this, section);
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
@@ -284,11 +285,6 @@ void Delegated::prepare_to_send() {
     station_->seat(seat);
     habits_.of(seat, [] { return Known{}; });
   }
-}
-
-void Delegated::prepare_wait() {
-  admit_process();
-  AnyLock::prepare_wait();
 }
 
 void Delegated::give_up() {

@@ -29,7 +29,6 @@ class Delegated final : public AnyLock {
 
   void execute(Section section) override;
   void post(Section section) override;
-  void prepare_wait() override;
   void give_up() override;
   bool take_again() override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }

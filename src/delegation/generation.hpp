@@ -12,8 +12,6 @@ namespace muster::delegation {
 /// The process's: a fork's child has another.
 inline std::atomic<unsigned> current_generation{1};
 inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
-/// Whether this is the child of a fork that was watched.
-inline bool is_forked() noexcept { return generation() != 1; }
 /// From now on; once is enough. Throws Error(no_memory).
 void watch_forks();
 

@@ -17,10 +17,9 @@ void Kept::add(AnyLock& lock, Section section) {
 void Kept::send() noexcept {
   if (sending_) return;  // what it sends may execute sections that post
   sending_ = true;
-  for (; next_ < posts_.size(); ++next_) {
-    const Post post = posts_[next_];
+  while (next_ < posts_.size()) {
+    const Post post = posts_[next_++];
     if (post.lock == nullptr) continue;
-    posts_[next_].lock = nullptr;
     --this_thread.todo;
     post.lock->post(post.section);
     post.lock->count_kept(-1);

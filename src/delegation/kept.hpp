@@ -26,7 +26,10 @@ class Kept {
   /// Adds those that another thread has kept.
   void adopt(const Kept& left);
   /// Drops all, in a fork's child.
-  void forget() noexcept { posts_.clear(); }
+  void forget() noexcept {
+    posts_.clear();
+    next_ = 0;
+  }
 
  private:
   struct Post {

@@ -375,8 +375,6 @@ class Station::ServerWork : public WorkFrom<Outermost> {
   void run(Port& port, unsigned slot) noexcept {
     lock_ = entry_.lock.load(std::memory_order_acquire);
     WorkFrom::run(port, slot);
-    if (this_thread.servant == nullptr) [[unlikely]]
-      end_servers_child();
   }
 
  private:

@@ -143,10 +143,10 @@ void Birth::refuse(const char* what, const char* instead) {
                                 instead);
 }
 
-void end_servers_child() {
+void end_executors_child() {
   constexpr std::string_view why =
-      "muster: a fork's child came back from a section that a server executes: let it call exec or "
-      "_exit in there\n";
+      "muster: a fork's child came back from a section that another thread executes than the one "
+      "that asked for it: let it call exec or _exit in there\n";
   static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
   _exit(EXIT_FAILURE);
 }

@@ -61,9 +61,9 @@ extern thread_local constinit Thread this_thread;
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);
 
-/// Ends a fork's child, whose only thread was a server's: the section has come back to where its
-/// parent's clients are served.
-[[noreturn, gnu::cold]] void end_servers_child();
+/// Ends a fork's child whose only thread has executed the section that forked for another one, a
+/// server's or a client's: the section has come back to where nobody called it.
+[[noreturn, gnu::cold]] void end_executors_child();
 
 /// How many seats have been taken at once, at most.
 unsigned seats_ever();

@@ -52,7 +52,8 @@ class WorkFrom {
   void run(M&, unsigned slot) noexcept {
     const Section section = board_.at(slot).section;
     int& left = board_.error(slot);
-    const Where inside(lock_, &left != put_);
+    const bool for_another = &left != put_;
+    const Where inside(lock_, for_another);
     int& error = *errno_of_thread_;
     const int kept = error;
     error = 0;
@@ -60,6 +61,8 @@ class WorkFrom {
     if (error != 0) left = error;
     lock_->run_deferred();
     error = kept;
+    if (for_another && !lock_->in_own_process()) [[unlikely]]
+      end_executors_child();
   }
 
   /// After the section: the caller's errno is what the section left, or as before if it set none.

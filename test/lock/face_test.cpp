@@ -183,6 +183,31 @@ TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
   EXPECT_EQ(7, others.get());
 }
 
+TEST(LockFace, AParentsFutureIsRefusedInAChild) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("rcl", &server);
+  std::atomic<bool> go_on{false};
+  auto later = lock.async([&] {
+    while (!go_on) sched_yield();
+    return 7;
+  });
+  Child child([&] {
+    try {
+      later.get();
+    } catch (const muster::error& error) {
+      if (error.status() != MUSTER_EBUSY) _exit(3);
+      if (std::string(error.what()).find("before fork()") == std::string::npos) _exit(4);
+      later = {};  // is not waited for
+      _exit(0);
+    }
+    _exit(5);
+  });
+  EXPECT_EQ("", child.wait());
+  go_on = true;
+  EXPECT_EQ(7, later.get());
+}
+
 TEST(LockFace, PostsOwnTheirSections) {
   const HangGuard guard(60);
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,30 +108,137 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
   waiter.join();
 }
 
+/// A count that a child and its parent share.
+class SharedCount {
+ public:
+  void operator()() { ++*count_; }
+  int value() const { return *count_; }
+  void reset() { *count_ = 0; }
+
+ private:
+  Shared<std::atomic<int>> count_;
+};
+
 TEST_F(Fork, KeptPostsAreTheParents) {
-  const auto without_server = std::make_shared<Station>();
-  const auto a = make_lock({.kind = "auto", .station = without_server});
-  const auto b = make_lock({.kind = "auto", .station = without_server});
+  for (const char* const kind : {"auto", "cc-synch", "mcs"}) {
+    const auto without_server = std::make_shared<Station>();
+    const auto a = make_lock({.kind = kind, .station = without_server});
+    const auto b = make_lock({.kind = "auto", .station = without_server});
+    auto nothing = [] {};
+    a->execute(section_of(nothing));  // so that it is at once from now on
+    unsigned count = 0;
+    auto increment = [&] { ++count; };
+    Forks forks;
+    std::unique_ptr<AnyLock> own;
+    auto section = [&] {
+      b->post(section_of(increment));
+      b->post(section_of(increment));
+      forks();
+      if (forks.pid != 0) return;
+      own = make_lock({.kind = "auto", .station = nullptr});
+      own->post(section_of(increment));
+      if (count != 0) _exit(3);
+    };
+    a->execute(section_of(section));
+    if (forks.pid == 0) _exit(count == 1 ? 0 : 4);  // its own is sent as ever
+    EXPECT_EQ(0, forks.wait()) << kind;
+    EXPECT_EQ(2U, count) << kind;
+  }
+}
+
+TEST_F(Fork, KeptPostsAreTheParentsWhileTheyAreSent) {
+  const auto station = std::make_shared<Station>();
+  const auto a = make_lock({.kind = "auto", .station = station});
+  const auto b = make_lock({.kind = "auto", .station = station});
   unsigned count = 0;
   auto increment = [&] { ++count; };
   Forks forks;
+  std::unique_ptr<AnyLock> own;
+  auto forking = [&] {
+    forks();
+    if (forks.pid != 0) return;
+    own = make_lock({.kind = "auto", .station = nullptr});
+    own->post(section_of(increment));
+  };
   auto section = [&] {
     b->post(section_of(increment));
+    b->post(section_of(forking));
     b->post(section_of(increment));
-    forks();
   };
   a->execute(section_of(section));
   if (forks.pid == 0) {
-    if (count != 0) _exit(3);
-    // Its own are sent as ever.
-    const auto c = make_lock({.kind = "auto", .station = nullptr});
-    const auto d = make_lock({.kind = "auto", .station = nullptr});
-    auto posts = [&] { d->post(section_of(increment)); };
-    c->execute(section_of(posts));
-    _exit(count == 1 ? 0 : 4);
+    own.reset();
+    _exit(count == 2 ? 0 : 3);  // one before it was there, one of its own
   }
   EXPECT_EQ(0, forks.wait());
   EXPECT_EQ(2U, count);
+}
+
+TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
+  for (const char* const kind : {"auto", "rcl", "mcs", "cc-synch", "h-synch", "pthread-mutex"}) {
+    for (const bool in_a_post : {false, true}) {
+      SCOPED_TRACE(kind);
+      const auto lock = make_lock({.kind = kind, .station = station_});
+      SharedCount count;
+      const pid_t parent = getpid();
+      Forks forks;
+      auto forking = [&] {
+        forks();
+        if (forks.pid == 0 && !is_refused([&] { lock->post(section_of(count)); })) _exit(3);
+      };
+      auto section = [&] {
+        if (in_a_post) lock->post(section_of(forking));
+        lock->post(section_of(count));
+        if (!in_a_post) forking();
+      };
+      lock->execute(section_of(section));
+      if (getpid() != parent) _exit(0);
+      EXPECT_EQ(kind == std::string("rcl") ? EXIT_FAILURE : 0, forks.wait());
+      EXPECT_EQ(1, count.value());
+    }
+  }
+}
+
+TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
+  const SharedMemory memory(delegation::shared_lock_bytes());
+  const auto lock =
+      make_lock({.kind = "pthread-mutex", .station = nullptr, .shared_memory = memory.data()});
+  SharedCount count;
+  SharedCount inside;
+  const pid_t parent = getpid();
+  Forks forks;
+  auto childs = [&] {
+    if (inside.value() != 0) _exit(3);
+    count();
+  };
+  auto section = [&] {
+    inside();
+    lock->post(section_of(count));
+    forks();
+    if (forks.pid == 0) return lock->post(section_of(childs));
+    sleep_ms(20);
+    inside.reset();
+  };
+  lock->execute(section_of(section));
+  if (getpid() != parent) _exit(0);
+  EXPECT_EQ(0, forks.wait());
+  EXPECT_EQ(2, count.value()) << "one each";
+}
+
+TEST_F(Fork, InAPostOfASectionThatWaitsForACondition) {
+  const auto station = std::make_shared<Station>();
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  const auto other = make_lock({.kind = "auto", .station = station});
+  delegation::Condition condition(*lock);
+  Forks forks;
+  auto section = [&] {
+    other->post(section_of(forks));
+    const bool refused = is_refused([&] { condition.wait(1'000'000); });
+    if (forks.pid == 0) _exit(refused ? 0 : 3);
+    EXPECT_FALSE(refused);
+  };
+  lock->execute(section_of(section));
+  EXPECT_EQ(0, forks.wait());
 }
 
 TEST_F(Fork, InASectionThatItsClientExecutes) {
@@ -161,30 +267,73 @@ TEST_F(Fork, InASectionThatItsClientExecutes) {
 
 /// The other client's request waits while this one's section forks: it is executed once.
 TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
+  const auto station = std::make_shared<Station>();
+  for (const char* const kind : {"ticket", "mcs", "clh", "oyama", "flat-combining", "cc-synch",
+                                 "dsm-synch", "h-synch", "auto"}) {
+    for (const bool at_once : {false, true}) {
+      SCOPED_TRACE(kind);
+      const auto lock = make_lock({.kind = kind, .station = station});
+      SharedCount count;
+      auto nothing = [] {};
+      if (at_once) lock->execute(section_of(nothing));
+      const pid_t parent = getpid();
+      std::thread other;
+      Forks forks;
+      auto section = [&] {
+        other = std::thread([&] { lock->execute(section_of(count)); });
+        sleep_ms(20);
+        forks();
+      };
+      delegation::execute_section(*lock, section_of(section));
+      if (getpid() != parent) _exit(0);
+      EXPECT_EQ(0, forks.wait());
+      other.join();
+      EXPECT_EQ(1, count.value()) << at_once;
+    }
+  }
+}
+
+/// Which is where another client has asked for something else.
+TEST_F(Fork, AChildThatComesBackToWhoCombinesEnds) {
+  const auto station = std::make_shared<Station>();
   for (const char* const kind :
-       {"ticket", "mcs", "clh", "oyama", "flat-combining", "cc-synch", "dsm-synch"}) {
+       {"oyama", "flat-combining", "cc-synch", "dsm-synch", "h-synch", "auto"}) {
     SCOPED_TRACE(kind);
-    const auto lock = make_lock({.kind = kind, .station = nullptr});
-    void* const shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(MAP_FAILED, shared);
-    auto& count = *new (shared) std::atomic<int>(0);
-    auto increment = [&] { ++count; };
-    lock->execute(section_of(increment));  // so that it is at once from now on
+    const auto lock = make_lock({.kind = kind, .station = station});
     const pid_t parent = getpid();
-    std::thread other;
-    Forks forks;
-    auto section = [&] {
-      other = std::thread([&] { lock->execute(section_of(increment)); });
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      forks();
-    };
-    lock->execute(section_of(section));
-    if (getpid() != parent) _exit(0);
-    EXPECT_EQ(0, forks.wait());
-    other.join();
-    EXPECT_EQ(2, count);
-    munmap(shared, sizeof count);
+    bool combined = false;
+    for (int attempt = 0; attempt < 50 && !combined; ++attempt) {
+      SharedCount count;
+      Forks forks;
+      std::thread::id executor;
+      auto forking = [&] {
+        executor = std::this_thread::get_id();
+        forks();
+      };
+      std::thread forker;
+      std::thread other;
+      auto section = [&] {
+        forker = std::thread([&] {
+          lock->execute(section_of(forking));
+          if (getpid() != parent) _exit(0);
+        });
+        sleep_ms(5);
+        other = std::thread([&] {
+          lock->execute(section_of(count));
+          if (getpid() != parent) _exit(3);
+        });
+        sleep_ms(5);
+      };
+      lock->execute(section_of(section));
+      if (getpid() != parent) _exit(4);
+      combined = forker.get_id() != executor;
+      forker.join();
+      combined = combined && executor != std::thread::id();
+      other.join();
+      EXPECT_EQ(combined ? EXIT_FAILURE : 0, forks.wait());
+      EXPECT_EQ(1, count.value());
+    }
+    EXPECT_TRUE(combined);
   }
 }
 
