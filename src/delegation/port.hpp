@@ -35,18 +35,12 @@ class Port : public Hardware {
     for (; turns > 0; --turns) relax();
   }
 
-  /// 1 for 0, which nobody waits for: nobody is to be woken. What was there before.
+  /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
+  /// there before.
   static Word take(Cell& cell) noexcept {
     return cell.value.exchange(1, std::memory_order_acquire);
   }
-
-  /// The other way: those that sleep on this very cell are the only ones who wait for it.
-  void give(Cell& cell) noexcept {
-    cell.value.store(0, std::memory_order_release);
-    FutexLot::light_fence();
-    if (FutexLot::peek(cell.sleepers) != 0) [[unlikely]]
-      FutexLot(false).unpark_all(cell.value);
-  }
+  static void give(Cell& cell) noexcept { cell.value.store(0, std::memory_order_release); }
 
   /// From here on to wake_held() those who sleep on cells that are stored to are not woken: they
   /// would take the CPU from whoever has the lock that they want.
@@ -96,6 +90,11 @@ class Port : public Hardware {
   /// here.
   void await_turn(const Cell& held, Cell& wanted) noexcept {
     static_cast<void>(await_turn(nullptr, held, wanted));
+  }
+  /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
+  /// set, so that the one that is let in next lets in another.
+  static void clear(Cell& wanted) noexcept {
+    if (FutexLot::peek(wanted.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
   }
   static bool is_slept_on(const Cell& wanted) noexcept {
     FutexLot::light_fence();

@@ -398,7 +398,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   Hardware::Cell& wanted = entry(number).wanted;
   const bool is_wanted = wanted.value.load(std::memory_order_relaxed) != 0;
   if (is_wanted) [[unlikely]]
-    wanted.value.store(0, std::memory_order_relaxed);
+    Port::clear(wanted);
   lock.give(port);
   if (is_wanted) [[unlikely]]
     Port::let_one_in(*lock.held, wanted);

@@ -45,7 +45,13 @@ class Wanted {
 
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
-  void clear(M& m) const { m.store(*cell_, 0, relaxed); }
+  void clear(M& m) const {
+    if constexpr (requires { m.clear(*cell_); }) {
+      m.clear(*cell_);
+    } else {
+      m.store(*cell_, 0, relaxed);
+    }
+  }
   /// As await_either(); gives the hint, on hardware when it has waited for a while.
   Either<M> wait_for_either(M& m, typename M::Cell& own, typename M::Cell& other,
                             Expectation expected) const {

@@ -3,13 +3,16 @@
 // expects it, that stop it or await its end, threads that are cancelled, and those that wait.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +27,11 @@ namespace {
 
 std::atomic<bool> binding_fails{false};
 
+/// A lock's word, on the thread that gives it: how it is whenever that thread wakes others.
+thread_local const std::atomic<Word>* watched = nullptr;
+std::atomic<unsigned> woken{0};
+std::atomic<unsigned> woken_while_taken{0};
+
 }  // namespace
 }  // namespace muster::test
 
@@ -34,6 +42,22 @@ extern "C" int pthread_setaffinity_np(pthread_t thread, std::size_t bytes,
   static const auto real = reinterpret_cast<int (*)(pthread_t, std::size_t, const cpu_set_t*)>(
       dlsym(RTLD_NEXT, "pthread_setaffinity_np"));
   return real(thread, bytes, mask);
+}
+
+extern "C" long syscall(long number, ...) noexcept {
+  using namespace muster::test;
+  va_list rest;
+  va_start(rest, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(rest, long);
+  va_end(rest);
+  if (watched != nullptr && number == SYS_futex && arguments[1] == FUTEX_WAKE_PRIVATE) {
+    ++woken;
+    if (watched->load() != 0) ++woken_while_taken;
+  }
+  static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
+  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+              arguments[5]);
 }
 
 namespace muster::test {
@@ -234,6 +258,32 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
   std::sort(awaited.begin(), awaited.end());
   // In the other turns the waiter may have had no CPU.
   EXPECT_LE(awaited[awaited.size() / 4], 10U) << "of the other one's sections, in a quarter";
+}
+
+/// They would find it taken, and have the CPU that its sections need.
+TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
+  const HangGuard guard(60);
+  const auto station = std::make_shared<delegation::Station>();
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  const delegation::Condition nobody_combines(*lock);
+  std::atomic<bool> stop{false};
+  auto nothing = [] {};
+  std::thread waiter([&] {
+    while (!stop) delegation::execute_section(*lock, section_of(nothing));
+  });
+  watched = &station->desk(0).held->value;
+  woken = 0;
+  woken_while_taken = 0;
+  auto busy = [] {
+    const std::int64_t until_ns = now_ns() + 200'000;
+    while (now_ns() < until_ns) relax();
+  };
+  while (woken < 40) delegation::execute_section(*lock, section_of(busy));
+  watched = nullptr;
+  stop = true;
+  waiter.join();
+  // The one that is let in may have taken it just before.
+  EXPECT_LE(woken_while_taken, woken / 4);
 }
 
 }  // namespace
