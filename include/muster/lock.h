@@ -67,7 +67,7 @@ MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* a
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
- * then it waits. Without a server it is executed at once. In a section it never
+ * then it waits for half of them. Without a server it is executed at once. In a section it never
  * waits: to a lock that the section has, it is executed right after the section; to another "rcl"
  * or "auto" lock it is sent when the thread is outside of all sections, or waits for a condition.
  * `argument` has to live until then. Fails as muster_execute() does. */

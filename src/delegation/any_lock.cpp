@@ -99,10 +99,9 @@ class Plain : public AnyLock {
       execute_directly(t, section);
     } else if constexpr (has_parts<L>) {
       if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
-      Seat& seat = last_seat(t);
       run_at_once(t, section);
       // In a fork's child the others are not there: their requests are their own process's.
-      if (in_own_process() && !lock_.give(seat.port, seat.ticket)) [[unlikely]]
+      if (in_own_process() && !lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
         serve_others(t);
     } else {
       ClientsWork<Outermost> work(section, board_, this);

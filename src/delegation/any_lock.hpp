@@ -121,7 +121,8 @@ class AnyLock {
 
  private:
   [[noreturn, gnu::cold]] void refuse_recursion() const;
-  [[gnu::cold]] void run_all_deferred() noexcept;
+  /// Not inlined where all else is: its registers would be saved on the way of each section.
+  [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
 
   // Read by every section.
   const std::uint64_t number_ever_;

@@ -274,7 +274,7 @@ void Delegated::post_anywhere(Section section) {
 
 void Delegated::count_post(Thread& thread, Station::Seat& seat, Known& habit) {
   ++habit.delegated;
-  tell(seat, habit);
+  if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
   thread.quick = 0;  // what it executes next comes after this one
 }
 

@@ -52,6 +52,13 @@ class Port : public Hardware {
     holds_wakes_ = false;
     if (held_count_ != 0) wake_all_held();
   }
+  static void store_unawaited(Cell& cell, Word word) noexcept {
+    cell.value.store(word, std::memory_order_relaxed);
+  }
+  template <Order O>
+  static Word exchange_unawaited(Cell& cell, Word word, OrderTag<O>) noexcept {
+    return cell.value.exchange(word, std_order(O));
+  }
   template <Order O>
   [[gnu::always_inline]] void store(Cell& cell, Word word, OrderTag<O>,
                                     Site = Site::here()) noexcept {

@@ -391,6 +391,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
   for (; executed < batch_max; ++executed) {
+    if (executed != 0) port.fetch_to_write(rings_.next(port, client));
     self.progress.store(progress + 2 * executed + 1, std::memory_order_relaxed);
     if (!rings_.serve(port, client, number, work)) break;
   }

@@ -43,7 +43,11 @@ class WorkFrom {
   }
   template <class M>
   void put(M&, unsigned slot) noexcept {
-    board_.at(slot).section = section_;
+    // One by one: both together could not be read before the constructor's two stores are in the
+    // cache.
+    Section& there = board_.at(slot).section;
+    __atomic_store_n(&there.function, section_.function, __ATOMIC_RELAXED);
+    __atomic_store_n(&there.argument, section_.argument, __ATOMIC_RELAXED);
     put_ = &board_.error(slot);
     if (*put_ != 0) [[unlikely]]
       *put_ = 0;

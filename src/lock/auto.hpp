@@ -18,6 +18,7 @@
 
 #include "lock/desk.hpp"
 #include "lock/habit.hpp"
+#include "lock/hints.hpp"
 
 namespace muster::locks {
 

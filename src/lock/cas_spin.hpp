@@ -9,6 +9,7 @@
 // 1. The word is 1 while somebody is inside, else 0.
 #pragma once
 
+#include "lock/hints.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {

@@ -16,6 +16,7 @@
 // 3. Once a slot is marked `done` its owner may reuse it: its link is read before.
 #pragma once
 
+#include "lock/hints.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {
@@ -64,9 +65,11 @@ class CcSynch : public Combining<CcSynch<M>> {
   bool join(M& m, Ticket& t, unsigned tail) const {
     const Word next = t.spare;
     t.next = next;
-    m.store(state(next), waiting, relaxed);  // both before the exchange releases them
-    m.store(link(next), 0, relaxed);
-    const Word slot = m.exchange(cells_.global(tail), next, acq_rel);  // pairs with itself
+    store_unawaited(m, state(next), waiting);  // both before the exchange releases them
+    store_unawaited(m, link(next), 0);
+    const Word slot =
+        exchange_unawaited(m, cells_.global(tail), next, acq_rel);  // pairs with itself
+    fetch_to_write(m, state(slot));  // unless it is head, its request comes next
     t.spare = slot;
     return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
@@ -83,6 +86,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   Word combine(M& m, Ticket& t, Work& work) const {
     Word slot = t.next;
     for (unsigned executed = 1; executed < limit_; ++executed) {
+      fetch_to_write(m, state(slot));                 // which becomes `done`, or `head`
       const Word next = m.load(link(slot), acquire);  // pairs with the client's store
       if (next == 0) break;
       work.run(m, slot);

@@ -12,6 +12,7 @@
 //    behind this one: so the combiner is done with this one's link.
 #pragma once
 
+#include "lock/hints.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {
@@ -38,9 +39,10 @@ class DsmSynch : public Combining<DsmSynch<M>> {
   bool take(M& m, Ticket& t) const {
     t.turn ^= 1;
     const Word slot = t.slot();
-    m.store(state(slot), waiting, relaxed);  // both before the exchange releases them
-    m.store(link(slot), 0, relaxed);
-    t.before = m.exchange(tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
+    store_unawaited(m, state(slot), waiting);  // both before the exchange releases them
+    store_unawaited(m, link(slot), 0);
+    t.before =
+        exchange_unawaited(m, tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
     return t.before == 0;
   }
   template <class Work>

@@ -11,6 +11,7 @@
 // 2. A pushed request is its holder's until it is marked done; only then may its client push again.
 #pragma once
 
+#include "lock/hints.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {

@@ -41,15 +41,18 @@ class Rings {
 
   Rings(unsigned depth, typename M::Cells cells) : depth_(depth), cells_(cells) {}
 
-  /// The entry, which is 0 once the request is executed; null if it gave up. Waits while the ring
-  /// is full.
+  /// The entry, which is 0 once the request is executed; null if it gave up. If the ring is full it
+  /// waits until half of it is empty: an executor that follows closely would want the very lines
+  /// that are written next.
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
     const unsigned at = place(t.posted);
     Cell& entry = cells_.of(t.client, at);
     if (t.posted - t.executed >= depth_) {  // else it need not look: that takes the executor's line
-      if (!m.await(entry, equals(0), acquire)) return nullptr;  // pairs with serve's store
-      t.executed = t.posted + 1 - depth_;
+      const unsigned empty = depth_ > 1 ? depth_ / 2 : 1;
+      Cell& last = cells_.of(t.client, place(t.posted + empty - 1));
+      if (!m.await(last, equals(0), acquire)) return nullptr;  // pairs with serve's store
+      t.executed = t.posted + empty - depth_;
     }
     work.put(m, t.client * depth_ + at);
     m.store(entry, request(++t.posted, lock), release);  // pairs with serve's load

@@ -72,23 +72,6 @@ class Count {
   std::uint64_t count_ = 0;
 };
 
-/// Waits a little, twice as long each time, up to a bound. The checked machine has no time to lose
-/// and does nothing.
-class Backoff {
- public:
-  template <class M>
-  void wait(M& m) {
-    if constexpr (requires { m.linger(turns_); }) {
-      m.linger(turns_);
-      if (turns_ < turns_max) turns_ *= 2;
-    }
-  }
-
- private:
-  static constexpr unsigned turns_max = 256;
-  unsigned turns_ = 4;
-};
-
 /// Locks that carry the lock to the section: `acquire` and `release` are all that they are.
 template <class L>
 class Direct {

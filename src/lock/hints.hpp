@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What locks tell hardware beside their accesses. Machines that have no use for it do without.
+#pragma once
+
+#include "machine/machine.hpp"
+
+namespace muster::locks {
+
+/// Waits a little, twice as long each time, up to a bound. The checked machine has no time to lose
+/// and does nothing.
+class Backoff {
+ public:
+  template <class M>
+  void wait(M& m) {
+    if constexpr (requires { m.linger(turns_); }) {
+      m.linger(turns_);
+      if (turns_ < turns_max) turns_ *= 2;
+    }
+  }
+
+ private:
+  static constexpr unsigned turns_max = 256;
+  unsigned turns_ = 4;
+};
+
+/// A store to what nobody awaits: hardware need not look whether to wake somebody.
+template <Machine M>
+void store_unawaited(M& m, typename M::Cell& cell, Word word, Site site = Site::here()) {
+  if constexpr (requires { m.store_unawaited(cell, word); }) {
+    m.store_unawaited(cell, word);
+  } else {
+    m.store(cell, word, relaxed, site);
+  }
+}
+
+/// Likewise.
+template <Machine M, Order O>
+Word exchange_unawaited(M& m, typename M::Cell& cell, Word word, OrderTag<O> order,
+                        Site site = Site::here()) {
+  if constexpr (requires { m.exchange_unawaited(cell, word, order); }) {
+    return m.exchange_unawaited(cell, word, order);
+  } else {
+    return m.exchange(cell, word, order, site);
+  }
+}
+
+/// The caller is about to read the cell and then to write its line: hardware fetches it for both.
+template <Machine M>
+void fetch_to_write(M& m, const typename M::Cell& cell) {
+  if constexpr (requires { m.fetch_to_write(cell); }) m.fetch_to_write(cell);
+}
+
+}  // namespace muster::locks
