@@ -103,6 +103,7 @@ class Plain : public AnyLock {
       // In a fork's child the others are not there: their requests are their own process's.
       if (in_own_process() && !lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
         serve_others(t);
+      t.inside = nullptr;
     } else {
       ClientsWork<Outermost> work(section, board_, this);
       lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
@@ -162,11 +163,11 @@ class Plain : public AnyLock {
     static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
     set_errno(t, before);  // waiting may have changed it
     run_at_once(t, section);
-    --t.depth;
-    if (!in_own_process()) [[unlikely]]
-      return;  // a fork's child: who waits behind it is not there
     const int left = *t.error;
-    lock_.release(last_seat(t).port, last_seat(t).ticket);
+    if (in_own_process()) [[likely]]  // in a fork's child who waits behind it is not there
+      lock_.release(last_seat(t).port, last_seat(t).ticket);
+    t.inside = nullptr;
+    --t.depth;
     set_errno(t, left);
   }
   static void set_errno(const Thread& t, int error) {

@@ -89,12 +89,12 @@ class AnyLock {
       run_all_deferred();
   }
   /// Executes a section of the calling thread, which has the lock and is outside of all sections.
-  /// Each store on this way costs: the next exchange awaits them all.
+  /// It is inside until the caller says otherwise: once the lock is given, for each access between
+  /// the exchange that takes a lock and the store that gives it costs, and is cheap after that.
   [[gnu::always_inline]] void run_at_once(Thread& thread, Section section) {
     thread.inside = this;
     section();
     run_deferred();
-    thread.inside = nullptr;
   }
   /// Posts to this lock that sections of other locks have made and that are not sent yet.
   void count_kept(int more) noexcept {

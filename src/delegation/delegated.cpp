@@ -167,6 +167,7 @@ void Delegated::tell(Station::Seat& seat, Known& habit) {
 void Delegated::give_after_visit(Thread& thread) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
+  thread.inside = nullptr;
   tell(seat, habit);
   Work work({}, station_->board(), this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});

@@ -47,6 +47,7 @@ class Delegated final : public AnyLock {
     auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
     auto& habit = *static_cast<Known*>(thread.last_habit);
     auto_.give(seat.port, habit, [&] { give_after_visit(thread); });
+    thread.inside = nullptr;
     return true;
   }
 

@@ -32,6 +32,8 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
 /// In one go for one client, before the next one's turn.
 constexpr unsigned batch_max = Station::depth;
+/// Of these, so far before its turn a request is fetched: two lines of 64 bytes.
+constexpr unsigned fetched_ahead = 4;
 constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr auto watchdog_period = std::chrono::milliseconds(4);
@@ -359,8 +361,9 @@ void Station::leave(std::unique_lock<std::mutex>& roles) {
 [[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
   bool found = false;
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
+  port.fetch_to_write(rings_.next(port, 0));
   for (unsigned client = 0; client < count; ++client) {
-    port.fetch_to_write(rings_.next(port, client));
+    if (client + 1 < count) port.fetch_to_write(rings_.next(port, client + 1));
     const Word request = rings_.pending(port, client);
     if (request != 0 && execute_for(self, port, client, request)) found = true;
   }
@@ -391,7 +394,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
   for (; executed < batch_max; ++executed) {
-    if (executed != 0) port.fetch_to_write(rings_.next(port, client));
+    if (executed != 0) port.fetch_to_write(rings_.next(port, client, fetched_ahead));
     self.progress.store(progress + 2 * executed + 1, std::memory_order_relaxed);
     if (!rings_.serve(port, client, number, work)) break;
   }

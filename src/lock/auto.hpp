@@ -75,10 +75,12 @@ class Auto {
   /// and gives the lock back, by `visit()`, which calls give_after_visit(), if somebody waits.
   template <class Visit>
   [[gnu::always_inline]] void give(M& m, Habit& h, Visit visit) const {
+    if (!wanted_.is_set(m)) [[likely]] {
+      desk_.give(m);
+    } else {
+      visit();
+    }
     ++h.inlined;
-    if (!wanted_.is_set(m)) [[likely]]
-      return desk_.give(m);
-    visit();
   }
 
   /// Posts the request and sees to it that it is executed.

@@ -47,6 +47,7 @@ class CcSynch : public Combining<CcSynch<M>> {
     return serve(m, t, work);
   }
   bool give(M& m, Ticket& t) const {
+    fetch_to_write(m, state(t.next));  // as in combine()
     if (m.load(link(t.next), relaxed) != 0) return false;
     make_head(m, t.next);
     return true;
@@ -64,6 +65,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   /// `tail`: the number of the cell of the queue's tail. True if the client is head.
   bool join(M& m, Ticket& t, unsigned tail) const {
     const Word next = t.spare;
+    fetch_to_write(m, cells_.global(tail));  // while it writes to the spare's line
     t.next = next;
     store_unawaited(m, state(next), waiting);  // both before the exchange releases them
     store_unawaited(m, link(next), 0);

@@ -35,13 +35,13 @@ struct Desk {
     }
   }
 
-  /// Whether a client but this one has a request.
+  /// Whether a client but this one, which has entered, has a request.
   bool has_pending(M& m, Word but) const {
-    const Word count = m.load(*clients, relaxed);
-    for (unsigned client = 0; client < count; ++client) {
-      if (client != but && rings.pending(m, client) != 0) return true;
-    }
-    return false;
+    const auto any_of = [&](Word client, Word end) {
+      while (client < end && rings.pending(m, client) == 0) ++client;
+      return client < end;
+    };
+    return any_of(0, but) || any_of(but + 1, m.load(*clients, relaxed));
   }
 
   /// Executes what is pending, one request of each client, but not of `but`; how many. The caller

@@ -63,10 +63,10 @@ class Rings {
   /// When the client has seen that the entry of its last request is 0.
   static void has_answer(Ticket& t) { t.executed = t.posted; }
 
-  /// The entry of a client's next request, or of the one being executed.
-  Cell& next(M& m, unsigned client) const {
+  /// The entry of a client's next request, or of the one being executed; or `ahead` of that.
+  Cell& next(M& m, unsigned client, unsigned ahead = 0) const {
     const Word twice = m.load(served(client), relaxed);
-    return cells_.of(client, place(twice / 2));
+    return cells_.of(client, place(twice / 2 + ahead));
   }
 
   /// A client's next request; 0 if there is none, or one is being executed.
