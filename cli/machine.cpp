@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
@@ -85,8 +86,72 @@ void run_import(const ImportOptions& options) {
 
 struct MeasureArguments {
   sim::MeasureOptions measure;
+  bool json = false;
   std::string output;
 };
+
+std::string to_json(const sim::Measured& measured, const std::vector<sim::Closure>& closures) {
+  nlohmann::ordered_json json;
+  json["machine"] = measured.machine.name;
+  json["flag_one_way_ns"] = measured.ping_pong_ns;
+  json["rounds"] = measured.rounds;
+  json["rounds_kept"] = measured.rounds_kept;
+  json["closes"] = sim::all_close(closures);
+  json["kinds"] = nlohmann::ordered_json::array();
+  for (const sim::Closure& c : closures) {
+    json["kinds"].push_back({{"kind", c.kind},
+                             {"prediction", c.prediction},
+                             {"holds", c.closes()},
+                             {"good", c.good},
+                             {"all", c.all},
+                             {"tolerance", c.tolerance},
+                             {"worst_error", c.worst},
+                             {"worst", c.worst_label}});
+  }
+  json["results"] = nlohmann::ordered_json::array();
+  for (const sim::MicroResult& result : measured.results) {
+    json["results"].push_back({{"kind", sim::kind_of(result)},
+                               {"label", result.what.label},
+                               {"cores", result.what.cores},
+                               {"count", result.what.count},
+                               {"measured_ns", result.measured_ns},
+                               {"modelled_ns", result.modelled_ns},
+                               {"error", result.error()}});
+  }
+  json["description"] = sim::format_machine(measured.machine);
+  return format_json(json);
+}
+
+std::string to_text(const sim::Measured& measured, const std::vector<sim::Closure>& closures) {
+  std::string text = fmt::format(
+      "A flag takes {:.0f} ns one way. Rounds kept: {} of {} (the machine was faster or "
+      "slower in the others).\n\n",
+      measured.ping_pong_ns, measured.rounds_kept, measured.rounds);
+  const auto table = [&](const char* title, bool predictions) {
+    text +=
+        fmt::format("{:<50} {:>11} {:>11} {:>9}\n", title, "measured ns", "modelled ns", "error");
+    for (const sim::MicroResult& result : measured.results) {
+      if (result.barrier != predictions) continue;
+      text += fmt::format("{:<50} {:>11.1f} {:>11.1f} {:>+7.1f} %\n", result.what.label,
+                          result.measured_ns, result.modelled_ns, 100 * result.error());
+    }
+    for (const sim::Closure& c : closures) {
+      if (c.prediction == predictions) text += sim::verdict(c) + "\n";
+    }
+    text += "\n";
+  };
+  table("closure: measured, and modelled with what follows", false);
+  if (std::any_of(closures.begin(), closures.end(),
+                  [](const sim::Closure& c) { return c.prediction; })) {
+    table("prediction: barriers of two ranks", true);
+  }
+  if (!sim::all_close(closures)) {
+    text +=
+        "This description does not close: the model does not give back what was measured. Measure\n"
+        "again when the machine is quiet; if it stays so, the model lacks something it does.\n\n";
+  }
+  return text + sim::format_machine(measured.machine);
+}
 
 void run_measure(MeasureArguments& arguments) {
   sim::check_machine_name(arguments.measure.name);
@@ -102,31 +167,9 @@ void run_measure(MeasureArguments& arguments) {
   }
   const sim::Measured measured = sim::measure_machine(arguments.measure);
   if (arguments.measure.progress) fmt::print(stderr, "\r{:<30}\r", "");
-  fmt::print(
-      "A flag takes {:.0f} ns one way. Rounds kept: {} of {} (the machine was faster or "
-      "slower in the others).\n\n",
-      measured.ping_pong_ns, measured.rounds_kept, measured.rounds);
-  const auto print = [&](const char* title, const auto& belongs) {
-    unsigned good = 0;
-    unsigned all = 0;
-    fmt::print("{:<50} {:>11} {:>11} {:>9}\n", title, "measured ns", "modelled ns", "error");
-    for (const sim::MicroResult& result : measured.results) {
-      if (!belongs(result)) continue;
-      const double error = result.modelled_ns / result.measured_ns - 1;
-      fmt::print("{:<50} {:>11.1f} {:>11.1f} {:>+7.1f} %\n", result.what.label, result.measured_ns,
-                 result.modelled_ns, 100 * error);
-      ++all;
-      if (std::abs(error) <= 0.25) ++good;
-    }
-    fmt::print("within 25 %: {} of {}\n\n", good, all);
-  };
-  using Result = sim::MicroResult;
-  print("closure: measured, and modelled with what follows",
-        [](const Result& r) { return !r.barrier; });
-  if (arguments.measure.barriers) {
-    print("prediction: barriers of two ranks", [](const Result& r) { return r.barrier; });
-  }
-  fmt::print("{}", sim::format_machine(measured.machine));
+  const std::vector<sim::Closure> closures = sim::closures_of(measured.results);
+  fmt::print("{}", arguments.json ? to_json(measured, closures) : to_text(measured, closures));
+  std::fflush(stdout);
   if (!arguments.output.empty()) write_machine(arguments.output, measured.machine);
 }
 
@@ -180,6 +223,8 @@ void add_machine(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("!--no-barriers", measure->measure.barriers,
                     "Do not measure barriers of two participants beside their predictions");
+  command->add_flag("--json", measure->json,
+                    "Print one JSON object: every benchmark, the verdicts, the description");
   command->add_option("--output", measure->output, "The description file");
   command->callback([measure] { run_measure(*measure); });
 }

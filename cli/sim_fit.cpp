@@ -48,7 +48,7 @@ void run(Options& options) {
   }
   fmt::print("\nmedian error {:.1f} %, rms of the log ratios {:.3f}, {} evaluations\n",
              100 * result.median_error, result.rms, result.evaluations);
-  for (const std::string& key : options.fit.free) {
+  for (const std::string& key : result.fitted) {
     fmt::print("  {:<18} {:.4g}\n", key, result.machine.value(key));
   }
   if (!options.output.empty()) write_machine(options.output, result.machine);

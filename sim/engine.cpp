@@ -198,40 +198,43 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
 }
 
 void Engine::done(std::uint32_t index) {
-  const Transaction t = transactions_[index];
-  transactions_[index].next_free = free_transaction_;
+  Transaction& t = transactions_[index];
+  t.next_free =
+      free_transaction_;  // what follows may open others: nothing is read of it after that
   free_transaction_ = index;
   Line& line = *t.line;
-  Core& core = cores_[t.participant];
+  const std::uint32_t participant = t.participant;
+  const Purpose purpose = t.purpose;
+  Core& core = cores_[participant];
   const bool stale = line.committed_at > t.served_at;  // overtaken: the copy is invalid already
-  if (t.purpose <= Purpose::reserve && !stale) set_present(line, t.participant);
-  switch (t.purpose) {
+  if (purpose <= Purpose::reserve && !stale) set_present(line, participant);
+  switch (purpose) {
     case Purpose::load:
       core.result = line.value;
-      resume(t.participant, now_);
+      resume(participant, now_);
       break;
     case Purpose::poll:
-      looked(t.participant, stale);
+      looked(participant, stale);
       break;
     case Purpose::ahead:
       std::erase(core.ahead, &line);
-      if (core.doing == Doing::awaiting && core.line == &line) looked(t.participant, stale);
+      if (core.doing == Doing::awaiting && core.line == &line) looked(participant, stale);
       break;
     case Purpose::scan:
-      scan_read(t.participant, line, stale);
+      scan_read(participant, line, stale);
       break;
     case Purpose::reserve:
       if (stale) {
-        queue_.push(now_ + hit_, EventKind::reserve, t.participant);
+        queue_.push(now_ + hit_, EventKind::reserve, participant);
       } else {
-        conditional_store(t.participant, line);
+        conditional_store(participant, line);
       }
       break;
     case Purpose::update:
-      apply_update(t.participant, line);
+      apply_update(participant, line);
       break;
     case Purpose::store:
-      store_granted(t.participant, line);
+      store_granted(participant, line);
       break;
   }
 }
@@ -440,7 +443,7 @@ void Engine::commit_stores(unsigned participant) {
   }
 }
 
-void Engine::dispatch(const Event& event) {
+void Engine::dispatch(Event event) {
   switch (event.kind) {
     case EventKind::arrive:
       arrive(event.of);

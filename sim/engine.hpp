@@ -224,7 +224,7 @@ class Engine {
   }
 
   // engine.cpp: what participants are in the middle of
-  void dispatch(const Event& event);
+  void dispatch(Event event);
   void resume(unsigned participant, Time at) { queue_.push(at, EventKind::resume, participant); }
   void look(unsigned participant);
   void looked(unsigned participant, bool stale);

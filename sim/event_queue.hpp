@@ -102,7 +102,8 @@ class EventQueue {
     }
   };
 
-  void insert(const Event& event) {
+  /// By value: in registers, where it has just been put together from smaller pieces.
+  void insert(Event event) {
     std::uint32_t node = free_;
     if (node == none) {
       node = static_cast<std::uint32_t>(nodes_.size());

@@ -37,14 +37,14 @@ class Objective {
     how.seed = options_.seed;
     double best = INFINITY;
     unsigned evaluations = 0;
-    return minimise(
-        [&](const Point& point) {
-          const double rms = rms_of(modelled_us(point), measured_);
-          best = std::min(best, rms);
-          if (++evaluations % 16 == 0 && options_.progress) options_.progress(evaluations, best);
-          return rms;
-        },
-        how);
+    const auto rms_at = [&](const Point& point) {
+      const double rms = rms_of(modelled_us(point), measured_);
+      best = std::min(best, rms);
+      if (++evaluations % 16 == 0 && options_.progress) options_.progress(evaluations, best);
+      return rms;
+    };
+    if (options_.free.size() > 1) return minimise(rms_at, how);
+    return minimise_on_line(rms_at, how.low.front(), how.high.front(), options_.evaluations);
   }
 
   MachineModel machine_at(const Point& point) const {
@@ -106,9 +106,9 @@ FitResult fit_in_turn(const MachineModel& machine, const std::vector<Measurement
   FitOptions message = options;
   message.free = {"message"};
   message.evaluations = 40;
-  message.starts = 1;
   message.samples = 0;
   const FitResult second = fit(result.machine, messages, message);
+  result.fitted.emplace_back("message");
   result.machine.set("message", second.machine.parameters.message_ns,
                      second.machine.provenance.at("message"));
   result.machine.message_error = second.machine.error;
@@ -153,6 +153,7 @@ FitResult fit(const MachineModel& machine, const std::vector<Measurement>& measu
   const Minimum best = objective.search();
   FitResult result;
   result.machine = objective.machine_at(best.at);
+  result.fitted = options.free;
   result.modelled_us = objective.modelled_us(best.at);
   result.rms = best.value;
   result.median_error = median(relative_errors(result.modelled_us, measured));

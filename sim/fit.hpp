@@ -25,15 +25,17 @@ struct FitOptions {
 };
 
 struct FitResult {
-  MachineModel machine;  ///< with the fitted values, their provenance, samples and error
-  std::vector<double> modelled_us;
-  double rms = 0;           ///< of log(modelled / measured)
-  double median_error = 0;  ///< of |modelled / measured - 1|
+  MachineModel machine;             ///< with the fitted values, their provenance, samples and error
+  std::vector<std::string> fitted;  ///< what has new values: options.free, and perhaps `message`
+  std::vector<double> modelled_us;  ///< in the order of the measurements
+  double rms = 0;                   ///< of log(modelled / measured)
+  double median_error = 0;          ///< of |modelled / measured - 1|
   unsigned evaluations = 0;
 };
 
 /// The setting with the least rms of log(modelled / measured), by Nelder and Mead's simplex from
-/// several starts, in the logarithms of the parameters, inside their bounds. Then the same again
+/// several starts, or a search of the whole line for a single parameter, in the logarithms of the
+/// parameters, inside their bounds. Then the same again
 /// with other values for whatever the machine file calls uncertain: what fits nearly as well
 /// becomes the machine's samples. Barriers over messages (base-*) among others do not take part in
 /// that: they fit `message` alone, afterwards. Deterministic. Throws Error(unknown_name, invalid).

@@ -274,6 +274,49 @@ double model_ns(const MachineModel& machine, const MicroBenchmark& benchmark, St
       benchmark.pattern, [&]<class B>() { return run_barrier_as<B>(setup, pool).latency_ns; });
 }
 
+std::string kind_of(const MicroResult& result) {
+  if (result.barrier) return "barriers";
+  return result.what.cores.size() == 1 ? "alone" : result.what.pattern;
+}
+
+std::vector<Closure> closures_of(const std::vector<MicroResult>& results) {
+  std::vector<Closure> closures;
+  for (const MicroResult& result : results) {
+    const std::string kind = kind_of(result);
+    auto closure = std::find_if(closures.begin(), closures.end(),
+                                [&](const Closure& known) { return known.kind == kind; });
+    if (closure == closures.end()) {
+      Closure next;
+      next.kind = kind;
+      next.tolerance = result.barrier ? prediction_tolerance : closure_tolerance;
+      next.prediction = result.barrier;
+      closure = closures.insert(closures.end(), next);
+    }
+    const double error = result.error();
+    ++closure->all;
+    if (std::abs(error) <= closure->tolerance) ++closure->good;
+    if (closure->worst_label.empty() || std::abs(error) > std::abs(closure->worst)) {
+      closure->worst = error;
+      closure->worst_label = result.what.label;
+    }
+  }
+  return closures;
+}
+
+bool all_close(const std::vector<Closure>& closures) {
+  return std::all_of(closures.begin(), closures.end(),
+                     [](const Closure& c) { return c.prediction || c.closes(); });
+}
+
+std::string verdict(const Closure& closure) {
+  const char* const word = closure.prediction ? closure.closes() ? "holds" : "does not hold"
+                           : closure.closes() ? "closes"
+                                              : "does not close";
+  return fmt::format("{:<12} {:<14} {} of {} within {:.0f} %, the worst {:+.1f} % ({})",
+                     closure.kind, word, closure.good, closure.all, 100 * closure.tolerance,
+                     100 * closure.worst, closure.worst_label);
+}
+
 Measured measure_machine(const MeasureOptions& options) {
   const Topology here = Topology::this_machine();
   const auto cores = static_cast<unsigned>(here.cores().size());

@@ -26,7 +26,36 @@ struct MicroResult {
   double modelled_ns = 0;
   bool fitted = false;   ///< took part in the fit
   bool barrier = false;  ///< a barrier of two ranks: a prediction
+  double error() const { return modelled_ns / measured_ns - 1; }
 };
+
+/// A pattern's name, "alone" for what one core does, or "barriers".
+std::string kind_of(const MicroResult& result);
+
+/// One kind of what was measured, judged: does the model give it back?
+struct Closure {
+  std::string kind;
+  double tolerance = 0;  ///< relative; each result of the kind has to be within it
+  unsigned good = 0;
+  unsigned all = 0;
+  double worst = 0;         ///< modelled / measured - 1, the farthest from 0
+  std::string worst_label;  ///< which one that is
+  bool prediction = false;  ///< the fit has not seen it
+  bool closes() const { return good == all; }
+};
+
+/// How far a benchmark that the model was made from, and a barrier that it was not, may be off.
+inline constexpr double closure_tolerance = 0.15;
+inline constexpr double prediction_tolerance = 0.25;
+
+/// By kind, in the order in which they come.
+std::vector<Closure> closures_of(const std::vector<MicroResult>& results);
+
+/// Whether everything closes that the model was made from, predictions aside.
+bool all_close(const std::vector<Closure>& closures);
+
+/// In a line of words: whether it closes, how many are within the tolerance, and the worst.
+std::string verdict(const Closure& closure);
 
 struct MeasureOptions {
   std::string topology;  ///< a machine file's "topology"; empty: this machine's

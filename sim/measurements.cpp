@@ -43,7 +43,7 @@ std::vector<Measurement> parse_measurements(const std::string& text, const std::
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
     ++number;
-    if (line.empty() || line.front() == '#') continue;
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line.front() == '#') continue;
     const std::vector<std::string> fields = split(line);
     if (column.empty()) {
       for (std::size_t n = 0; n < fields.size(); ++n) column[fields[n]] = n;

@@ -105,4 +105,42 @@ Minimum minimise(const std::function<double(const Point&)>& function,
   return descent.best();
 }
 
+Minimum minimise_on_line(const std::function<double(const Point&)>& function, double low,
+                         double high, unsigned evaluations) {
+  Minimum best;
+  const auto look = [&](double x) {
+    const double value = function({x});
+    ++best.evaluations;
+    if (best.at.empty() || value < best.value) {
+      best.at = {x};
+      best.value = value;
+    }
+    return value;
+  };
+  const unsigned places = std::max(3U, evaluations / 2);
+  const double step = (high - low) / (places - 1);
+  for (unsigned n = 0; n < places; ++n) look(n + 1 < places ? low + n * step : high);
+  const double golden = 0.6180339887498949;
+  double left = std::max(low, best.at[0] - step);
+  double right = std::min(high, best.at[0] + step);
+  double inner[] = {right - golden * (right - left), left + golden * (right - left)};
+  double value[] = {look(inner[0]), look(inner[1])};
+  while (best.evaluations < evaluations) {
+    if (value[0] <= value[1]) {
+      right = inner[1];
+      inner[1] = inner[0];
+      value[1] = value[0];
+      inner[0] = right - golden * (right - left);
+      value[0] = look(inner[0]);
+    } else {
+      left = inner[0];
+      inner[0] = inner[1];
+      value[0] = value[1];
+      inner[1] = left + golden * (right - left);
+      value[1] = look(inner[1]);
+    }
+  }
+  return best;
+}
+
 }  // namespace muster::sim

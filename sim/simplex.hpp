@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The downhill simplex: the least value of a function of a few variables, without derivatives.
+// The least value of a function of a few variables, or of one, without derivatives.
 #pragma once
 
 #include <cstdint>
@@ -31,5 +31,10 @@ struct SimplexOptions {
 /// the evaluations are shared among the starts. Deterministic if `function` is.
 Minimum minimise(const std::function<double(const Point&)>& function,
                  const SimplexOptions& options);
+
+/// Of one variable: looks at evenly spaced places, then narrows down to the best one's surroundings
+/// by the golden section. Depends on no start.
+Minimum minimise_on_line(const std::function<double(const Point&)>& function, double low,
+                         double high, unsigned evaluations);
 
 }  // namespace muster::sim

@@ -11,6 +11,16 @@ namespace {
 
 constexpr double matters = 0.15;  ///< two latencies that differ by less are as good as equal
 
+/// One comparison of two latencies, if they differ by enough to matter. A model in which they are
+/// equal has not told them apart.
+void compare(Share& share, double measured, double measured_other, double modelled,
+             double modelled_other) {
+  const double ratio = measured / measured_other;
+  if (std::max(ratio, 1 / ratio) <= 1 + matters) return;
+  ++share.all;
+  if (ratio > 1 ? modelled > modelled_other : modelled < modelled_other) ++share.good;
+}
+
 std::vector<double> latencies_of(const MachineModel& machine,
                                  const std::vector<Measurement>& measured, const Effort& effort,
                                  std::uint64_t seed) {
@@ -46,10 +56,7 @@ Share pairs_ordered(const std::vector<Measurement>& measured, const std::vector<
           measured[a].query.map_by != measured[b].query.map_by) {
         continue;
       }
-      const double ratio = measured[a].latency_us / measured[b].latency_us;
-      if (std::max(ratio, 1 / ratio) <= 1 + matters) continue;
-      ++share.all;
-      if ((ratio > 1) == (modelled[a] > modelled[b])) ++share.good;
+      compare(share, measured[a].latency_us, measured[b].latency_us, modelled[a], modelled[b]);
     }
   }
   return share;
@@ -66,10 +73,7 @@ Share mapping_directions(const std::vector<Measurement>& measured,
           measured[a].query.ranks != measured[b].query.ranks) {
         continue;
       }
-      const double ratio = measured[b].latency_us / measured[a].latency_us;
-      if (std::max(ratio, 1 / ratio) <= 1 + matters) continue;
-      ++share.all;
-      if ((ratio > 1) == (modelled[b] > modelled[a])) ++share.good;
+      compare(share, measured[a].latency_us, measured[b].latency_us, modelled[a], modelled[b]);
     }
   }
   return share;

@@ -1,54 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `muster sim` and `muster machine`, as people use them.
+// `muster sim`, as people use it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 
-#include "cli/program.hpp"
+#include "command.hpp"
 
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using Words = std::vector<std::string>;
 
-std::string read(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file) << text;
-}
-
-/// What it prints; it has to succeed.
-std::string muster(const Words& words) {
-  const Outcome outcome = run_muster(words);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  return outcome.out;
-}
-
-class Command : public testing::Test {
- protected:
-  Command() {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-sim-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~Command() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
-};
+using Command = CommandTest;
 
 TEST_F(Command, BarrierPrintsRows) {
   const std::string text =
@@ -85,23 +57,99 @@ TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
                        "doc/results/kunpeng-128-predicted.csv"));
 }
 
+/// A chain: it begins where a rank arrives, its times ascend, who acts next is the same rank or one
+/// that saw what this one did, and it ends with the last to leave.
+void expect_path(const std::string& why, unsigned ranks) {
+  const std::regex step(R"(^ *(\d+) ns  rank (\d+) (.*)$)");
+  const std::regex of_other(R"((?:from|after) rank (\d+) \(same)");
+  std::istringstream lines(why);
+  std::smatch match;
+  std::vector<std::string> what;
+  long last_ns = 0;
+  unsigned last_rank = 0;
+  unsigned handed_over = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_match(line, match, step)) continue;
+    const long ns = std::stol(match[1]);
+    const auto rank = static_cast<unsigned>(std::stoul(match[2]));
+    what.push_back(match[3]);
+    EXPECT_LT(rank, ranks) << line;
+    EXPECT_GE(ns, last_ns) << line;
+    if (std::regex_search(what.back(), match, of_other)) {
+      EXPECT_EQ(static_cast<unsigned>(std::stoul(match[1])), last_rank) << line;
+      EXPECT_NE(rank, last_rank) << line;
+      ++handed_over;
+    } else if (what.size() > 1) {
+      EXPECT_EQ(rank, last_rank) << line;
+    }
+    last_ns = ns;
+    last_rank = rank;
+  }
+  ASSERT_GE(what.size(), 3U) << why;
+  EXPECT_EQ(what.front(), "arrives");
+  EXPECT_EQ(what.back(), "leaves, the last one");
+  EXPECT_GE(handed_over, 2U) << why;  // up to the root, and down again
+  EXPECT_THAT(why, HasSubstr("\nspent on\n"));
+}
+
+TEST_F(Command, WhyFindsAPathThroughEveryBarrier) {
+  for (const char* name : {"sense-reversing", "sense-reversing-gr", "combining-tree", "mcs",
+                           "dissemination", "topo-NUMA-SOCKET", "base-bruck"}) {
+    SCOPED_TRACE(name);
+    expect_path(muster({"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", name,
+                        "--ranks", "128", "--map-by", "numa", "--why"}),
+                128);
+  }
+}
+
 TEST_F(Command, TraceAndWhyShowOneEpisode) {
   const std::string trace = (folder_ / "trace.json").string();
   const std::string why = muster({"sim", "barrier", "--machine", "graviton3", "--algorithms",
                                   "tournament", "--ranks", "8", "--trace", trace, "--why"});
-  EXPECT_THAT(why, HasSubstr("leaves, the last one"));
+  expect_path(why, 8);
   const json events = json::parse(read(trace)).at("traceEvents");
   using Slice = std::pair<double, double>;
+  std::map<unsigned, std::vector<json>> starts;
+  std::map<unsigned, std::vector<json>> ends;
+  const auto name_at = [&](const json& arrow) {  // of the innermost slice that holds it
+    std::string name;
+    double shortest = 1e9;
+    for (const json& event : events) {
+      if (event.at("ph") != "X" || event.at("tid") != arrow.at("tid")) continue;
+      const double begin = event.at("ts");
+      const double length = event.at("dur");
+      const double at = arrow.at("ts");
+      if (at < begin || at > begin + length || length > shortest) continue;
+      name = event.at("name");
+      shortest = length;
+    }
+    return name;
+  };
   std::map<unsigned, std::vector<Slice>> tracks;
-  unsigned arrows = 0;
   for (const json& event : events) {
-    if (event.at("ph") == "s") ++arrows;
+    if (event.at("ph") == "s") starts[event.at("id")].push_back(event);
+    if (event.at("ph") == "f") ends[event.at("id")].push_back(event);
     if (event.at("ph") != "X") continue;
     const double begin = event.at("ts");
     tracks[event.at("tid")].emplace_back(begin, begin + event.at("dur").get<double>());
   }
   EXPECT_EQ(tracks.size(), 8U);
-  EXPECT_GE(arrows, 14U);  // 7 up, 7 down
+  // Each arrow begins at a store, ends at another rank's wait for that cell, and not before.
+  EXPECT_GE(starts.size(), 14U);  // 7 up, 7 down
+  EXPECT_EQ(starts.size(), ends.size());
+  for (const auto& [id, begin] : starts) {
+    ASSERT_EQ(begin.size(), 1U) << id;
+    ASSERT_EQ(ends[id].size(), 1U) << id;
+    const json& end = ends[id].front();
+    EXPECT_EQ(begin.front().at("name"), end.at("name"));
+    EXPECT_EQ(begin.front().at("cat"), end.at("cat"));
+    EXPECT_LE(begin.front().at("ts"), end.at("ts"));
+    EXPECT_NE(begin.front().at("tid"), end.at("tid"));
+    EXPECT_EQ(end.at("bp"), "e");
+    const std::string stored = name_at(begin.front());
+    EXPECT_THAT(stored, testing::StartsWith("store to cell "));
+    EXPECT_EQ("wait for " + stored.substr(std::string("store to ").size()), name_at(end));
+  }
   // A viewer can draw them: of a track's slices the barrier's holds the others, which come one
   // after another; arrows begin and end inside of slices.
   constexpr double rounding_us = 2e-6;
@@ -154,22 +202,91 @@ TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
   EXPECT_GT(validated.at("ablation").size(), 8U);
 }
 
-TEST_F(Command, ImportMakesAMachineThatRuns) {
-  std::string matrix;
-  for (int a = 0; a < 8; ++a) {
-    for (int b = 0; b < a; ++b) matrix += a / 4 == b / 4 ? "40," : "120,";
-    matrix += "\n";
+TEST_F(Command, WithoutAndSetChangeTheMachine) {
+  const auto rows = [](const Words& change) {
+    Words words{"sim",
+                "barrier",
+                "--machine",
+                "kunpeng920-2s",
+                "--ranks",
+                "128",
+                "--members",
+                "0",
+                "--csv",
+                "--algorithms",
+                "sense-reversing,sense-reversing-gr,dissemination,base-tree"};
+    words.insert(words.end(), change.begin(), change.end());
+    return muster(words);
+  };
+  const std::string plain = rows({});
+  EXPECT_EQ(rows({"--set", "latency-MACHINE=196,hit=1.2"}), plain);  // as the file has it
+  const std::vector<std::pair<std::string, std::string>> same = {
+      {"call-cost", "call=0,message=0"},
+      {"distance-classes", "latency-PACKAGE=35,latency-MACHINE=35"},
+      {"poll-turn,die-agent", "poll-turn=0,agent-occupancy=0"},
+  };
+  for (const auto& [without, set] : same) {
+    const std::string changed = rows({"--without", without});
+    EXPECT_NE(changed, plain) << without;
+    EXPECT_EQ(changed, rows({"--set", set})) << without;
   }
-  const std::string latencies = (folder_ / "m.csv").string();
-  const std::string machine = (folder_ / "m.machine").string();
-  write(latencies, matrix);
+  // What --set makes of the machine is what --without leaves out again.
+  EXPECT_EQ(rows({"--set", "line-data=30", "--without", "line-data"}), plain);
+  EXPECT_NE(rows({"--set", "line-data=30"}), plain);
+}
+
+TEST_F(Command, OutputIsWrittenAndDrawn) {
+  const bool can_draw = std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") == 0;
+  const auto expect_files = [&](const std::string& name, const Words& words, const char* stem,
+                                std::set<std::string> expected) {
+    const std::filesystem::path folder = folder_ / name;
+    Words all = words;
+    all.insert(all.end(), {"--output", folder.string()});
+    const Outcome outcome = run_muster(all);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    if (can_draw) {
+      expected.insert({std::string(stem) + ".png", std::string(stem) + ".svg"});
+    } else {
+      EXPECT_THAT(outcome.err, HasSubstr("no plot: install python3"));
+    }
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      found.insert(entry.path().filename());
+      EXPECT_GT(entry.file_size(), 100U) << entry.path();
+    }
+    EXPECT_EQ(found, expected) << outcome.err;
+    return can_draw ? read(folder / (std::string(stem) + ".svg")) : std::string();
+  };
+  const Words barrier{"sim",          "barrier",       "--machine", "kunpeng920-2s",
+                      "--algorithms", "mcs,topo-NUMA", "--members", "2"};
+  const auto with = [](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  expect_files("curves", with(barrier, {"--ranks", "8,16,64"}), "sim", {"sim.json", "sim.csv"});
+  expect_files("bars", with(barrier, {"--ranks", "64", "--map-by", "core,numa"}), "sim",
+               {"sim.json", "sim.csv"});
+  const std::string measured =
+      std::filesystem::path(MUSTER_SOURCE_DIR) / "doc/results/kunpeng-64-measured.csv";
+  expect_files(
+      "points",
+      {"sim", "validate", "--machine", "kunpeng920-2s", "--measured", measured, "--members", "1"},
+      "validate", {"validate.json"});
+  expect_files("locks",
+               {"sim", "lock", "--machine", "oak", "--locks", "rcl,mcs", "--threads", "2,3",
+                "--window", "500", "--warm-up", "200"},
+               "sim-lock", {"sim-lock.json", "sim-lock.csv"});
+}
+
+TEST_F(Command, FitPrintsTheCostOfAMessageToo) {
+  const std::string measured =
+      std::filesystem::path(MUSTER_SOURCE_DIR) / "doc/results/kunpeng-64-measured.csv";
   const std::string said =
-      muster({"machine", "import", "--latencies", latencies, "--topology", "package:2 core:4 pu:1",
-              "--name", "eight", "--source", "a test", "--output", machine});
-  EXPECT_THAT(said, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
-  EXPECT_THAT(read(machine), HasSubstr("measured: class median of 28 pairs, a test"));
-  EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs", "--csv"}),
-              HasSubstr("mcs,eight,8,core,"));
+      muster({"sim", "fit", "--machine", "kunpeng920-2s", "--measured", measured, "--free",
+              "poll-turn", "--evaluations", "8", "--samples", "0"});
+  EXPECT_THAT(said, HasSubstr("\n  poll-turn "));
+  EXPECT_THAT(said, HasSubstr("\n  message "));
+  EXPECT_THAT(said, HasSubstr("base-double-ring"));
 }
 
 TEST_F(Command, LockPrintsRows) {
@@ -383,24 +500,6 @@ TEST_F(Command, MistakesSayWhatToDo) {
   EXPECT_THAT(error({"sim", "fit", "--machine", "graviton3", "--measured",
                      (folder_ / "endless.csv").string()}),
               HasSubstr("endless.csv:2: latency_us"));
-}
-
-TEST_F(Command, NothingIsWrittenThatCouldNotBeRead) {
-  write(folder_ / "m.csv", ",\n1e7,\n");
-  const std::string machine = (folder_ / "m.machine").string();
-  const auto import = [&](const std::string& name, const std::string& output) {
-    return run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(),
-                       "--topology", "core:2 pu:1", "--name", name, "--output", output});
-  };
-  EXPECT_EQ(import("two words", machine).exit_code, 2);
-  const Outcome far = import("far", machine);  // no machine is that large
-  EXPECT_EQ(far.exit_code, 2);
-  EXPECT_THAT(far.err, HasSubstr("m.machine:7: 1e+07 is not within"));
-  EXPECT_FALSE(std::filesystem::exists(machine));
-  const Outcome nowhere = import("two", (folder_ / "no/m.machine").string());
-  EXPECT_EQ(nowhere.exit_code, 1);
-  EXPECT_THAT(nowhere.err, HasSubstr("no/m.machine cannot be written: No such file"));
-  EXPECT_EQ(nowhere.out, "");  // before anything else
 }
 
 }  // namespace

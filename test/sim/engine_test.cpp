@@ -1,63 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What single operations cost on a machine small enough to calculate by hand: two dies of two
-// cores, 10 ns inside a die and 100 ns between them.
+// What single operations cost, calculated by hand.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
 #include "machine/error.hpp"
-#include "sim/modelled.hpp"
+#include "small_machine.hpp"
 
 namespace muster::sim {
 namespace {
 
-constexpr Time within = from_ns(10);
-constexpr Time across = from_ns(100);
-
-class EngineTest : public testing::Test {
- protected:
-  EngineTest() {
-    geometry_.dies_ = 2;
-    geometry_.die_of_ = {0, 0, 1, 1};
-    geometry_.between_ = {within, across, across, within};
-    parameters_.hit_ns = 1;
-    parameters_.load_gap_ns = 2;
-    parameters_.store_gap_ns = 1;
-    parameters_.rmw_local_ns = 3;
-    parameters_.memory_ns = 50;
-    parameters_.poll_overlap = 8;
-    parameters_.store_overlap = 8;
-    parameters_.store_entries = 16;
-  }
-
-  /// Each body on its participant, from its time on; returns when all ended.
-  struct Part {
-    unsigned participant;
-    std::function<void(Modelled&)> body;
-    Time at = 0;
-  };
-  void play(const std::vector<Part>& parts) {
-    engine_ = std::make_unique<Engine>(geometry_, parameters_, mechanisms_, 1, 16, pool_);
-    for (const Part& part : parts) {
-      engine_->start(
-          part.participant,
-          [this, part] {
-            Modelled port(*engine_, part.participant);
-            part.body(port);
-          },
-          part.at);
-    }
-    engine_->run(100000);
-  }
-  Line& cell(unsigned n) { return engine_->line(n); }
-  Time clock(const Modelled& m) { return m.engine().clock(m.participant()); }
-
-  Geometry geometry_;
-  Parameters parameters_;
-  Mechanisms mechanisms_ = Mechanisms::all();
-  StackPool pool_;
-  std::unique_ptr<Engine> engine_;
-};
+using EngineTest = SmallMachine;
 
 TEST_F(EngineTest, AMissGoesToMemoryAHitDoesNot) {
   play({{0, [&](Modelled& m) {

@@ -146,6 +146,20 @@ TEST(Simplex, FindsTheBottomOfAValley) {
   EXPECT_NEAR(bounded.at[0], 0.5, 1e-6);
 }
 
+TEST(Simplex, ALineIsSearchedAsAWhole) {
+  const auto two_valleys = [](const Point& p) {
+    const double x = p[0];
+    return x < 3 ? 1 + (x - 1) * (x - 1) : 0.5 + (x - 7.3) * (x - 7.3);
+  };
+  const Minimum best = minimise_on_line(two_valleys, 0, 10, 40);
+  EXPECT_NEAR(best.at[0], 7.3, 0.01);
+  EXPECT_EQ(best.evaluations, 40U);
+  const Minimum at_the_end = minimise_on_line([](const Point& p) { return -p[0]; }, -2, 5, 20);
+  EXPECT_EQ(at_the_end.at[0], 5);
+  const Minimum poor = minimise_on_line(two_valleys, 0, 10, 1);  // never fewer than five
+  EXPECT_EQ(poor.evaluations, 5U);
+}
+
 TEST(Patterns, RunInTheModel) {
   const MachineModel machine = load_machine("kunpeng920-2s");
   StackPool pool;
@@ -163,6 +177,59 @@ TEST(Patterns, RunInTheModel) {
   EXPECT_NEAR(ns("own-stores", {0}, 64), 64 * machine.parameters.store_gap_ns,
               16 * machine.parameters.store_gap_ns + 5);
   EXPECT_NEAR(ns("own-looks", {0}, 64), 64 * machine.parameters.hit_ns, 1);
+}
+
+MicroResult result_of(const char* pattern, const char* label, std::vector<unsigned> cores,
+                      double measured_ns, double modelled_ns, bool barrier = false) {
+  return {{pattern, label, std::move(cores), 1}, measured_ns, modelled_ns, false, barrier};
+}
+
+TEST(Closure, IsJudgedByKind) {
+  const std::vector<Closure> closures = closures_of({
+      result_of("own-looks", "a look", {0}, 1.0, 1.1),
+      result_of("one-counter", "an addition", {0}, 10, 10),  // one core: alone
+      result_of("ping-pong", "near", {0, 1}, 100, 114.5),
+      result_of("ping-pong", "far", {0, 2}, 100, 86),
+      result_of("one-counter", "4 each", {0, 1}, 100, 110),
+      result_of("one-counter", "16 each", {0, 1}, 100, 80),
+      result_of("one-counter", "64 each", {0, 1}, 100, 116),
+      result_of("mcs", "mcs", {0, 1}, 100, 120, true),  // a prediction may be farther off
+  });
+  ASSERT_EQ(closures.size(), 4U);
+  EXPECT_EQ(closures[0].kind, "alone");
+  EXPECT_EQ(closures[0].all, 2U);
+  EXPECT_TRUE(closures[0].closes());
+  EXPECT_NEAR(closures[0].worst, 0.1, 1e-12);
+  EXPECT_EQ(closures[1].kind, "ping-pong");
+  EXPECT_EQ(closures[1].good, 2U);
+  EXPECT_TRUE(closures[1].closes());
+  EXPECT_EQ(closures[2].kind, "one-counter");
+  EXPECT_EQ(closures[2].good, 1U);
+  EXPECT_EQ(closures[2].all, 3U);
+  EXPECT_FALSE(closures[2].closes());
+  EXPECT_NEAR(closures[2].worst, -0.2, 1e-12);
+  EXPECT_EQ(closures[2].worst_label, "16 each");
+  EXPECT_EQ(closures[3].kind, "barriers");
+  EXPECT_TRUE(closures[3].prediction);
+  EXPECT_TRUE(closures[3].closes());
+  EXPECT_FALSE(all_close(closures));
+  EXPECT_EQ(verdict(closures[1]),
+            "ping-pong    closes         2 of 2 within 15 %, the worst +14.5 % (near)");
+  EXPECT_EQ(verdict(closures[2]),
+            "one-counter  does not close 1 of 3 within 15 %, the worst -20.0 % (16 each)");
+  EXPECT_EQ(verdict(closures[3]),
+            "barriers     holds          1 of 1 within 25 %, the worst +20.0 % (mcs)");
+}
+
+TEST(Closure, DoesNotDependOnPredictions) {
+  const std::vector<Closure> closures =
+      closures_of({result_of("ping-pong", "near", {0, 1}, 100, 100),
+                   result_of("mcs", "mcs", {0, 1}, 100, 100, true),
+                   result_of("topo", "topo", {0, 1}, 100, 74, true)});
+  ASSERT_EQ(closures.size(), 2U);
+  EXPECT_FALSE(closures[1].closes());
+  EXPECT_TRUE(all_close(closures));
+  EXPECT_THAT(verdict(closures[1]), HasSubstr("barriers     does not hold  1 of 2"));
 }
 
 TEST(Measure, DescribesThisMachine) {

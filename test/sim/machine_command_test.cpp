@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster machine`, as people use it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+using MachineCommand = CommandTest;
+
+TEST_F(MachineCommand, MeasureJudgesItsClosure) {
+  const std::string machine = (folder_ / "here.machine").string();
+  const auto measure = [&](const Words& more) {
+    Words words{"machine", "measure", "--rounds", "2", "--cores-max", "2", "--name", "here"};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome;
+    // Under load no round may have been steady: that is what it says, and no matter of the code.
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      outcome = run_muster(words);
+      if (outcome.err.find("changed its speed") == std::string::npos) break;
+    }
+    return outcome;
+  };
+  const Outcome outcome = measure({"--json", "--output", machine});
+  if (outcome.exit_code != 0) {
+    for (const char* reason : {"one core only", "changed its speed", "nest regularly"}) {
+      if (outcome.err.find(reason) != std::string::npos) GTEST_SKIP() << outcome.err;
+    }
+  }
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("machine"), "here");
+  EXPECT_EQ(result.at("description"), read(machine));
+  std::map<std::string, std::pair<unsigned, unsigned>> counted;  // good, all
+  std::map<std::string, double> tolerance;
+  for (const json& kind : result.at("kinds")) tolerance[kind.at("kind")] = kind.at("tolerance");
+  for (const json& row : result.at("results")) {
+    const double error =
+        row.at("modelled_ns").get<double>() / row.at("measured_ns").get<double>() - 1;
+    EXPECT_NEAR(row.at("error").get<double>(), error, 1e-9);
+    auto& [good, all] = counted[row.at("kind")];
+    good += std::abs(error) <= tolerance.at(row.at("kind")) ? 1 : 0;
+    ++all;
+  }
+  bool closes = true;
+  for (const json& kind : result.at("kinds")) {
+    const auto [good, all] = counted.at(kind.at("kind"));
+    EXPECT_EQ(kind.at("good"), good) << kind;
+    EXPECT_EQ(kind.at("all"), all) << kind;
+    EXPECT_EQ(kind.at("holds"), good == all) << kind;
+    EXPECT_EQ(kind.at("prediction"), kind.at("kind") == "barriers");
+    EXPECT_EQ(kind.at("tolerance"), kind.at("prediction") ? 0.25 : 0.15);
+    closes = closes && (kind.at("prediction") || good == all);
+  }
+  EXPECT_EQ(result.at("closes"), closes);
+  for (const char* kind : {"alone", "ping-pong", "one-writer", "one-reader", "many-stores",
+                           "one-counter", "barriers"}) {
+    EXPECT_EQ(counted.count(kind), 1U) << kind;
+  }
+  // It can be modelled, and in words there are verdicts too.
+  EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--ranks", "2", "--algorithms", "mcs",
+                      "--csv"}),
+              HasSubstr("mcs,here,2,core,"));
+  const Outcome text = measure({"--no-barriers"});
+  if (text.err.find("changed its speed") != std::string::npos) GTEST_SKIP() << text.err;
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, testing::ContainsRegex("\nping-pong    (closes|does not close) "));
+  EXPECT_EQ(text.out.find("does not close ") != std::string::npos,
+            text.out.find("This description does not close") != std::string::npos);
+  EXPECT_EQ(text.out.find("barriers"), std::string::npos);
+}
+
+TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
+  std::string matrix;
+  for (int a = 0; a < 8; ++a) {
+    for (int b = 0; b < a; ++b) matrix += a / 4 == b / 4 ? "40," : "120,";
+    matrix += "\n";
+  }
+  const std::string latencies = (folder_ / "m.csv").string();
+  const std::string machine = (folder_ / "m.machine").string();
+  write(latencies, matrix);
+  const std::string said =
+      muster({"machine", "import", "--latencies", latencies, "--topology", "package:2 core:4 pu:1",
+              "--name", "eight", "--source", "a test", "--output", machine});
+  EXPECT_THAT(said, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
+  EXPECT_THAT(read(machine), HasSubstr("measured: class median of 28 pairs, a test"));
+  EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs", "--csv"}),
+              HasSubstr("mcs,eight,8,core,"));
+}
+
+TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
+  write(folder_ / "m.csv", ",\n1e7,\n");
+  const std::string machine = (folder_ / "m.machine").string();
+  const auto import = [&](const std::string& name, const std::string& output) {
+    return run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(),
+                       "--topology", "core:2 pu:1", "--name", name, "--output", output});
+  };
+  EXPECT_EQ(import("two words", machine).exit_code, 2);
+  const Outcome far = import("far", machine);  // no machine is that large
+  EXPECT_EQ(far.exit_code, 2);
+  EXPECT_THAT(far.err, HasSubstr("m.machine:7: 1e+07 is not within"));
+  EXPECT_FALSE(std::filesystem::exists(machine));
+  const Outcome nowhere = import("two", (folder_ / "no/m.machine").string());
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("no/m.machine cannot be written: No such file"));
+  EXPECT_EQ(nowhere.out, "");  // before anything else
+}
+
+}  // namespace
