@@ -18,8 +18,8 @@
 #include "allocation/jemalloc.hpp"
 #include "memory/pages.hpp"
 
-// One arena of its own, since threads have ours; and no arena apart for huge blocks, which follow
-// the policy like any other. MALLOC_CONF in the environment comes after this.
+// Until start() says more. No arena apart for huge blocks, which follow the policy like any other.
+// MALLOC_CONF in the environment comes after this.
 const char* je_malloc_conf = "narenas:1,oversize_threshold:0";
 
 namespace muster::allocation {
@@ -62,6 +62,8 @@ class Slots {
                }) == 0;
   }
 
+  unsigned count() const { return count_; }
+
   unsigned take() {
     unsigned best = 0;
     unsigned fewest = UINT_MAX;
@@ -103,6 +105,15 @@ void after_fork_in_child() noexcept {
   if (self.slot != 0) slots.leave_only(self.slot - 1);
 }
 
+/// Before jemalloc reads it: an arena for what it wants itself, and automatic ones for two heaps,
+/// the default one and the servers'. See arena().
+void configure() noexcept {
+  static constinit std::array<char, 64> text{};
+  fmt::format_to_n(text.data(), text.size() - 1, "narenas:{},oversize_threshold:0",
+                   1 + 2 * slots.count());
+  __atomic_store_n(&je_malloc_conf, text.data(), __ATOMIC_RELEASE);
+}
+
 /// False while some thread, perhaps this one, is at it: jemalloc then serves from its own arena.
 bool start() noexcept {
   int seen = phase.load(std::memory_order_acquire);
@@ -112,6 +123,8 @@ bool start() noexcept {
     return seen == ready;
   }
   const int error = errno;
+  slots.open();
+  configure();
   // jemalloc's fork handlers have to be there before ours: then a fork takes our locks first, and
   // they are held around jemalloc's.
   bool retain = false;
@@ -121,11 +134,14 @@ bool start() noexcept {
   const unsigned numa_nodes = numa_nodes_allowed();
   if (numa_nodes == 0) cannot_bind = errno;
   binds.store(numa_nodes > 1, std::memory_order_relaxed);
-  slots.open();
   errno = error;
   phase.store(ready, std::memory_order_release);
   return true;
 }
+
+/// If nobody has asked for a block yet, before jemalloc's own constructor: that reads what it was
+/// told.
+[[gnu::constructor(101)]] void start_early() noexcept { start(); }
 
 bool others_used(HeapNumber heap) {
   for (unsigned number = default_heap + 1; number < heaps_max; ++number) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "allocation/heap.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -133,6 +134,38 @@ constexpr extent_hooks_t our_hooks = {
     .merge = merge,
 };
 
+/// jemalloc keeps a list of the large blocks of an arena that was made on request, under a lock: a
+/// twentieth of the price of a block of 16 KiB or more. Of its automatic ones it keeps none. So
+/// those first, as many as it was told to have (aware.cpp); but none that it has put to use itself,
+/// whose memory is not ours.
+std::optional<unsigned> automatic_arena(extent_hooks_t* hooks) {
+  static constinit unsigned next = 1;  // 0 is for what jemalloc wants itself
+  unsigned count = 0;
+  std::size_t bytes = sizeof count;
+  if (je_mallctl("opt.narenas", &count, &bytes, nullptr, 0) != 0) return std::nullopt;
+  while (next < count) {
+    const unsigned number = next++;
+    std::uint64_t epoch = 1;
+    je_mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch);  // have it look what there is
+    std::array<char, 40> name{};
+    fmt::format_to_n(name.data(), name.size() - 1, "arena.{}.initialized", number);
+    bool in_use = true;
+    bytes = sizeof in_use;
+    if (je_mallctl(name.data(), &in_use, &bytes, nullptr, 0) != 0 || in_use) continue;
+    name = {};
+    fmt::format_to_n(name.data(), name.size() - 1, "arena.{}.extent_hooks", number);
+    if (je_mallctl(name.data(), nullptr, nullptr, &hooks, sizeof(void*)) == 0) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<unsigned> arena_on_request(extent_hooks_t* hooks) {
+  unsigned number = 0;
+  std::size_t bytes = sizeof number;
+  if (je_mallctl("arenas.create", &number, &bytes, &hooks, sizeof(void*)) != 0) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 void Refusals::note(int error) noexcept {
@@ -151,12 +184,10 @@ std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept {
     if (number == 0) {
       extent_hooks_t* hooks = &heaps[heap].hooks;
       if (hooks->alloc == nullptr) *hooks = our_hooks;
-      unsigned made = 0;
-      std::size_t bytes = sizeof made;
-      if (je_mallctl("arenas.create", &made, &bytes, &hooks, sizeof(void*)) != 0) {
-        return std::nullopt;
-      }
-      number = static_cast<std::uint16_t>(made + 1);
+      std::optional<unsigned> made = automatic_arena(hooks);
+      if (!made) made = arena_on_request(hooks);
+      if (!made) return std::nullopt;
+      number = static_cast<std::uint16_t>(*made + 1);
       known.store(number, std::memory_order_release);
       used[heap].store(true, std::memory_order_relaxed);
     }

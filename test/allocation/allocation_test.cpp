@@ -15,6 +15,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -419,6 +420,25 @@ TEST_F(Allocation, SaysWhatItDoes) {
   EXPECT_EQ(muster_memory_explain(text, 4, &needed), MUSTER_OK);
   EXPECT_STREQ(text, "ser");
   EXPECT_EQ(needed, explain_memory().size() + 1);
+}
+
+TEST_F(Allocation, ArenasAreAutomaticUntilTheseAreUsedUp) {
+  unsigned automatic = 0;
+  std::size_t bytes = sizeof automatic;
+  ASSERT_EQ(je_mallctl("opt.narenas", &automatic, &bytes, nullptr, 0), 0);
+  std::set<unsigned> numbers;
+  unsigned last = 0;
+  for (unsigned slot = 0; slot < std::min(automatic + 1, allocation::arenas_max); ++slot) {
+    const auto number = allocation::arena(allocation::default_heap, slot);
+    ASSERT_TRUE(number.has_value());
+    EXPECT_TRUE(numbers.insert(*number).second) << "arena " << *number << " twice";
+    last = *number;
+  }
+  EXPECT_GT(*numbers.begin(), 0U);  // jemalloc's own
+  EXPECT_LT(*numbers.begin(), automatic);
+  if (numbers.size() >= automatic) {
+    EXPECT_GE(last, automatic);
+  }
 }
 
 TEST_F(Allocation, FollowsServers) {
