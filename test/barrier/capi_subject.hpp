@@ -2,7 +2,12 @@
 // A barrier of the C ABI under test.
 #pragma once
 
+#include <sched.h>
+
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "muster/muster.h"
@@ -13,11 +18,22 @@ namespace muster::test {
 /// How long a rank waits before the test takes it for a hang.
 inline constexpr std::int64_t patience_ns = (reduced ? 80 : 20) * std::int64_t{1'000'000'000};
 
-inline muster_options options_for(unsigned participants, const char* algorithm = nullptr) {
+inline muster_options plain_options(unsigned participants, const char* algorithm = nullptr) {
   muster_options options;
   muster_options_init(&options);
   options.participants = participants;
   options.algorithm = algorithm;
+  return options;
+}
+
+/// With a place for each rank where the algorithm serves only if that is known: two ranks to an
+/// L3, so that few make a tree of several levels.
+inline muster_options options_for(unsigned participants, const char* algorithm = nullptr) {
+  muster_options options = plain_options(participants, algorithm);
+  if (algorithm != nullptr && std::string_view(algorithm).starts_with("topo")) {
+    options.topology = "package:4 l3:8 core:2 pu:1";
+    options.map_by = "core";
+  }
   return options;
 }
 
@@ -32,12 +48,28 @@ inline std::string explain(const muster_barrier* barrier, const char* format = "
   return text;
 }
 
+/// The algorithm that serves, whatever was asked for: the second word of what explain says.
+inline std::string serving(const muster_barrier* barrier) {
+  std::istringstream words(explain(barrier));
+  std::string algorithm;
+  words >> algorithm >> algorithm;
+  return algorithm;
+}
+
 class CapiSubject : public Subject {
  public:
-  explicit CapiSubject(const muster_options& options)
+  /// `declines`: another algorithm than the one asked for may serve.
+  explicit CapiSubject(const muster_options& options, bool declines = false)
       : split_((options.flags & MUSTER_SPLIT) != 0) {
     if (muster_barrier_create(&handle_, &options) != MUSTER_OK) {
       throw std::runtime_error(muster_last_error());
+    }
+    // A test of one algorithm that another serves would say nothing.
+    const std::string asked = options.algorithm != nullptr ? options.algorithm : "auto";
+    const std::string serves = serving(handle_);
+    if (!declines && asked != "auto" && asked != serves && asked != serves + ":2") {
+      muster_barrier_destroy(handle_);
+      throw std::runtime_error(asked + " was asked for, and " + serves + " serves");
     }
   }
   ~CapiSubject() override { muster_barrier_destroy(handle_); }
@@ -55,6 +87,7 @@ class CapiSubject : public Subject {
       status = muster_barrier_timedwait(handle_, rank, patience_ns);
     } else if (split_ && random.one_in(2)) {
       status = muster_barrier_arrive(handle_, rank);
+      if (random.one_in(4)) sched_yield();  // others' halves fall between these
       if (status == MUSTER_OK) status = muster_barrier_depart(handle_, rank);
     } else {
       status = muster_barrier_wait(handle_, rank);

@@ -38,16 +38,16 @@ std::string identifier(std::string name) {
   return name;
 }
 
-constexpr const char* patient_policies[] = {"auto", "yield", "sleep", "spin-yield-sleep",
-                                            "yield-sleep"};
+constexpr const char* patient_policies[] = {
+    "auto", "yield", "sleep", "spin-yield", "spin-yield-sleep", "yield-sleep"};
 
 class EveryBarrier : public testing::TestWithParam<std::tuple<std::string, unsigned>> {
  protected:
-  void run(bool processes) {
+  void run(bool processes, unsigned flags = 0) {
     const auto& [name, participants] = GetParam();
     Random random(case_seed());
     muster_options options = options_for(participants, name.c_str());
-    options.flags = processes ? unsigned{MUSTER_SHARED} : 0U;
+    options.flags = flags | (processes ? unsigned{MUSTER_SHARED} : 0U);
     options.wait = patient_policies[random.below(std::size(patient_policies))];
     options.first_episode = random.one_in(2) ? 0xfffffff0 : 0;
     const HangGuard guard(120, name);
@@ -68,6 +68,33 @@ TEST_P(EveryBarrier, InProcesses) { run(true); }
 INSTANTIATE_TEST_SUITE_P(All, EveryBarrier,
                          testing::Combine(testing::ValuesIn(barriers_and_radixes()),
                                           testing::ValuesIn(counts())),
+                         [](const auto& instance) {
+                           return identifier(std::get<0>(instance.param)) + "_" +
+                                  std::to_string(std::get<1>(instance.param));
+                         });
+
+/// Those whose wait has two halves, by what creating one says.
+std::vector<std::string> barriers_that_split() {
+  std::vector<std::string> names;
+  for (const std::string& name : barriers_and_radixes()) {
+    muster_options options = options_for(2, name.c_str());
+    options.flags = MUSTER_SPLIT;
+    muster_barrier* barrier = nullptr;
+    if (muster_barrier_create(&barrier, &options) == MUSTER_OK) names.push_back(name);
+    muster_barrier_destroy(barrier);
+  }
+  return names;
+}
+
+// Half of the waits are an arrive and a depart, the others whole.
+class EverySplitBarrier : public EveryBarrier {};
+
+TEST_P(EverySplitBarrier, InThreads) { run(false, MUSTER_SPLIT); }
+TEST_P(EverySplitBarrier, InProcesses) { run(true, MUSTER_SPLIT); }
+
+INSTANTIATE_TEST_SUITE_P(All, EverySplitBarrier,
+                         testing::Combine(testing::ValuesIn(barriers_that_split()),
+                                          testing::Values(2U, 3U, 5U, 8U)),
                          [](const auto& instance) {
                            return identifier(std::get<0>(instance.param)) + "_" +
                                   std::to_string(std::get<1>(instance.param));
@@ -99,7 +126,8 @@ TEST_P(EveryPolicy, AtEveryLoad) {
 INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                          testing::Combine(testing::ValuesIn(barriers_and_radixes()),
                                           testing::Values("auto", "spin", "yield", "sleep",
-                                                          "spin-yield-sleep", "yield-sleep")),
+                                                          "spin-yield", "spin-yield-sleep",
+                                                          "yield-sleep")),
                          [](const auto& instance) {
                            return identifier(std::get<0>(instance.param)) + "_" +
                                   identifier(std::get<1>(instance.param));

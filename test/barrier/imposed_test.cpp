@@ -75,12 +75,12 @@ TEST_P(ImposedTree, EveryMapping) {
   for (const char* algorithm : {"topo", "topo-counter"}) {
     for (const char* map_by : {"core", "numa", "socket"}) {
       for (const unsigned participants : {5U, 14U}) {
-        muster_options options = options_for(participants, algorithm);
+        muster_options options = plain_options(participants, algorithm);
         options.map_by = map_by;
         run(options, participants == 14, random);
       }
     }
-    muster_options options = options_for(60, algorithm);
+    muster_options options = plain_options(60, algorithm);
     options.map_by = "core";
     EXPECT_EQ(levels_in(run(options, false, random)), GetParam().levels) << algorithm;
   }
@@ -91,7 +91,7 @@ TEST_P(ImposedTree, EveryMask) {
   const HangGuard guard(120);
   for (const char* algorithm : {"topo-NUMA", "topo-SOCKET", "topo-NUMA-SOCKET", "topo-CORE-L3",
                                 "topo-counter-CORE", "topo-counter-NUMA-SOCKET"}) {
-    muster_options options = options_for(12, algorithm);
+    muster_options options = plain_options(12, algorithm);
     options.map_by = random.one_in(2) ? "core" : "numa";
     run(options, random.one_in(2), random);
   }
@@ -105,7 +105,7 @@ constexpr const char* sixteen = "package:2 numa:2 l3:1 l2:4 core:1 pu:1";
 
 json run_bound(const std::vector<const char*>& bindings, const char* algorithm, Random& random,
                bool processes) {
-  muster_options options = options_for(static_cast<unsigned>(bindings.size()), algorithm);
+  muster_options options = plain_options(static_cast<unsigned>(bindings.size()), algorithm);
   options.topology = sixteen;
   options.bindings = bindings.data();
   options.flags = MUSTER_EXACT | (processes ? unsigned{MUSTER_SHARED} : 0U);
@@ -176,7 +176,8 @@ TEST(Lifted, EverySetOfBindingsRuns) {
     }
     std::vector<const char*> bindings;
     for (const std::string& text : texts) bindings.push_back(text.c_str());
-    muster_options options = options_for(participants, random.one_in(2) ? "topo" : "topo-counter");
+    muster_options options =
+        plain_options(participants, random.one_in(2) ? "topo" : "topo-counter");
     options.topology = sixteen;
     options.bindings = bindings.data();
     options.flags = MUSTER_EXACT;
@@ -199,7 +200,7 @@ TEST(Imposed, LocalityStringsServeAsBindings) {
 
 TEST(Imposed, AnUnboundRankDeclines) {
   const std::vector<const char*> bindings = {"0", "", "2"};
-  muster_options options = options_for(3, "topo");
+  muster_options options = plain_options(3, "topo");
   options.topology = sixteen;
   options.bindings = bindings.data();
   options.flags = MUSTER_EXACT;
@@ -210,7 +211,7 @@ TEST(Imposed, AnUnboundRankDeclines) {
   EXPECT_EQ(barrier, nullptr);
 
   options.flags = 0;
-  CapiSubject other(options);
+  CapiSubject other(options, true);
   const json explained = json::parse(explain(other.handle(), "json"));
   EXPECT_NE(explained["algorithm"], "topo");
   EXPECT_EQ(explained["asked"], "topo");

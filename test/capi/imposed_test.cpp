@@ -43,7 +43,7 @@ class Imposed : public testing::TestWithParam<bool> {
     return json::parse(explain(barrier.handle(), "json"));
   }
 
-  muster_options options_ = options_for(14, "topo");
+  muster_options options_ = plain_options(14, "topo");
 };
 
 TEST_P(Imposed, MappedByNumaNode) {
