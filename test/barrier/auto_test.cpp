@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "barrier/registry.hpp"
+#include "machine/hardware.hpp"
 
 namespace muster::test {
 namespace {
@@ -43,6 +44,24 @@ TEST(Auto, PicksByRule) {
     EXPECT_EQ(choice.algorithm.text(), c.algorithm) << choice.why;
     EXPECT_THAT(choice.why, HasSubstr(c.why));
   }
+}
+
+TEST(Radix, IsTwoUnlessItIsSaid) {
+  EXPECT_EQ(parse_algorithm("combining-tree").radix, 2U);
+  EXPECT_EQ(parse_algorithm("combining-tree:2").text(), "combining-tree");
+  EXPECT_EQ(parse_algorithm("combining-tree:3").radix, 3U);
+  EXPECT_EQ(parse_algorithm("combining-tree:3").text(), "combining-tree:3");
+  alignas(128) static std::byte memory[8 * 128];
+  const Hardware::Cells cells(nullptr, memory, 64, 128);
+  const auto path_of_8 = [&](const Shape& shape) {
+    std::vector<Word> children;
+    for (const auto& vertex : CombiningTree<Hardware>(shape, cells).ticket(0).path) {
+      children.push_back(vertex.children);
+    }
+    return children;
+  };
+  EXPECT_EQ(path_of_8({.participants = 8}), (std::vector<Word>{2, 2, 2}));
+  EXPECT_EQ(path_of_8({.participants = 8, .radix = 4}), (std::vector<Word>{4, 2}));
 }
 
 }  // namespace

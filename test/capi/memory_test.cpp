@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "capi/block.hpp"
 #include "capi_subject.hpp"
+#include "memory/pages.hpp"
 
 namespace muster::test {
 namespace {
@@ -124,6 +127,60 @@ TEST(Pages, AreWholeForEachRankOnSeveralNumaNodes) {
 
   // All four on the first NUMA node of several.
   EXPECT_EQ(memory_of("package:2 numa:2 core:4 pu:1", "core", 4)["paged"], false);
+}
+
+/// Where everything is that a participant writes: cells, marks, and what the domain announces.
+std::vector<const std::byte*> written_places(const Plan& plan, const Block& block) {
+  const Layout cells = with_barrier<Hardware>(plan.algorithm.name,
+                                              [&]<class B>() { return B::layout(plan.shape()); });
+  std::vector<const std::byte*> places;
+  const auto add = [&](const auto& object) {
+    places.push_back(reinterpret_cast<const std::byte*>(&object));
+  };
+  add(block.domain());
+  for (unsigned i = 0; i < cells.global_cells; ++i) add(block.cells().global(i));
+  for (unsigned rank = 0; rank < plan.participants; ++rank) {
+    add(block.mark(rank));
+    for (unsigned i = 0; i < cells.cells_per_rank; ++i) add(block.cells().of(rank, i));
+  }
+  return places;
+}
+
+// With pages, too: two NUMA nodes.
+TEST(Lines, EachCellHasOneToItself) {
+  for (const std::string& name : all_names()) {
+    for (const unsigned participants : {1U, 2U, 5U, 17U}) {
+      for (const char* topology : {"package:2 l3:3 core:3 pu:1", "package:2 [numa] core:9 pu:1"}) {
+        muster_options options = options_for(participants, name.c_str());
+        options.topology = topology;
+        options.map_by = "socket";
+        const Plan plan = make_plan(options);
+        const BlockLayout layout = Block::lay_out(plan);
+        EXPECT_EQ(layout.line, line_size());
+        EXPECT_EQ(layout.paged, participants > 1 && topology[10] == '[');
+        const SharedMemory memory(layout.bytes);
+        const Block block = Block::create(memory.data(), layout, plan);
+        std::vector<const std::byte*> places = written_places(plan, block);
+        ASSERT_GT(places.size(), participants);
+        std::sort(places.begin(), places.end());
+        // What is read at every wait, but not written, comes first.
+        EXPECT_GE(places[0], memory.data() + layout.description + layout.description_bytes);
+        EXPECT_LE(places.back() + layout.line, memory.data() + layout.bytes);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          EXPECT_EQ((places[i] - memory.data()) % static_cast<std::ptrdiff_t>(layout.line), 0);
+          if (i > 0) {
+            ASSERT_GE(places[i] - places[i - 1], static_cast<std::ptrdiff_t>(layout.line))
+                << name << " of " << participants << ", place " << i;
+          }
+        }
+        // And no two participants' blocks share a pair of lines, or a page.
+        for (unsigned rank = 0; rank < participants; ++rank) {
+          const auto at = static_cast<std::size_t>(block.rank_memory(rank) - memory.data());
+          EXPECT_EQ(at % (layout.paged ? page_size() : 2 * layout.line), 0U) << name;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

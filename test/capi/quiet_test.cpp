@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait in which nobody sleeps makes no allocation, takes no lock, throws nothing and makes no
 // system call. This program stands before the C library's functions and counts; for system calls a
-// filter kills the process at the first one.
+// filter kills the process at the first one. A long wait sleeps, and uses no CPU.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -229,6 +229,53 @@ INSTANTIATE_TEST_SUITE_P(All, Quiet, testing::ValuesIn(all_names()), [](const au
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
+
+/// CPU time that this process uses for each unit of time in which all but one of the participants
+/// wait, over a few episodes.
+double cpus_used_waiting(const std::string& algorithm, unsigned participants) {
+  constexpr unsigned episodes = 5;
+  constexpr useconds_t late_us = 15'000;
+  muster_options options = options_for(participants, algorithm.c_str());
+  options.wait = "auto";
+  const CapiSubject barrier(options);
+  const auto now = [](clockid_t clock) {
+    timespec at{};
+    clock_gettime(clock, &at);
+    return static_cast<double>(at.tv_sec) * 1e9 + static_cast<double>(at.tv_nsec);
+  };
+  double cpu_ns = 0;
+  double wall_ns = 0;
+  run_threads(participants, [&](unsigned rank) {
+    for (unsigned episode = 0; episode <= episodes; ++episode) {
+      const bool late = rank == 0 && episode > 0;  // the first one begins when all threads do
+      const double cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+      const double wall = now(CLOCK_MONOTONIC);
+      if (late) usleep(late_us);
+      if (late) {
+        cpu_ns += now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        wall_ns += now(CLOCK_MONOTONIC) - wall;
+      }
+      EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
+    }
+  });
+  return cpu_ns / wall_ns;
+}
+
+// As many participants as there are CPUs spin, more yield; both but for a millisecond.
+TEST_P(Quiet, SleepsWhileTheLastIsMillisecondsLate) {
+  const HangGuard guard(60);
+  const auto cpus = static_cast<unsigned>(allowed_cpus().size());
+  for (const unsigned participants : {2U, 4 * cpus}) {
+    double used = 1;
+    for (unsigned attempt = 0; attempt < 4 && used > 0.25; ++attempt) {
+      used = std::min(
+          used, cpus_used_waiting(GetParam(), participants) / std::min(participants - 1, cpus));
+    }
+    std::printf("%s, %u participants: awake %.1f %% of the time that one is late\n",
+                GetParam().c_str(), participants, 100 * used);
+    EXPECT_LT(used, 0.25) << participants;
+  }
+}
 
 TEST(Filter, SeesSystemCalls) {
   const HangGuard guard(60);

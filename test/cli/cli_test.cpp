@@ -189,7 +189,8 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
   for (const char* name : {"core", "numa", "socket", "none"}) {
     EXPECT_TRUE(found.count({"mapping", name}) == 1) << name;
   }
-  for (const char* name : {"auto", "spin", "yield", "sleep", "spin-yield-sleep", "yield-sleep"}) {
+  for (const char* name :
+       {"auto", "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep", "yield-sleep"}) {
     EXPECT_TRUE(found.count({"wait", name}) == 1) << name;
   }
   for (const char* name : {"pthread_barrier", "std::barrier", "libgomp", "libomp", "ck-centralized",

@@ -205,7 +205,7 @@ TEST_P(Waits, EndWhenInspectionSaysSo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, Waits,
-                         testing::Values("spin", "yield", "sleep", "spin-yield-sleep",
+                         testing::Values("spin", "yield", "sleep", "spin-yield", "spin-yield-sleep",
                                          "yield-sleep"),
                          [](const auto& instance) {
                            std::string name = instance.param;
@@ -300,6 +300,28 @@ TEST(Spin, KeepsItsCpu) {
   waiter.set_deadline(now_ns() + 60 * ms);
   EXPECT_FALSE(waiter.await(world->cells[0], equals(1), acquire));
   EXPECT_GT(thread_cpu_ns() - cpu, lateness.cpu_ns);
+}
+
+TEST(SpinYield, NeverSleeps) {
+  const WaitPolicy policy = WaitPolicy::by_name("spin-yield", 1, 1);
+  EXPECT_EQ(policy, WaitPolicy::attentive());
+  EXPECT_LT(policy.spin_ns, 1 * ms);
+  EXPECT_EQ(policy.yield_ns, WaitPolicy::forever);
+  const Shared<World> world;
+  Hardware waiter(world->domain, 0, policy, false);
+  std::atomic<bool> over{false};
+  std::atomic<bool> asleep{false};
+  std::thread other([&] {
+    while (!over) {
+      if (world->cells[0].sleepers.load() != 0) asleep = true;
+      std::this_thread::yield();
+    }
+  });
+  waiter.set_deadline(now_ns() + 30 * ms);
+  EXPECT_FALSE(waiter.await(world->cells[0], equals(1), acquire));
+  over = true;
+  other.join();
+  EXPECT_FALSE(asleep);
 }
 
 TEST(Predicates, AreModular) {

@@ -218,6 +218,47 @@ TEST(Topology, DisallowedPusDoNotCount) {
   EXPECT_EQ(topology.cores()[1].pus, (std::vector<unsigned>{2}));
 }
 
+// As hwloc describes them: in the complete sets alone, and no object. Here PU 3 is offline, so is
+// all of core 2 (PUs 4 and 5), and its package is still there.
+TEST(Topology, OfflinePusDoNotCount) {
+  const auto sets = [](const char* online, const char* complete) {
+    return std::string(" cpuset=\"") + online + "\" complete_cpuset=\"" + complete +
+           "\" nodeset=\"0x1\" complete_nodeset=\"0x1\"";
+  };
+  const auto pu = [&](const char* number, const char* set) {
+    return std::string("<object type=\"PU\" os_index=\"") + number + "\"" + sets(set, set) + "/>";
+  };
+  const ScratchFile file(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+      "<topology version=\"2.0\">\n<object type=\"Machine\" os_index=\"0\"" +
+      sets("0xc7", "0xff") +
+      " allowed_cpuset=\"0xc7\" allowed_nodeset=\"0x1\">\n"
+      "<object type=\"NUMANode\" os_index=\"0\"" +
+      sets("0xc7", "0xff") +
+      " local_memory=\"1073741824\"/>\n<object type=\"Package\" os_index=\"0\"" +
+      sets("0x07", "0x0f") + "><object type=\"Core\" os_index=\"0\"" + sets("0x03", "0x03") + ">" +
+      pu("0", "0x01") + pu("1", "0x02") + "</object><object type=\"Core\" os_index=\"1\"" +
+      sets("0x04", "0x0c") + ">" + pu("2", "0x04") +
+      "</object></object>\n<object type=\"Package\" os_index=\"1\"" + sets("0xc0", "0xf0") +
+      "><object type=\"Core\" os_index=\"3\"" + sets("0xc0", "0xc0") + ">" + pu("6", "0x40") +
+      pu("7", "0x80") + "</object></object>\n</object></topology>\n");
+  const Topology topology = Topology::from_spec(file.path);
+  EXPECT_EQ(topology.pus(), PuSet::parse("0-2,6-7"));
+  EXPECT_EQ(topology.unusable_pus(), PuSet::parse("3-5"));
+  ASSERT_EQ(topology.cores().size(), 3U);
+  EXPECT_EQ(topology.cores()[1].pus, (std::vector<unsigned>{2}));
+  EXPECT_EQ(topology.core_of(3), kOutside);
+  EXPECT_EQ(topology.core_of(5), kOutside);
+  const Level& packages = *topology.level(LevelKind::package);
+  ASSERT_EQ(packages.units.size(), 2U);
+  EXPECT_EQ(packages.units[1].pus, PuSet::parse("6-7"));
+  EXPECT_EQ(topology.core_of(7), 2U);
+  expect_consistent(topology);
+  // Ranks go where there are cores.
+  const std::vector<PuSet> ranks = topology.map_ranks(Mapping::core, 3);
+  EXPECT_EQ(ranks[2], PuSet::parse("6-7"));
+}
+
 TEST(Topology, NumaNodesOverTheSameCoresAreOneUnit) {
   const Topology topology = Topology::from_file(machine("knl-snc4-flat.txt"));
   const Level& numa = *topology.level(LevelKind::numa);
