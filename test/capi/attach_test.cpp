@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -99,42 +97,6 @@ TEST(AttachByFd, NeedsTheCompletionThatTheCreatorHas) {
   const CapiSubject plain(shared_options(2));
   EXPECT_EQ(muster_barrier_set_hooks(plain.handle(), nullptr, count, calls), MUSTER_EINVAL);
   EXPECT_EQ(muster_barrier_set_hooks(nullptr, nullptr, nullptr, nullptr), MUSTER_EINVAL);
-}
-
-// Its pid means another process, or none, to the others: nobody may take it for dead.
-TEST(AttachByFd, FromAnotherPidNamespace) {
-  const HangGuard guard(60);
-  const CapiSubject barrier(shared_options(2));
-  const int fd = muster_barrier_fd(barrier.handle());
-  Child child([&] {
-    const bool alone =
-        unshare(CLONE_NEWPID) == 0 || (unshare(CLONE_NEWUSER) == 0 && unshare(CLONE_NEWPID) == 0);
-    if (!alone) _exit(77);
-    const pid_t inside = fork();  // pid 1 in there
-    if (inside == 0) {
-      muster_barrier* mine = nullptr;
-      must(muster_barrier_attach(&mine, fd));
-      for (int i = 0; i < 3; ++i) {
-        must(muster_barrier_timedwait(mine, 1, patience_ns));
-        usleep(200'000);  // others look after the dead meanwhile
-      }
-      muster_barrier_destroy(mine);
-      _exit(0);
-    }
-    int status = -1;
-    waitpid(inside, &status, 0);
-    _exit(status == 0 ? 0 : 1);
-  });
-  std::string here;
-  for (int i = 0; i < 3 && here.empty(); ++i) {
-    usleep(100'000);
-    const int status = muster_barrier_timedwait(barrier.handle(), 0, 5'000'000'000);
-    if (status != MUSTER_OK) here = muster_last_error();
-  }
-  const std::string failure = child.wait();
-  if (failure.find("77") != std::string::npos) GTEST_SKIP() << "no right to make a PID namespace";
-  EXPECT_EQ(failure, "");
-  EXPECT_EQ(here, "");
 }
 
 TEST(AttachByName, WaitsForTheNameToAppear) {

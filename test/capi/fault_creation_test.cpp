@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cerrno>
 
-#include "fault_rounds.hpp"
 #include "muster/muster.h"
+#include "test/barrier/fault_rounds.hpp"
 #include "test/memory/children.hpp"
 
 namespace muster::test {

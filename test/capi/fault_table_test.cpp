@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of faults (doc/faults.md), row by row, while participants wait. Those of creation and
-// attachment are in fault_creation_test.cpp.
+// The table of faults (doc/faults.md), those of its rows in which time is measured or every step
+// is taken: nothing else runs beside them. See also faults_test.cpp and, for creation and
+// attachment, fault_creation_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -22,7 +23,6 @@ namespace muster::test {
 namespace {
 
 using std::chrono::steady_clock;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr std::int64_t ms = 1'000'000;
@@ -55,35 +55,6 @@ muster_options shared_options(unsigned participants, const std::string& algorith
   return options;
 }
 
-/// Whether the machine has time for those that yield: a delay measured while others keep its
-/// processors says nothing.
-class Lateness {
- public:
-  Lateness()
-      : thread_([this] {
-          while (!done_) {
-            const auto before = steady_clock::now();
-            for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
-            usleep(1000);
-            const double took_ms = ms_between(before, steady_clock::now());
-            if (took_ms > most_ms_) most_ms_ = took_ms;
-          }
-        }) {}
-  ~Lateness() {
-    done_ = true;
-    thread_.join();
-  }
-  Lateness(const Lateness&) = delete;
-  Lateness& operator=(const Lateness&) = delete;
-  void begin() { most_ms_ = 0; }
-  bool was_late() const { return most_ms_ > 15; }
-
- private:
-  std::atomic<bool> done_{false};
-  std::atomic<double> most_ms_{0};
-  std::thread thread_;
-};
-
 /// Memory that all participants of a barrier share, and a test can look at.
 struct Visible {
   explicit Visible(const muster_options& options) : memory(size_of(options)) {}
@@ -106,17 +77,14 @@ struct Visible {
 
 class DeathInside : public testing::TestWithParam<std::string> {};
 
-struct Deaths {
-  unsigned count = 0;
-  unsigned on_a_late_machine = 0;
-  double longest_ms = 0;  ///< of the others
-  Lateness lateness{};
+struct Death {
+  bool inside = false;    ///< else it had left before
+  double silence_ms = 0;  ///< until the last of the others was told
 };
 
 /// Kills `victim` after the `step`-th change that is made to the barrier while it waits once, all
-/// others being there already. False if it has left before.
-bool kill_at_step(const std::string& name, unsigned victim, const char* wait, unsigned step,
-                  Deaths& deaths) {
+/// others being there already.
+Death kill_at_step(const std::string& name, unsigned victim, const char* wait, unsigned step) {
   constexpr unsigned participants = 4;
   muster_options options = shared_options(participants, name, wait);
   const Visible visible(options);
@@ -145,47 +113,56 @@ bool kill_at_step(const std::string& name, unsigned victim, const char* wait, un
   }
   EXPECT_TRUE(process.run_to_mark());
   visible.wait_until_quiet();
-  const bool died_inside = process.step(visible.bytes(), step);
-  deaths.lateness.begin();
+  Death death;
+  death.inside = process.step(visible.bytes(), step);
   const steady_clock::time_point died = steady_clock::now();
   process.kill();
   for (std::thread& other : others) other.join();
-  ++deaths.count;
-  const bool late = deaths.lateness.was_late();
-  if (late) ++deaths.on_a_late_machine;
   for (unsigned rank = 0; rank < participants; ++rank) {
     if (rank == victim) continue;
     EXPECT_EQ(statuses[rank], MUSTER_EPEER)
         << name << ", rank " << victim << " dead at step " << step << ": rank " << rank << " got "
         << muster_strerror(statuses[rank]);
     EXPECT_THAT(texts[rank], HasSubstr("rank " + std::to_string(victim)));
-    if (!late) deaths.longest_ms = std::max(deaths.longest_ms, ms_between(died, told[rank]));
+    death.silence_ms = std::max(death.silence_ms, ms_between(died, told[rank]));
   }
   unsigned blamed = 99;
   EXPECT_EQ(muster_barrier_blame(barrier.handle(), &blamed), MUSTER_EPEER);
   EXPECT_EQ(blamed, victim);
-  return died_inside;
+  return death;
 }
 
-// "Step": each change of the shared memory, as the process runs instruction by instruction.
+// "Step": each change of the shared memory, as the process runs instruction by instruction. A death
+// of which somebody hears late is tried again: the others may have had no CPU meanwhile. Whoever
+// never looks hears late each time.
 TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
   if (!Stepped::possible()) GTEST_SKIP() << "no ptrace here";
-  const unsigned rounds_here = fault_rounds();
-  const HangGuard guard(120);
-  Deaths deaths;
-  for (unsigned round = 0; round < rounds_here; ++round) {
+  constexpr unsigned attempts_max = 10;
+  constexpr double limit_ms = reduced ? 1e9 : 100;
+  const HangGuard guard(300);
+  unsigned deaths = 0;
+  unsigned repeated = 0;
+  double longest_ms = 0;
+  for (unsigned round = 0; round < fault_rounds() && !HasFailure(); ++round) {
+    const unsigned victim = round % 4;
     unsigned step = 0;
-    while (kill_at_step(GetParam(), round % 4, policy(round), step, deaths)) {
-      ASSERT_LT(++step, 100U) << "it never leaves";
+    for (bool inside = true; inside; ++step) {
+      ASSERT_LT(step, 100U) << "it never leaves";
+      Death death = kill_at_step(GetParam(), victim, policy(round), step);
+      for (unsigned attempt = 1; death.silence_ms >= limit_ms && attempt < attempts_max;
+           ++attempt, ++repeated) {
+        death = kill_at_step(GetParam(), victim, policy(round), step);
+      }
+      EXPECT_LT(death.silence_ms, limit_ms)
+          << "rank " << victim << " dead at step " << step << ", " << attempts_max << " times";
+      ++deaths;
+      longest_ms = std::max(longest_ms, death.silence_ms);
+      inside = death.inside;
     }
-    EXPECT_GE(step, 3U) << "in, at least one arrival, and out";
-    if (HasFailure()) break;
+    EXPECT_GT(step, 3U) << "in, at least one arrival, and out";
   }
-  if (!reduced) {
-    EXPECT_LT(deaths.longest_ms, 100);
-  }
-  std::printf("%u deaths, the longest silence %.1f ms; not timed, on a late machine: %u\n",
-              deaths.count, deaths.longest_ms, deaths.on_a_late_machine);
+  std::printf("%u deaths, the longest silence %.1f ms; %u were tried again\n", deaths, longest_ms,
+              repeated);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()),
@@ -213,15 +190,19 @@ TEST(Row, AStoppedParticipantIsNotDeadAndTimedWaitsEnd) {
       if (muster_barrier_wait(barrier.handle(), 2) != MUSTER_EBROKEN) _exit(2);
       if (std::string(muster_last_error()).find("gave up waiting") == std::string::npos) _exit(3);
     });
-    int statuses[2] = {};
-    run_threads(2, [&](unsigned rank) {
-      EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
-      while (!met->load()) std::this_thread::yield();
-      statuses[rank] = muster_barrier_timedwait(barrier.handle(), rank, 30 * ms);
-    });
-    for (const int status : statuses) {
-      EXPECT_THAT(status, AnyOf(MUSTER_ETIMEDOUT, MUSTER_EBROKEN)) << algorithm(round);
-    }
+    // One has a longer deadline than the other, which it is told of.
+    EXPECT_EQ(run_processes(2,
+                            [&](unsigned rank) {
+                              muster_barrier* const mine = barrier.handle();
+                              if (muster_barrier_wait(mine, rank) != MUSTER_OK) _exit(1);
+                              while (!met->load()) sched_yield();
+                              const bool first = rank == round % 2;
+                              const int status = muster_barrier_timedwait(
+                                  mine, rank, first ? 30 * ms : patience_ns);
+                              _exit(status == (first ? MUSTER_ETIMEDOUT : MUSTER_EBROKEN) ? 0 : 2);
+                            }),
+              "")
+        << algorithm(round);
     EXPECT_EQ(muster_barrier_blame(barrier.handle(), nullptr), MUSTER_ETIMEDOUT);
     kill(stopped.pid(), SIGCONT);
     EXPECT_EQ(stopped.wait(), "") << algorithm(round);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "fault_rounds.hpp"
 #include "harness.hpp"
 #include "muster/lock.hpp"
 
@@ -385,27 +386,43 @@ TEST(LockAbi, AKilledHolderIsReported) {
   GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
 #endif
   const HangGuard guard(60);
-  const SharedMemory memory(muster_lock_memory() + 4096);
-  auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
-  muster_lock_options options = shared_options(memory);
-  muster_lock* lock = nullptr;
-  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
-  ASSERT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
-  Child killed([&] {
-    options.attach = 1;
-    muster_lock* mine = nullptr;
-    muster_lock_create(&mine, &options);
-    muster_execute(
-        mine, [](void*) { kill(getpid(), SIGKILL); }, nullptr);
-  });
-  EXPECT_NE("", killed.wait());
-  EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
-  EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
-  EXPECT_EQ(1, *count) << "nothing runs on what may be half changed";
-  EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, increment, count));
-  EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
-  EXPECT_EQ(3, *count);
-  muster_lock_destroy(lock);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const SharedMemory memory(muster_lock_memory() + 4096);
+    auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
+    muster_lock_options options = shared_options(memory);
+    muster_lock* lock = nullptr;
+    ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+    ASSERT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+    const Shared<std::atomic<bool>> holds;
+    Child killed([&] {
+      options.attach = 1;
+      muster_lock* mine = nullptr;
+      muster_lock_create(&mine, &options);
+      const auto die = [](void* argument) {
+        static_cast<std::atomic<bool>*>(argument)->store(true);
+        usleep(2'000);
+        kill(getpid(), SIGKILL);
+      };
+      muster_execute(mine, die, &*holds);
+    });
+    while (!holds->load()) sched_yield();
+    // It dies while another process waits for the lock, and while this one does.
+    Child other([&] {
+      options.attach = 1;
+      muster_lock* mine = nullptr;
+      if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
+      if (muster_execute(mine, increment, count) != MUSTER_EPEER) _exit(2);
+    });
+    EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+    EXPECT_NE("", killed.wait());
+    EXPECT_EQ("", other.wait());
+    EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+    EXPECT_EQ(1, *count) << "nothing runs on what may be half changed";
+    EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, increment, count));
+    EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+    EXPECT_EQ(3, *count);
+    muster_lock_destroy(lock);
+  }
 }
 
 TEST(LockAbi, WhoWaitsForAConditionIsToldOfAKilledHolder) {
