@@ -326,10 +326,10 @@ TEST_F(Fork, AChildThatComesBackToWhoCombinesEnds) {
       };
       lock->execute(section_of(section));
       if (getpid() != parent) _exit(4);
-      combined = forker.get_id() != executor;
+      const std::thread::id asked = forker.get_id();
       forker.join();
-      combined = combined && executor != std::thread::id();
       other.join();
+      combined = executor != asked;
       EXPECT_EQ(combined ? EXIT_FAILURE : 0, forks.wait());
       EXPECT_EQ(1, count.value());
     }
