@@ -30,7 +30,7 @@ bench: packages-build ## The barriers' benchmark with its default settings (40 s
 	@cmake/build.sh release
 	@build/release/muster bench barrier
 
-soak: packages-test ## The tests with long counts: MUSTER_SOAK times as long, by default 10 (half an hour)
+soak: packages-test ## The tests MUSTER_SOAK times as long, by default 10 (half an hour)
 	@cmake/build.sh soak
 	@MUSTER_SOAK=$${MUSTER_SOAK:-10} ctest --test-dir build/soak --output-on-failure
 
