@@ -49,6 +49,7 @@ Json row_to_json(const Row& row) {
       {"ci95", ok ? Json::array({ns(row.latency_ns.ci95.lo), ns(row.latency_ns.ci95.hi)}) : none}};
   json["exit_skew_ns"] = ok && row.exit_skews > 0 ? ns(row.exit_skew_ns) : none;
   json["episodes"] = row.episodes;
+  json["seconds"] = rounded(row.seconds, 1e-3);
   json["samples"] = row.latency_ns.samples;
   json["rank"] = row.place > 0 ? Json(row.place) : none;
   json["tied"] = row.place > 0 ? Json(row.tied) : none;
@@ -140,7 +141,7 @@ std::string to_csv(const RunResults& results) {
   static constexpr const char* plain[] = {"implementation", "algorithm", "serves", "via",
                                           "participants",   "mode",      "map_by", "wait",
                                           "status",         "reason"};
-  static constexpr const char* after[] = {"exit_skew_ns", "episodes", "samples",
+  static constexpr const char* after[] = {"exit_skew_ns", "episodes", "seconds", "samples",
                                           "rank",         "tied",     "verdict"};
   std::string text;
   for (const char* name : plain) text += fmt::format("{},", name);

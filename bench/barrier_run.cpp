@@ -46,6 +46,8 @@ struct Candidate {
   Activity activity;
   std::int64_t used_ns = 0;
 
+  std::string name() const { return row.ours ? row.algorithm : row.implementation; }
+
   void end(RowStatus status, std::string reason) {
     row.status = status;
     row.reason = std::move(reason);
@@ -60,6 +62,12 @@ struct Group {
   unsigned participants = 0;
   std::vector<Candidate> candidates;
 };
+
+std::int64_t overtime_of(double seconds) {
+  return std::max(
+      kOvertimeMin_ns,
+      static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerS)) / kOvertimePart);
+}
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -97,7 +105,7 @@ class Run {
     const std::int64_t begin_ns = clock_ns();
     deadline_ns_ = begin_ns + static_cast<std::int64_t>(options().seconds * 1e9);
     begin_ns_ = begin_ns;
-    overtime_ns_ = std::max(kOvertimeMin_ns, (deadline_ns_ - begin_ns) / kOvertimePart);
+    overtime_ns_ = overtime_of(options().seconds);
     for (Group& group : groups_) candidates_left_ += group.candidates.size();
     for (Group& group : groups_) {
       run_group(group);
@@ -319,7 +327,7 @@ class Run {
         // Whoever took too long before pauses, unless it has nothing to show yet.
         if (c.used_ns > slice_ns * round + slice_ns / 2 && !c.blocks.empty()) continue;
         run_slice(c, slice_ns, share_ns);
-        tell(group, fmt::format("round {} of {}", round + 1, rounds));
+        tell(group, fmt::format("round {} of {}, {}", round + 1, rounds, c.name()));
       }
     }
   }
@@ -415,6 +423,7 @@ class Run {
       c.team.reset();
       Row& row = c.row;
       row.noise = judge(c.activity, results_.cpus);
+      row.seconds = static_cast<double>(c.used_ns) / static_cast<double>(kNsPerS);
       if (row.status == RowStatus::ok) {
         row.latency_ns = summarize(c.blocks, options().seed + results_.rows.size() + rows.size());
         row.exit_skews = c.skews.size();
@@ -446,6 +455,11 @@ class Run {
 };
 
 }  // namespace
+
+double longest_s(double seconds) {
+  return seconds +
+         static_cast<double>(overtime_of(seconds) + kStart_ns) / static_cast<double>(kNsPerS);
+}
 
 std::vector<unsigned> default_participants(unsigned cpus) {
   std::vector<unsigned> counts;

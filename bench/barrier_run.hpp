@@ -26,11 +26,15 @@ struct RunOptions {
   std::vector<std::string> peers{"all"};  ///< names, "ck" for its five, "all", "none"
   std::vector<std::string> hidden;        ///< contestants for tests
   std::string via = "c";                  ///< how ours are called: c, template, both
-  double seconds = 28;                    ///< for everything but the statistics at the end;
-                                          ///< a quarter more, 2 s at least, if some hang
+  double seconds = 27;                    ///< for everything but the statistics at the end; see
+                                          ///< longest_s()
   unsigned rounds = 0;                    ///< 0: as many as leave slices of 40 ms, 5 to 20
   std::uint64_t seed = 1;                 ///< of the bootstrap
 };
+
+/// How long a run of `seconds` may take, but for the statistics at the end: a quarter more, 2 s at
+/// least, if some contestants hang in an episode, and 5 s if the last one hangs before the first.
+double longest_s(double seconds);
 
 /// Powers of two up to twice the CPUs, at least to 8: a core each, and oversubscribed.
 std::vector<unsigned> default_participants(unsigned cpus);
@@ -61,6 +65,7 @@ struct Row {
   double exit_skew_ns = 0;               ///< median of last exit minus first exit
   std::size_t exit_skews = 0;            ///< episodes that it is the median of
   std::uint64_t episodes = 0;            ///< finished
+  double seconds = 0;                    ///< that it had, in all its slices
   Noise noise;
   /// How many of its group are surely faster (their intervals are below this one's), plus one;
   /// `tied` if another one has the same place or an interval that meets this one's. 0 for those

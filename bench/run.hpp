@@ -10,7 +10,7 @@ namespace muster::bench {
 struct Progress {
   double share = 0;  ///< 0 to 1
   double left_s = 0;
-  std::string what;  ///< "8 threads, round 3 of 10"
+  std::string what;  ///< "8 threads, round 3 of 10, mcs"
 };
 
 enum class RowStatus { ok, did_not_finish, declined, failed };

@@ -2,10 +2,13 @@
 #include "cli/output.hpp"
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include "machine/error.hpp"
@@ -33,6 +36,51 @@ TEST(WriteFile, WholeOrNotAtAll) {
   }
   EXPECT_EQ(entries, 2U) << "something unfinished is left";
   std::filesystem::remove_all(directory);
+}
+
+/// What a child writes to a terminal that is its standard error.
+std::string on_a_terminal(void (*body)()) {
+  int ours = -1;
+  int terminal = -1;
+  if (openpty(&ours, &terminal, nullptr, nullptr, nullptr) != 0) return "no terminal";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(terminal, STDERR_FILENO);
+    body();
+    _exit(0);
+  }
+  close(terminal);
+  std::string text;
+  char part[256];
+  for (ssize_t got = 0; (got = read(ours, part, sizeof part)) > 0;) {
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  close(ours);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+TEST(ProgressLine, TellsOnATerminalHowMuchIsDoneAndHowLongTheRestTakes) {
+  const std::string text = on_a_terminal([] {
+    ProgressLine line;
+    line.show(0.2, "in the first second");
+    usleep(1'100'000);
+    line.show(0.25, "by the time since the start");
+    line.show(0.26, "at once");
+    usleep(250'000);
+    line.show(0.5, "as told", 7.0);
+    line.clear();
+  });
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      text, found, std::regex("\r 25 %, ([0-9]+) s left: by the time since the start *")))
+      << text;
+  EXPECT_GE(std::stoi(found[1]), 4);  // three times the 1.1 s and more that a quarter took
+  EXPECT_LT(std::stoi(found[1]), 60);
+  EXPECT_NE(text.find("\r 50 %, 7 s left: as told"), std::string::npos) << text;
+  EXPECT_EQ(text.find("in the first second"), std::string::npos) << text;
+  EXPECT_EQ(text.find("at once"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\r" + std::string(78, ' ') + "\r")) << "it is not cleared";
 }
 
 }  // namespace
