@@ -45,6 +45,7 @@ struct Options {
   std::string groups;
   std::string variant;
   std::string weaken;
+  std::string mutant;
   bool mutate = false;
   bool json = false;
 };
@@ -80,8 +81,11 @@ struct Job {
   bool hangs_allowed_after_choice = false;
   double work = 1;  ///< about how many executions
   std::function<check::Program(Tuning&)> make;
+  bool by_hand = false;  ///< a mutant; `algorithm` is its name
 
   std::string command() const {
+    if (by_hand)
+      return fmt::format("muster check --mutant '{}' --variant '{}'", algorithm, variant);
     std::string text = "muster check --algorithms " + algorithm;
     if (participants == 0) return text + " --variant " + variant;  // the variant says it all
     text += fmt::format(" --participants {} --episodes {} --variant {}", participants, episodes,
@@ -143,7 +147,27 @@ std::string variant_text(unsigned clients, unsigned sections, V variant) {
   return variant == V::plain ? text : text + "-" + check::variant_name(variant);
 }
 
+/// The programs of one mutant that is written by hand, by what tells them apart.
+std::vector<Job> make_mutant_jobs(const Options& options) {
+  std::vector<Job> jobs;
+  std::string names;
+  for (const check::HandWritten& mutant : check::hand_written_mutants()) {
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", mutant.name);
+    if (options.mutant != mutant.name) continue;
+    for (const check::Rehearsed& program : mutant.programs) {
+      const std::string variant = program.name.substr(options.mutant.size() + 1);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back({mutant.name, 0, 3, "", variant, false, 1, program.make, true});
+    }
+    if (jobs.empty()) throw Error(Status::invalid, "this mutant has no variant " + options.variant);
+    return jobs;
+  }
+  throw Error(Status::unknown_name,
+              fmt::format("no mutant \"{}\"; there are: {}", options.mutant, names));
+}
+
 std::vector<Job> make_jobs(const Options& options) {
+  if (!options.mutant.empty()) return make_mutant_jobs(options);
   const Chosen chosen = choose(options);
   std::vector<Job> jobs;
   for (const Algorithm& algorithm : chosen.barriers) {
@@ -463,10 +487,14 @@ void add_check(CLI::App& app) {
       "programs");
   CLI::Option* const weaken = command->add_option(
       "--weaken", options->weaken, "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
+  CLI::Option* const mutant = command->add_option(
+      "--mutant", options->mutant, "A barrier with a fault, by the name that --mutate gives it");
+  mutant->excludes(weaken);
   command
       ->add_flag("--mutate", options->mutate,
                  "Weaken every memory order in turn, and say what notices")
-      ->excludes(weaken);
+      ->excludes(weaken)
+      ->excludes(mutant);
   command->add_flag("--json", options->json,
                     "Print one JSON object, with a row each in \"results\"");
   command->footer(
