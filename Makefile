@@ -23,7 +23,7 @@ test-numa: packages-test ## What only four NUMA nodes can show, on an emulated m
 	@cmake/build.sh release test-numa-programs
 	@ctest --test-dir build/release -R '^numa$$' --output-on-failure --no-tests=error
 
-build: packages-build ## Build build/$(PRESET) (PRESET=release, debug, asan, tsan, aarch64 or soak)
+build: packages-build ## build/$(PRESET): release, debug, asan, tsan, tsan-clang, aarch64, soak
 	@cmake/build.sh $(PRESET)
 
 bench: packages-build ## The barriers' benchmark with its default settings (40 s)
