@@ -305,33 +305,43 @@ TEST(PidNamespace, OfAParticipantIsNotLookedInto) {
   }
 }
 
-// Whoever created it destroys it as soon as its own wait is over.
+// Whoever created it destroys it as soon as its own wait is over, and makes another one in its place.
 TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
   const HangGuard guard(60);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
+    muster_segment* segment = nullptr;
+    ASSERT_EQ(muster_segment_create(&segment, 64 << 10), MUSTER_OK) << muster_last_error();
     for (unsigned creator = 0; creator < 3; ++creator) {
-      auto barrier =
-          std::make_unique<CapiSubject>(shared_options(3, algorithm(round), policy(round)));
-      const int fd = muster_barrier_fd(barrier->handle());
+      muster_options options = shared_options(3, algorithm(round), policy(round));
+      options.segment = segment;
+      muster_barrier* barrier = nullptr;
+      ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+      const std::uint64_t handle = muster_barrier_handle(barrier);
       std::vector<std::unique_ptr<Child>> others;
       for (unsigned rank = 0; rank < 3; ++rank) {
         if (rank == creator) continue;
-        others.push_back(std::make_unique<Child>([fd, rank] {
+        others.push_back(std::make_unique<Child>([segment, handle, rank] {
+          muster_segment* theirs = nullptr;
+          if (muster_segment_attach(&theirs, muster_segment_fd(segment)) != MUSTER_OK) _exit(1);
           muster_barrier* mine = nullptr;
-          if (muster_barrier_attach(&mine, fd) != MUSTER_OK) _exit(1);
+          if (muster_barrier_attach_at(&mine, theirs, handle) != MUSTER_OK) _exit(2);
           for (int i = 0; i < 3; ++i) {
-            if (muster_barrier_wait(mine, rank) != MUSTER_OK) _exit(2 + i);
+            if (muster_barrier_timedwait(mine, rank, patience_ns) != MUSTER_OK) _exit(3 + i);
           }
           muster_barrier_destroy(mine);
+          muster_segment_destroy(theirs);
         }));
       }
       for (int i = 0; i < 3; ++i) {
-        ASSERT_EQ(muster_barrier_wait(barrier->handle(), creator), MUSTER_OK)
-            << muster_last_error();
+        ASSERT_EQ(muster_barrier_wait(barrier, creator), MUSTER_OK) << muster_last_error();
       }
-      barrier.reset();
+      muster_barrier_destroy(barrier);
+      ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+      EXPECT_EQ(muster_barrier_handle(barrier), handle) << "it is elsewhere: nothing is tried here";
       for (const auto& other : others) EXPECT_EQ(other->wait(), "") << algorithm(round);
+      muster_barrier_destroy(barrier);
     }
+    muster_segment_destroy(segment);
   }
 }
 
