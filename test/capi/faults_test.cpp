@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <sstream>
 #include <thread>
 
 #include "capi_subject.hpp"
@@ -305,7 +306,7 @@ TEST(PidNamespace, OfAParticipantIsNotLookedInto) {
   }
 }
 
-// Whoever created it destroys it as soon as its own wait is over, and makes another one in its place.
+// Whoever created it destroys it as soon as its own wait is over, and makes another in its place.
 TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
   const HangGuard guard(60);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
@@ -345,16 +346,17 @@ TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
   }
 }
 
-/// Its process, as told for rank 0: "muster: rank 0 has waited ...; missing: 2 (pid 1234)\n". 0 if
-/// the text does not say so.
+/// The process of rank 2, as told for rank 0: "muster: rank 0 has waited ...; missing: 2 (pid
+/// 1234)\n". 0 if no line of the text says so, or none that knows it yet (pid 0).
 pid_t missing_rank_2(const std::string& text) {
-  const std::size_t line = text.find("muster: rank 0 has waited");
-  const std::size_t missing = text.find("; missing:", line);
-  if (line == std::string::npos || missing == std::string::npos) return 0;
-  const std::size_t rank = text.find(" 2 (pid ", missing);
-  const std::size_t end = text.find(")\n", missing);
-  if (rank == std::string::npos || end == std::string::npos || rank > end) return 0;
-  return std::stoi(text.substr(rank + 8));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t rank = line.find(" 2 (pid ", std::min(line.size(), line.find("; missing:")));
+    if (line.find("muster: rank 0 has waited") == std::string::npos || line.back() != ')') continue;
+    if (rank == std::string::npos) continue;
+    if (const pid_t pid = std::stoi(line.substr(rank + 8)); pid != 0) return pid;
+  }
+  return 0;
 }
 
 // The processes are a fresh program's, since the variable is read once. The one that stops is woken
@@ -374,7 +376,7 @@ TEST(Watchdog, NamesTheRankThatIsStopped) {
     while ((stopped = missing_rank_2(text)) == 0) {
       ASSERT_FALSE(late.ended()) << text;
       usleep(5'000);
-      text.resize(20'000);
+      text.resize(200'000);
       const ssize_t got = pread(output, text.data(), text.size(), 0);
       text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     }
