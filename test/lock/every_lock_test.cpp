@@ -25,23 +25,25 @@ class EveryLock : public testing::TestWithParam<std::string_view> {
     return make_lock({.kind = std::string(GetParam()), .station = nullptr});
   }
   bool is_fair() const { return locks::traits_of(GetParam()).fair; }
+  bool has_server() const { return locks::traits_of(GetParam()).style == locks::Style::server; }
   std::string replay() const { return replay_command(); }
 };
 
 /// Fair locks hand over to whoever is next, running or not: they need a context switch a section.
-std::uint64_t sections_for(bool fair, unsigned clients, std::uint64_t full) {
+std::uint64_t sections_for(bool fair, unsigned threads, std::uint64_t full) {
   const unsigned cpus = static_cast<unsigned>(allowed_cpus().size());
   const std::uint64_t count = rounds(static_cast<unsigned>(full));
-  return fair && clients >= cpus ? count / 20 + 10 : count;
+  return fair && threads >= cpus ? count / 20 + 10 : count;
 }
 
 TEST_P(EveryLock, ExcludesAndExecutesOnce) {
   for (const unsigned clients : {1U, 2U, 3U, 5U}) {
     const HangGuard guard(60, std::string(GetParam()));
     const auto lock = make();
+    const unsigned threads = clients + (has_server() ? 1 : 0);
     EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
                                          .clients = clients,
-                                         .sections = sections_for(is_fair(), clients, 100'000)}))
+                                         .sections = sections_for(is_fair(), threads, 100'000)}))
         << clients << " clients; " << replay();
   }
 }
