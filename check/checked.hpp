@@ -223,6 +223,7 @@ class Checked {
 
   /// Nothing depends on it: all waits are the same here.
   static Awaited count_in_on_pu(const Cells&, unsigned, Word) { return Awaited::anyone; }
+  static void expect_store(const Cell&) {}
 
   bool all_arrived() { return !completion_ || completion_(); }
 

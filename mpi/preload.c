@@ -239,7 +239,7 @@ static team* find_team(mpi_handle comm) {
 
 /* Of the MPI's own failures it has told the communicator's error handler itself. A handler that
  * returns, as MPI_ERRORS_RETURN does, leaves it to the caller. */
-static int fail(mpi_handle comm, int status) {
+static __attribute__((cold)) int fail(mpi_handle comm, int status) {
   if (status != untold) return status;
   mpi->Comm_call_errhandler(comm, mpi->error_other);
   return mpi->error_other;
@@ -250,8 +250,8 @@ static int barrier_with(team* its, mpi_handle comm) {
   return __builtin_expect(status == 0, 1) ? 0 : fail(comm, status);
 }
 
-/* Not among the last few. */
-static int barrier_of(mpi_handle passed) {
+/* Not among the last few. Not inlined: the quick way has no registers to save. */
+static __attribute__((noinline)) int barrier_of(mpi_handle passed) {
   const mpi_abi* const abi = the_mpi();
   if (abi == NULL) {
     mpi_barrier_function* const theirs = their_barrier();

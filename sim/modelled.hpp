@@ -105,6 +105,7 @@ class Modelled {
   void message() { engine_->message(participant_); }
   /// Each has a PU of its own.
   Awaited count_in_on_pu(const Cells&, unsigned, Word) const { return Awaited::other_pus; }
+  static void expect_store(const Cell&) {}
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }
 
  private:

@@ -67,8 +67,11 @@ class Dissemination {
     for (const Round& round : t.rounds) {
       // Pairs with the partner's await, which is this line's below.
       m.store(*round.partners[parity], sense, release);
-      if (!m.await(*round.own[parity], equals(sense), acquire)) return false;
+      if (!m.await(*round.own[parity], equals(sense), acquire, Awaited::partner)) return false;
     }
+    // All have come, so all are done with the last episode's flags: their lines come to who writes
+    // them next while nobody waits for that.
+    for (const Round& round : t.rounds) m.expect_store(*round.partners[parity ^ 1]);
     return true;
   }
 

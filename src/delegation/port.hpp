@@ -120,13 +120,7 @@ class Port : public Hardware {
 
   /// The caller is about to read it and then to write there: one transfer instead of two, and none
   /// of the line's other reader before it may write.
-  static void fetch_to_write(const Cell& cell) noexcept {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(cell));  // the builtin makes a read of it
-#else
-    __builtin_prefetch(&cell, 1);
-#endif
-  }
+  static void fetch_to_write(const Cell& cell) noexcept { muster::fetch_to_write(&cell); }
 
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {

@@ -33,6 +33,16 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Asks for a line to write it, ahead of the write.
+inline void fetch_to_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  // The builtin makes a read of it.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// How the kernel makes the heavy fence heavy.
 enum class HeavyFence : std::uint8_t { none, own_process, all_processes };
 
@@ -242,6 +252,7 @@ class Hardware {
   template <class Pred, Order O>
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site = Site::here()) noexcept {
+    if (awaited == Awaited::partner) hold_reads();
     for (int polls = fast_polls_;; relax()) {
       if (pred(cell.value.load(std_order(O)))) return true;
       if (--polls == 0) break;
@@ -294,6 +305,14 @@ class Hardware {
     const bool all_here = count.count_in(episode);
     here.store(count.word(), std::memory_order_relaxed);
     return all_here ? Awaited::other_pus : Awaited::anyone;
+  }
+
+  /// Where it is not known to gain, nothing: alone, without hold_reads(), it loses when lines are
+  /// fast.
+  static void expect_store([[maybe_unused]] const Cell& cell) noexcept {
+#if defined(__x86_64__)
+    fetch_to_write(&cell);
+#endif
   }
 
   bool all_arrived() noexcept { return hooks_.completion == nullptr || complete(); }
@@ -417,6 +436,14 @@ class Hardware {
           return no_cell;
       }
     }
+  }
+
+  /// Reads go after what stands before. One that runs ahead of the store to a partner takes back to
+  /// here, unchanged, the line that the partner has fetched to write it.
+  static void hold_reads() noexcept {
+#if defined(__x86_64__)
+    asm volatile("lfence" ::: "memory");
+#endif
   }
 
   bool complete() noexcept;

@@ -61,10 +61,10 @@ struct AtLeast {
 };
 constexpr AtLeast at_least(Word bound) noexcept { return {bound}; }
 
-/// Who can end a wait: anyone, or only participants on other PUs, so that giving up one's own PU to
-/// its other participants cannot help. A hint for oversubscribed hardware; the other machines
-/// ignore it.
-enum class Awaited : std::uint8_t { anyone, other_pus };
+/// Who can end a wait: anyone; only participants on other PUs, so that giving up one's own PU to
+/// its other participants cannot help; or, most likely soon, the partner in an exchange, who awaits
+/// what this participant has just stored. A hint for hardware; the other machines ignore it.
+enum class Awaited : std::uint8_t { anyone, other_pus, partner };
 
 /// A set of cells to wait for as one operation, so that their misses overlap.
 template <class M>
@@ -100,6 +100,8 @@ concept Machine = requires(M& m, typename M::Cell& cell, CellSet<M> set, Word wo
   // Counts itself in where it happens to run, on one of the first cells of so many ranks: whether
   // those who arrived there in the last episode all have. A hint for the wait that follows.
   { m.count_in_on_pu(cells, index, word) } -> std::same_as<Awaited>;
+  // Stores there next, and nobody reads it before that. A hint.
+  m.expect_store(cell);
   // "Everyone has arrived, nobody has left": runs the completion, if there is one. False gives up,
   // as a wait does.
   { m.all_arrived() } -> std::same_as<bool>;
