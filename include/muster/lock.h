@@ -49,7 +49,8 @@ typedef struct muster_lock_options {
 MUSTER_API void muster_lock_options_init(muster_lock_options* options);
 
 /** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe.
- * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes. */
+ * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes.
+ * MUSTER_EINVAL: a server for a kind that has none, or `attach` without memory. */
 MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options* options);
 
 /** Bytes of a lock between processes, aligned to 128. */

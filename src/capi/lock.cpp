@@ -106,6 +106,10 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
       if (options->server != nullptr) made.station = options->server->station;
       made.shared_memory = options->memory;
       made.creates = options->attach == 0;
+      muster::require(made.creates || made.shared_memory != nullptr,
+                      "attach needs the memory of the lock to attach to");
+      muster::require(made.station == nullptr || made.kind == "auto" || made.kind == "rcl",
+                      "only auto and rcl locks have their sections executed by a given server");
     }
     *lock = reinterpret_cast<muster_lock*>(muster::delegation::make_lock(made).release());
     return Status::ok;

@@ -435,7 +435,7 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
     return std::make_unique<Delegated>(traits, options.station);
   }
   return locks::with_lock<Port>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
-    locks::Shape shape{.clients = seats_max - 1};
+    locks::Shape shape{.clients = seats_max};
     if constexpr (has_clusters<L>) {
       shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
     }

@@ -61,9 +61,9 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
       desk_(station_->desk(number_)),
       auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
   station_->open(number_, this);
-  if (!always_delegates_ || station_->has_server()) return;
+  if (!always_delegates_) return;
   try {
-    station_->start({});
+    station_->keep_server();
   } catch (const Error& error) {
     if (error.code() == Status::busy) return;  // it has just been started, or is about to leave
     station_->remove(number_);

@@ -21,7 +21,7 @@ struct Slices {
   std::int64_t first_ns;
   std::int64_t longest_ns;
 };
-constexpr Slices if_answered{4'000'000, 32'000'000};
+constexpr Slices if_answered{4'000'000, 8'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
 /// For one that is woken to take the lock: it may need this CPU.
 constexpr std::int64_t wake_up_ns = 200'000;

@@ -110,11 +110,7 @@ void Station::start(const ServerOptions& options) {
   require_own_process();
   {
     std::unique_lock lock(roles_);
-    if (phase_ == Phase::leaving && is_around_caller()) {
-      throw Error(Status::busy,
-                  "this server is leaving, and awaits the section that would start it");
-    }
-    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
+    await_departure(lock);
     if (phase_ == Phase::serving && by_itself_) {
       by_itself_ = false;
       lock.unlock();
@@ -126,6 +122,28 @@ void Station::start(const ServerOptions& options) {
   start_at(
       options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus),
       options, false);
+}
+
+void Station::keep_server() {
+  require_own_process();
+  {
+    std::unique_lock lock(roles_);
+    await_departure(lock);
+    if (phase_ == Phase::serving) {
+      by_itself_ = false;
+      return;
+    }
+  }
+  start({});
+}
+
+/// A server that is leaving has left. With roles_ locked. Throws Error(busy) in a section that this
+/// server awaits.
+void Station::await_departure(std::unique_lock<std::mutex>& roles) {
+  if (phase_ == Phase::leaving && is_around_caller()) {
+    throw Error(Status::busy, "this server is leaving, and awaits the section that would start it");
+  }
+  phase_changed_.wait(roles, [&] { return phase_ != Phase::leaving; });
 }
 
 /// Gives the place back if the server cannot start.
@@ -194,6 +212,8 @@ Station::Servant& Station::add_servant() {
   const NoSignals its_own;
   // It begins by locking roles_: everything here is done by then.
   self.thread = std::thread([this, &self] { serve(self); });
+  clockid_t clock{};
+  if (pthread_getcpuclockid(self.thread.native_handle(), &clock) == 0) self.clock = clock;
   servants_.push_back(std::move(servant));
   ++counters_.threads;
   return self;
@@ -471,6 +491,10 @@ void Station::wake() noexcept {
 void Station::close() noexcept {
   server_cell().value.store(0, std::memory_order_release);
   FutexLot(false).heavy_fence();
+  // Without membarrier a post may still be on its way out of its core, for far less than this.
+  if (register_heavy_fence(false) == HeavyFence::none) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void Station::stop() {

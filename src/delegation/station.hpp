@@ -75,6 +75,8 @@ class Station {
   /// busy if it has one, or if it is leaving and the caller is in a section of one of its locks;
   /// invalid if it cannot go there; system.
   void start(const ServerOptions& options);
+  /// Has a server that stays: one that has started by itself, or starts it. Throws as start().
+  void keep_server();
   /// Executes what was posted before, then ends the server's threads; its locks remain usable.
   /// Throws Error(invalid) in a section of one of its locks: what was posted may need that lock.
   void stop();
@@ -137,6 +139,7 @@ class Station {
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
     std::uint64_t seen = 0;           ///< progress, by the watchdog
+    std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
@@ -183,6 +186,7 @@ class Station {
   void end_servants();
   void has_ended();
   void join_watchdog();
+  void await_departure(std::unique_lock<std::mutex>& roles);
   void look_around() noexcept;
   bool is_to_leave();
   Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);

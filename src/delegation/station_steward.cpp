@@ -88,10 +88,7 @@ std::int64_t Station::server_cpu_ns() const {
   const std::scoped_lock lock(roles_);
   std::int64_t sum_ns = 0;
   for (const auto& servant : servants_) {
-    clockid_t clock{};
-    if (pthread_getcpuclockid(servant->thread.native_handle(), &clock) == 0) {
-      sum_ns += clock_now_ns(clock);
-    }
+    if (servant->clock) sum_ns += clock_now_ns(*servant->clock);
   }
   return sum_ns;
 }

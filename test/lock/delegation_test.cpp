@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "delegation/condition.hpp"
@@ -351,6 +352,26 @@ TEST_F(ByItself, AServerThatTheProgramStartsIsItsOwn) {
     while (now_ms() < until_ms) lock->execute(section_of(nothing));
   });
   EXPECT_TRUE(station_->has_server());
+}
+
+TEST_F(ByItself, StaysForALockThatAlwaysDelegates) {
+  const auto lock = make();
+  auto nothing = [] {};
+  const auto use_until = [&](const std::function<bool()>& is_over) {
+    run_threads(3, [&](unsigned) {
+      while (!is_over()) lock->execute(section_of(nothing));
+    });
+  };
+  const std::int64_t give_up_ms = now_ms() + 20'000;
+  use_until([&] { return station_->has_server() || now_ms() > give_up_ms; });
+  ASSERT_TRUE(station_->has_server()) << station_->reason();
+  const auto always = make_lock({.kind = "rcl", .station = station_});
+  usable_cpus_ = 2;
+  const std::int64_t until_ms = now_ms() + 300;
+  use_until([&] { return now_ms() > until_ms; });
+  EXPECT_TRUE(station_->has_server()) << station_->reason();
+  always->execute(section_of(nothing));
+  EXPECT_EQ(1U, always->counters().delegated);
 }
 
 TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {

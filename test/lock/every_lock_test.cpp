@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "delegation/condition.hpp"
@@ -21,6 +22,9 @@ using delegation::make_lock;
 class EveryLock : public testing::TestWithParam<std::string_view> {
  protected:
   void TearDown() override { delegation::default_station()->stop(); }
+  static void TearDownTestSuite() {
+    std::printf("%llu sections in trials\n", static_cast<unsigned long long>(sections_run()));
+  }
   std::unique_ptr<AnyLock> make() const {
     return make_lock({.kind = std::string(GetParam()), .station = nullptr});
   }
@@ -32,7 +36,8 @@ class EveryLock : public testing::TestWithParam<std::string_view> {
 /// Fair locks hand over to whoever is next, running or not: they need a context switch a section.
 std::uint64_t sections_for(bool fair, unsigned threads, std::uint64_t full) {
   const unsigned cpus = static_cast<unsigned>(allowed_cpus().size());
-  const std::uint64_t count = rounds(static_cast<unsigned>(full));
+  // With all locks: millions, and hundreds of millions in `make soak`.
+  const std::uint64_t count = rounds(static_cast<unsigned>(full)) * (soak_factor() > 1 ? 4 : 1);
   return fair && threads >= cpus ? count / 20 + 10 : count;
 }
 
@@ -220,6 +225,35 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
   auto impatient = [&] { in_time = filled.wait(3'000'000); };
   lock->execute(section_of(impatient));
   EXPECT_FALSE(in_time);
+}
+
+// One thread takes all seats and uses the last one; there is none for another.
+TEST_P(EveryLock, HasRoomForAsManyThreadsAsThereCanBe) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make_lock(
+      {.kind = std::string(GetParam()), .station = std::make_shared<delegation::Station>()});
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  std::string refused;
+  run_threads(1, [&](unsigned) {
+    EXPECT_THROW(delegation::take_seat(delegation::seats_max), Error);
+    auto& depth = delegation::this_thread.depth;
+    depth = delegation::this_thread.seats - 1;
+    lock->execute(section_of(increment));
+    depth = 0;
+    run_threads(1, [&](unsigned) {
+      try {
+        lock->execute(section_of(increment));
+      } catch (const Error& error) {
+        if (error.code() == Status::no_memory) refused = error.what();
+      }
+    });
+  });
+  EXPECT_EQ(delegation::seats_max, delegation::seats_ever());
+  const bool needs_a_seat = GetParam() != "pthread-mutex";
+  EXPECT_EQ(needs_a_seat ? 1U : 2U, count);
+  EXPECT_EQ(needs_a_seat, refused.find("threads use locks at once") != std::string::npos)
+      << refused;
 }
 
 TEST_P(EveryLock, ForkedChildIsToldWhy) {

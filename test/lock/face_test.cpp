@@ -271,6 +271,17 @@ TEST(LockAbi, RefusesNonsense) {
   options.kind = "mcs";
   options.memory = &options;
   EXPECT_EQ(MUSTER_ENOTSUP, muster_lock_create(&lock, &options));
+  options.memory = nullptr;
+  options.attach = 1;
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options)) << "attached to nothing";
+  options.attach = 0;
+  {
+    muster_server* unused = nullptr;
+    ASSERT_EQ(MUSTER_OK, muster_server_start(&unused, nullptr, 0)) << muster_last_error();
+    options.server = unused;
+    EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options)) << "no server executes it";
+    EXPECT_EQ(MUSTER_OK, muster_server_stop(unused));
+  }
   options = {};
   EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options));
   EXPECT_EQ(nullptr, lock);
