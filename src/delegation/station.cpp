@@ -124,19 +124,6 @@ void Station::start(const ServerOptions& options) {
       options, false);
 }
 
-void Station::keep_server() {
-  require_own_process();
-  {
-    std::unique_lock lock(roles_);
-    await_departure(lock);
-    if (phase_ == Phase::serving) {
-      by_itself_ = false;
-      return;
-    }
-  }
-  start({});
-}
-
 /// A server that is leaving has left. With roles_ locked. Throws Error(busy) in a section that this
 /// server awaits.
 void Station::await_departure(std::unique_lock<std::mutex>& roles) {

@@ -30,6 +30,19 @@ void Station::employ(const Steward& steward, std::function<void(Steward::Look&)>
   impose_ = std::move(impose);
 }
 
+void Station::keep_server() {
+  require_own_process();
+  {
+    std::unique_lock lock(roles_);
+    await_departure(lock);
+    if (phase_ == Phase::serving) {
+      by_itself_ = false;
+      return;
+    }
+  }
+  start({});
+}
+
 void Station::look_around() noexcept {
   const std::int64_t at_ns = now_ns();
   if (at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
