@@ -124,15 +124,6 @@ void Station::start(const ServerOptions& options) {
       options, false);
 }
 
-/// A server that is leaving has left. With roles_ locked. Throws Error(busy) in a section that this
-/// server awaits.
-void Station::await_departure(std::unique_lock<std::mutex>& roles) {
-  if (phase_ == Phase::leaving && is_around_caller()) {
-    throw Error(Status::busy, "this server is leaving, and awaits the section that would start it");
-  }
-  phase_changed_.wait(roles, [&] { return phase_ != Phase::leaving; });
-}
-
 /// Gives the place back if the server cannot start.
 void Station::start_at(const Places::Server& place, const ServerOptions& options, bool by_itself) {
   std::unique_lock lock(roles_);

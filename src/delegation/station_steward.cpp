@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a station's steward sees, and what is done on its advice.
+// What a station's steward sees, what is done on its advice, and who keeps a server from leaving.
 #include <pthread.h>
 #include <time.h>
 
@@ -7,6 +7,7 @@
 
 #include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
+#include "machine/error.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -28,6 +29,15 @@ void Station::employ(const Steward& steward, std::function<void(Steward::Look&)>
   const std::scoped_lock lock(stewarding_);
   steward_ = steward;
   impose_ = std::move(impose);
+}
+
+/// A server that is leaving has left. With roles_ locked. Throws Error(busy) in a section that this
+/// server awaits.
+void Station::await_departure(std::unique_lock<std::mutex>& roles) {
+  if (phase_ == Phase::leaving && is_around_caller()) {
+    throw Error(Status::busy, "this server is leaving, and awaits the section that would start it");
+  }
+  phase_changed_.wait(roles, [&] { return phase_ != Phase::leaving; });
 }
 
 void Station::keep_server() {
