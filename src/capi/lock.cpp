@@ -108,10 +108,11 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
       made.creates = options->attach == 0;
       muster::require(made.creates || made.shared_memory != nullptr,
                       "attach needs the memory of the lock to attach to");
-      muster::require(made.station == nullptr || made.kind == "auto" || made.kind == "rcl",
-                      "only auto and rcl locks have their sections executed by a given server");
     }
-    *lock = reinterpret_cast<muster_lock*>(muster::delegation::make_lock(made).release());
+    std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
+    muster::require(made.station == nullptr || ready->station() != nullptr,
+                    "no server executes the sections of this kind: use auto or rcl, or name none");
+    *lock = reinterpret_cast<muster_lock*>(ready.release());
     return Status::ok;
   });
 }

@@ -428,10 +428,8 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
                                          ": its requests are addresses in one process; between "
                                          "processes use pthread-mutex");
   }
-  if (traits.name == locks::Rcl<Port>::traits.name) {
-    return std::make_unique<Delegated>(traits, options.station);
-  }
-  if (traits.name == locks::Auto<Port>::traits.name) {
+  if (traits.name == locks::Rcl<Port>::traits.name ||
+      traits.name == locks::Auto<Port>::traits.name) {
     return std::make_unique<Delegated>(traits, options.station);
   }
   return locks::with_lock<Port>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {

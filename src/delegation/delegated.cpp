@@ -201,10 +201,8 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   }
   desk_.enter(seat.port, seat.ring);
   Hardware::Cell* entry = nullptr;
-  if (is_pending(seat.last)) {
-    const Blocking blocking(serving);
-    entry = desk_.rings.post(seat.port, seat.ring, number_, work);
-  } else {
+  {
+    const Blocking blocking(is_pending(seat.last) ? serving : nullptr);  // the ring may be full
     entry = desk_.rings.post(seat.port, seat.ring, number_, work);
   }
   if (!Port::poll(*entry, polls_before_handover)) {
@@ -245,10 +243,8 @@ void Delegated::post_anywhere(Section section) {
     const auto [seat, habit] = client(depth);
     PostedWork work(section, *station_, this);
     desk_.enter(seat.port, seat.ring);
-    if (this_thread.serving != nullptr) {
+    {
       const Blocking blocking(this_thread.serving);
-      seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
-    } else {
       seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
     }
     count_post(depth.thread(), seat, habit);

@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +96,23 @@ std::vector<std::string> Program::left(std::chrono::milliseconds patience) const
 Outcome run_muster(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment) {
   return Program(arguments, environment).wait();
+}
+
+bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
+                    std::set<std::string> files, const std::vector<std::string>& pictures) {
+  const bool can_draw = std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") == 0;
+  if (can_draw) {
+    for (const std::string& picture : pictures) files.insert({picture + ".png", picture + ".svg"});
+  } else {
+    EXPECT_NE(outcome.err.find("no plot: install python3"), std::string::npos) << outcome.err;
+  }
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    found.insert(entry.path().filename());
+    EXPECT_GT(entry.file_size(), 100U) << entry.path();
+  }
+  EXPECT_EQ(found, files) << outcome.err;
+  return can_draw;
 }
 
 std::vector<std::string> shared_memory_files() {

@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,11 @@ class Program {
 /// Runs it to its end.
 Outcome run_muster(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment = {});
+
+/// Expects `--output` to have left these files in the folder, none of them empty, and of each
+/// picture a PNG and an SVG; without matplotlib, that it says what to install. True if it drew.
+bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
+                    std::set<std::string> files, const std::vector<std::string>& pictures);
 
 /// Names in /dev/shm that could be ours or a peer's.
 std::vector<std::string> shared_memory_files();

@@ -7,6 +7,7 @@
 #include "machine/error.hpp"
 #include "sim/modelled.hpp"
 #include "sim/random.hpp"
+#include "small_machine.hpp"
 
 namespace muster::sim {
 namespace {
@@ -16,9 +17,6 @@ constexpr unsigned line = 64;
 class DataTest : public testing::Test {
  protected:
   DataTest() {
-    geometry_.dies_ = 2;
-    geometry_.die_of_ = {0, 0, 1, 1};
-    geometry_.between_ = {from_ns(10), from_ns(100), from_ns(100), from_ns(10)};
     parameters_.hit_ns = 1;
     parameters_.memory_ns = 50;
     parameters_.cache_line = line;
@@ -41,7 +39,7 @@ class DataTest : public testing::Test {
     return to_ns(now_ - begin);
   }
 
-  Geometry geometry_;
+  Geometry geometry_ = two_dies();
   Parameters parameters_;
   Mechanisms mechanisms_ = Mechanisms::all().without(Mechanism::prefetch);
   std::unique_ptr<DataMemory> memory_;

@@ -16,12 +16,17 @@ namespace muster::sim {
 inline constexpr Time within = from_ns(10);
 inline constexpr Time across = from_ns(100);
 
+inline Geometry two_dies() {
+  Geometry geometry;
+  geometry.dies_ = 2;
+  geometry.die_of_ = {0, 0, 1, 1};
+  geometry.between_ = {within, across, across, within};
+  return geometry;
+}
+
 class SmallMachine : public testing::Test {
  protected:
   SmallMachine() {
-    geometry_.dies_ = 2;
-    geometry_.die_of_ = {0, 0, 1, 1};
-    geometry_.between_ = {within, across, across, within};
     parameters_.hit_ns = 1;
     parameters_.load_gap_ns = 2;
     parameters_.store_gap_ns = 1;
@@ -54,7 +59,7 @@ class SmallMachine : public testing::Test {
   Line& cell(unsigned n) { return engine_->line(n); }
   Time clock(const Modelled& m) { return m.engine().clock(m.participant()); }
 
-  Geometry geometry_;
+  Geometry geometry_ = two_dies();
   Parameters parameters_;
   Mechanisms mechanisms_ = Mechanisms::all();
   StackPool pool_;
