@@ -19,9 +19,6 @@ struct alignas(kLine) LockReport {
   std::int64_t end_ns;
   std::uint64_t involuntary_switches;
   std::int64_t cpu_ns;
-  std::uint64_t cache_references;
-  std::uint64_t cache_misses;
-  std::uint32_t cache_known;
   std::uint32_t latencies_count;
   float latencies[kLatenciesMax];
 };
@@ -32,6 +29,8 @@ struct LockShared {
   alignas(kLine) std::atomic<std::uint32_t> stop;  // number of the slice to stop
   alignas(kLine) std::atomic<std::uint32_t> idle;
   std::atomic<std::uint32_t> failed;
+  std::atomic<std::uint64_t> cache_references;  // of the whole process; 0: nobody tells
+  std::atomic<std::uint64_t> cache_misses;
   char error[512];
 
   LockReport& report(unsigned thread) noexcept {

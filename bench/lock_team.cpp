@@ -31,30 +31,51 @@ void bind(const PuSet& pus) {
   }
 }
 
-/// A counter of the calling thread; negative if this machine has none.
+/// A counter of the calling thread and of all threads that come of it, servers included; negative
+/// if this machine has none.
 int open_counter(std::uint64_t event) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_HARDWARE;
   attributes.config = event;
   attributes.exclude_kernel = 1;
+  attributes.inherit = 1;
   return static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0));
 }
 
 std::uint64_t read_counter(int counter) {
   std::uint64_t value = 0;
-  if (counter < 0 || read(counter, &value, sizeof value) != sizeof value) return 0;
-  return value;
+  return read(counter, &value, sizeof value) == sizeof value ? value : 0;
+}
+
+/// Cache references and misses of a team's process.
+class CacheCounters {
+ public:
+  void read_into(LockShared& shared) const {
+    if (references_ < 0 || misses_ < 0) return;
+    shared.cache_references.store(read_counter(references_), std::memory_order_relaxed);
+    shared.cache_misses.store(read_counter(misses_), std::memory_order_relaxed);
+  }
+
+ private:
+  int references_ = open_counter(PERF_COUNT_HW_CACHE_REFERENCES);
+  int misses_ = open_counter(PERF_COUNT_HW_CACHE_MISSES);
+};
+
+/// The array is shared, but which pages of it this process has is its own to learn: else the first
+/// round would measure that.
+void map_pages(const LockSetting& setting) {
+  const auto page_words = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / sizeof *setting.array;
+  for (std::uint64_t word = 0; word < setting.words; word += page_words) {
+    static_cast<void>(__atomic_load_n(setting.array + word, __ATOMIC_RELAXED));
+  }
 }
 
 /// The calling thread's slices until it is told to quit.
 void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& setting,
-               unsigned thread) {
+               const CacheCounters& counters, unsigned thread) {
   if (!setting.bindings.empty()) bind(setting.bindings[thread]);
   LockReport& report = shared.report(thread);
-  const int references = open_counter(PERF_COUNT_HW_CACHE_REFERENCES);
-  const int misses = open_counter(PERF_COUNT_HW_CACHE_MISSES);
-  report.cache_known = references >= 0 && misses >= 0 ? 1 : 0;
   Slice slice(shared, thread, setting);
   for (std::uint32_t number = 1;; ++number) {
     shared.idle.fetch_add(1, std::memory_order_acq_rel);
@@ -79,8 +100,7 @@ void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& sett
     };
     report.cpu_ns +=
         ns(after.ru_utime) + ns(after.ru_stime) - ns(before.ru_utime) - ns(before.ru_stime);
-    report.cache_references = read_counter(references);
-    report.cache_misses = read_counter(misses);
+    counters.read_into(shared);
   }
 }
 
@@ -108,12 +128,14 @@ LockTeam::LockTeam(const LockEntry& entry, const LockSetting& setting)
 
 void LockTeam::be_root(const LockEntry& entry, const LockSetting& setting) {
   try {
+    map_pages(setting);
+    const CacheCounters counters;
     const std::unique_ptr<LockSubject> subject = entry.make(setting.lock);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < setting.threads; ++t) {
       threads.emplace_back([&, t] {
         try {
-          be_thread(*shared_, *subject, setting, t);
+          be_thread(*shared_, *subject, setting, counters, t);
         } catch (const std::exception& error) {
           std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
           shared_->failed.store(1, std::memory_order_release);
@@ -191,16 +213,9 @@ std::vector<double> LockTeam::take_latencies() {
 }
 
 double LockTeam::cache_misses_percent() const {
-  std::uint64_t references = 0;
-  std::uint64_t misses = 0;
-  for (unsigned t = 0; t < threads_; ++t) {
-    const LockReport& report = shared_->report(t);
-    if (report.cache_known == 0) return std::numeric_limits<double>::quiet_NaN();
-    references += report.cache_references;
-    misses += report.cache_misses;
-  }
+  const auto references = static_cast<double>(shared_->cache_references.load());
   if (references == 0) return std::numeric_limits<double>::quiet_NaN();
-  return 100 * static_cast<double>(misses) / static_cast<double>(references);
+  return 100 * static_cast<double>(shared_->cache_misses.load()) / references;
 }
 
 std::uint64_t LockTeam::involuntary_switches() const {
