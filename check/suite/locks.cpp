@@ -158,8 +158,11 @@ class RingsRehearsal {
       if (number % 2 != lock) continue;
       if (rings_.serve(m, 0, lock, work)) continue;
       // Not posted yet, or it is the other lock's turn.
-      if (!m.await(cells_.of(0, depth), equals(2 * (number - 1)), relaxed)) return;
-      if (!m.await(rings_.next(m, 0), at_least(1), relaxed)) return;
+      const Word before = locks::Rings<Checked>::served_after(number - 1);
+      if (!m.await(cells_.of(0, depth), at_least(before), relaxed)) return;
+      const std::vector<Checked::Cell*> either{&rings_.at_last(m, 0), &rings_.at_last(m, 0, 1)};
+      const Word request = locks::Rings<Checked>::request(number, lock);
+      if (m.await_any(either, equals(request), relaxed) == no_cell) return;
       self.check(rings_.serve(m, 0, lock, work), "a request is not executed");
     }
   }

@@ -359,9 +359,9 @@ void Station::leave(std::unique_lock<std::mutex>& roles) {
 [[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
   bool found = false;
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  port.fetch_to_write(rings_.next(port, 0));
+  port.fetch_to_write(rings_.at_last(port, 0));
   for (unsigned client = 0; client < count; ++client) {
-    if (client + 1 < count) port.fetch_to_write(rings_.next(port, client + 1));
+    if (client + 1 < count) port.fetch_to_write(rings_.at_last(port, client + 1));
     const Word request = rings_.pending(port, client);
     if (request != 0 && execute_for(self, port, client, request)) found = true;
   }
@@ -392,7 +392,7 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
   for (; executed < batch_max; ++executed) {
-    if (executed != 0) port.fetch_to_write(rings_.next(port, client, fetched_ahead));
+    if (executed != 0) port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
     self.progress.store(progress + 2 * executed + 1, std::memory_order_relaxed);
     if (!rings_.serve(port, client, number, work)) break;
   }

@@ -67,7 +67,7 @@ class Rcl {
       const Word count = m.load(reception_.clients(), relaxed);
       std::vector<typename M::Cell*> slots;
       for (unsigned client = 0; client < count; ++client) {
-        slots.push_back(&desk_.rings.next(m, client));  // a ring of one entry: always the same
+        slots.push_back(&desk_.rings.at_last(m, client));  // a ring of one entry: always the same
       }
       slots.push_back(&reception_.news());
       for (std::size_t at = 0;; ++at) {

@@ -11,11 +11,15 @@
 // 1. An entry is 0, or its request is not executed yet. Only its client makes it nonzero, and only
 //    whoever has the lock it names makes it 0: before it counts it as served, and so before the
 //    client's next request is executed. If an entry is 0, so are those of all requests before.
-// 2. `served` is twice the number of the client's executed requests, and one more while the next is
-//    being executed, which may give the lock up and take it again. Request n + 1 is in entry n mod
-//    depth (a power of two): an old `served` names an entry that is 0 or has a number too high.
-//    So nothing runs twice.
+// 2. A request is in the entry of the one before if its client knows that to be executed, else in
+//    the entry after. So who waits for each answer always has the line that it writes next: it has
+//    just read the answer there.
+// 3. `served` tells how many of the client's requests are executed, where the last one was, and
+//    whether the next is being executed, which may give the lock up and take it again. An old
+//    `served` leads to entries that are 0 or have a number too high. So nothing runs twice.
 #pragma once
+
+#include <algorithm>
 
 #include "lock/reception.hpp"
 
@@ -31,14 +35,28 @@ class Rings {
     unsigned client;
     bool entered = false;  ///< executors know of this client
     Word posted = 0;
-    Word executed = 0;  ///< so many at least, as far as it knows
+    Word executed = 0;   ///< so many at least, as far as it knows
+    unsigned place = 0;  ///< of the last one posted
   };
 
   /// Cells of a client: the entries, then `served`. Slot c * depth + k is client c's entry k.
   static constexpr unsigned cells_per_client(unsigned depth) { return depth + 1; }
   static constexpr Word lock_bits = 20;
   static constexpr Word locks_max = (Word{1} << lock_bits) - 1;
+  static constexpr unsigned place_bits = 4;
+  static constexpr unsigned depth_max = 1U << place_bits;
 
+  /// What `served` is at least when so many of the client's requests are executed.
+  static constexpr Word served_after(Word requests) { return requests << (place_bits + 1); }
+
+  /// What is in an entry: 11 bits of the request's number, 20 of its lock; never 0, below 2^31.
+  static constexpr Word request(Word number, Word lock) {
+    return (number << lock_bits | (lock + 1)) & 0x7fff'ffffU;
+  }
+  static constexpr Word number_of(Word request) { return request >> lock_bits; }
+  static constexpr Word lock_of(Word request) { return (request & locks_max) - 1; }
+
+  /// `depth`: a power of two, at most depth_max.
   Rings(unsigned depth, typename M::Cells cells) : depth_(depth), cells_(cells) {}
 
   /// The entry, which is 0 once the request is executed; null if it gave up. If the ring is full it
@@ -46,15 +64,15 @@ class Rings {
   /// that are written next.
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
-    const unsigned at = place(t.posted);
-    Cell& entry = cells_.of(t.client, at);
     if (t.posted - t.executed >= depth_) {  // else it need not look: that takes the executor's line
       const unsigned empty = depth_ > 1 ? depth_ / 2 : 1;
-      Cell& last = cells_.of(t.client, place(t.posted + empty - 1));
+      Cell& last = cells_.of(t.client, wrapped(t.place + empty));
       if (!m.await(last, equals(0), acquire)) return nullptr;  // pairs with serve's store
       t.executed = t.posted + empty - depth_;
     }
-    work.put(m, t.client * depth_ + at);
+    if (t.executed != t.posted) t.place = wrapped(t.place + 1);
+    Cell& entry = cells_.of(t.client, t.place);
+    work.put(m, t.client * depth_ + t.place);
     m.store(entry, request(++t.posted, lock), release);  // pairs with serve's load
     if constexpr (requires { work.posted(m); }) work.posted(m);
     return &entry;
@@ -63,46 +81,61 @@ class Rings {
   /// When the client has seen that the entry of its last request is 0.
   static void has_answer(Ticket& t) { t.executed = t.posted; }
 
-  /// The entry of a client's next request, or of the one being executed; or `ahead` of that.
-  Cell& next(M& m, unsigned client, unsigned ahead = 0) const {
-    const Word twice = m.load(served(client), relaxed);
-    return cells_.of(client, place(twice / 2 + ahead));
+  /// The entry of a client's last executed request, or `ahead` of that: its next one is, or will
+  /// be, there or one ahead.
+  Cell& at_last(M& m, unsigned client, unsigned ahead = 0) const {
+    const Turn turn(m.load(served(client), relaxed));
+    return cells_.of(client, wrapped(turn.place + ahead));
   }
 
   /// A client's next request; 0 if there is none, or one is being executed.
   Word pending(M& m, unsigned client) const {
-    const Word twice = m.load(served(client), relaxed);
-    return twice % 2 != 0 ? 0 : m.load(cells_.of(client, place(twice / 2)), relaxed);
+    const Turn turn(m.load(served(client), relaxed));
+    if (turn.is_busy) return 0;
+    for (unsigned ahead = 0; ahead < std::min(depth_, 2U); ++ahead) {
+      const Word seen = m.load(cells_.of(client, wrapped(turn.place + ahead)), relaxed);
+      if (seen != 0 && number_of(seen) == turn.next_number()) return seen;
+    }
+    return 0;
   }
-
-  /// The lock that a pending request names.
-  static constexpr Word lock_of(Word request) { return (request & locks_max) - 1; }
 
   /// Executes the client's next request if it is one for `lock`, which the caller has.
   template <class Work>
   bool serve(M& m, unsigned client, Word lock, Work& work) const {
-    const Word twice = m.load(served(client), acquire);  // pairs with the last store below
-    if (twice % 2 != 0) return false;
-    const unsigned at = place(twice / 2);
-    Cell& entry = cells_.of(client, at);
-    const Word seen = m.load(entry, acquire);  // pairs with post's store
-    if (seen != request(twice / 2 + 1, lock)) return false;
-    m.store(served(client), twice + 1,
-            relaxed);  // the lock keeps others away, until it is given up
-    work.run(m, client * depth_ + at);
-    m.store(entry, 0, release);                   // pairs with the client's await
-    m.store(served(client), twice + 2, release);  // pairs with the load above, of the next lock
+    const Turn turn(m.load(served(client), acquire));  // pairs with the last store below
+    if (turn.is_busy) return false;
+    const Word wanted = request(turn.executed + 1, lock);
+    unsigned place = turn.place;
+    if (m.load(cells_.of(client, place), acquire) != wanted) {  // pairs with post's store
+      place = wrapped(place + 1);
+      if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
+    }
+    // The lock keeps others away, until it is given up.
+    m.store(served(client), Turn{turn.executed, place, true}.word(), relaxed);
+    work.run(m, client * depth_ + place);
+    m.store(cells_.of(client, place), 0, release);  // pairs with the client's await
+    // Pairs with the load above, of the next lock.
+    m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
     return true;
   }
 
  private:
-  /// 11 bits of the number, 20 of the lock; never 0, below 2^31.
-  static constexpr Word request(Word number, Word lock) {
-    return (number << lock_bits | (lock + 1)) & 0x7fff'ffffU;
-  }
+  /// What `served` says. The count wraps after a multiple of all numbers that requests have.
+  struct Turn {
+    Word executed;
+    unsigned place;  ///< of the last of these, or of the one being executed
+    bool is_busy;
 
-  /// Where request number n + 1 is.
-  unsigned place(Word n) const { return n & (depth_ - 1); }
+    Turn(Word count, unsigned at, bool busy) : executed(count), place(at), is_busy(busy) {}
+    explicit Turn(Word word)
+        : executed(word >> (place_bits + 1)),
+          place(word >> 1 & (depth_max - 1)),
+          is_busy((word & 1) != 0) {}
+    Word word() const { return served_after(executed) | place << 1 | (is_busy ? 1 : 0); }
+    Word next_number() const { return number_of(request(executed + 1, 0)); }
+  };
+
+  unsigned wrapped(unsigned place) const { return place & (depth_ - 1); }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }
 
   unsigned depth_;
