@@ -115,6 +115,9 @@ void Delegated::execute_anywhere(Section section) {
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
+    // What is pending there may need a lock that this thread has, and comes first in that ring.
+    if (is_pending(seat.last) && Inside::any()) [[unlikely]]
+      return execute_anywhere(section);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
     PostedWork work(section, *station_, this);
@@ -200,11 +203,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
     return work.finish();
   }
   desk_.enter(seat.port, seat.ring);
-  Hardware::Cell* entry = nullptr;
-  {
-    const Blocking blocking(is_pending(seat.last) ? serving : nullptr);  // the ring may be full
-    entry = desk_.rings.post(seat.port, seat.ring, number_, work);
-  }
+  Hardware::Cell* const entry = desk_.rings.post(seat.port, seat.ring, number_, work);
   if (!Port::poll(*entry, polls_before_handover)) {
     const Blocking blocking(serving);
     auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });

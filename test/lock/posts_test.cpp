@@ -240,6 +240,49 @@ TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
   EXPECT_EQ(sections + 1, others.inlined + others.delegated);
 }
 
+// B, then the outer lock, then C: in this order everybody waits. A post waits for nothing, and who
+// has posted to B does not wait there before it comes to C.
+TEST_F(Posts, ANestedSectionDoesNotQueueBehindWhatItsThreadHasPosted) {
+  const auto other = std::make_shared<Station>();
+  other->start({});
+  const auto without_server = std::make_shared<Station>();
+  for (const char* const kind : {"rcl", "auto", "cc-synch"}) {
+    SCOPED_TRACE(kind);
+    const bool server_posts = kind == std::string("rcl");
+    const auto outer =
+        make_lock({.kind = kind, .station = server_posts ? station_ : without_server});
+    const auto b = make_lock({.kind = "rcl", .station = other});
+    const auto c = make_lock({.kind = "rcl", .station = other});
+    std::atomic<bool> b_taken{false};
+    std::atomic<bool> outer_taken{false};
+    std::atomic<unsigned> count{0};
+    auto nothing = [] {};
+    std::thread holder([&] {
+      auto in_b = [&] {
+        b_taken = true;
+        while (!outer_taken) sched_yield();
+        outer->execute(section_of(nothing));
+      };
+      b->execute(section_of(in_b));
+    });
+    while (!b_taken) sched_yield();
+    auto increment = [&] { ++count; };
+    auto posts = [&] { b->post(section_of(increment)); };
+    unsigned posted = 0;
+    // Each of the server's threads, as far as that can be had.
+    for (; server_posts && posted < 12; ++posted) outer->execute(section_of(posts));
+    for (; !server_posts && posted < 1; ++posted) posts();
+    delegation::execute_section(*outer, section_of(nothing));  // so that it is at once from now on
+    auto in_outer = [&] {
+      outer_taken = true;
+      c->execute(section_of(nothing));
+    };
+    delegation::execute_section(*outer, section_of(in_outer));
+    holder.join();
+    while (count < posted) sched_yield();
+  }
+}
+
 TEST_F(Posts, AreExecutedBeforeASectionWaitsForThem) {
   const auto a = make("auto");
   const auto b = make();
