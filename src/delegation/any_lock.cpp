@@ -92,7 +92,8 @@ class Plain : public AnyLock {
 
   [[gnu::flatten]] void execute(Section section) override {
     Thread& t = this_thread;
-    if (t.last_lock != number_ever() || t.depth != 0 || t.inside != nullptr) [[unlikely]] {
+    if (t.depth != 0 || t.inside != nullptr || (t.last_lock != number_ever() && !comes_back(t)))
+        [[unlikely]] {
       return execute_anywhere(section);
     }
     if constexpr (is_direct<L>) {
@@ -153,6 +154,20 @@ class Plain : public AnyLock {
   static void adopt_left(Seat& seat) {
     if (seat.left.count != 0) [[unlikely]]
       adopt_posts(std::exchange(seat.left, {}));
+  }
+  /// From outside of all sections, after other locks: whether the thread has used this one before.
+  bool comes_back(Thread& t) {
+    if (t.outer != nullptr || t.serving != nullptr || t.seats == 0 || !in_own_process()) {
+      return false;
+    }
+    Seat* const seat = seats_.find(t.first);
+    if (seat == nullptr) return false;
+    choose_cluster(*seat, t.first);
+    t.quick = 0;
+    t.last_lock = number_ever();
+    t.last_seat = seat;
+    t.last_habit = nullptr;
+    return true;
   }
   /// What the thread has here, if it used this lock last.
   static Seat& last_seat(const Thread& t) { return *static_cast<Seat*>(t.last_seat); }

@@ -68,11 +68,14 @@ class Delegated final : public AnyLock {
   };
 
   [[gnu::noinline]] void give_after_visit(Thread& thread);
+  static bool is_outside(const Thread& t) {
+    return t.depth == 0 && t.inside == nullptr && t.outer == nullptr && t.serving == nullptr;
+  }
+  bool comes_back(Thread& thread);
   /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
-    return t.last_lock == number_ever() && t.depth == 0 && t.inside == nullptr &&
-           t.outer == nullptr && t.serving == nullptr && station_->has_server();
+    return t.last_lock == number_ever() && is_outside(t) && station_->has_server();
   }
   void delegate_at_once(Thread& thread, Section section);
   void post_at_once(Thread& thread, Section section);

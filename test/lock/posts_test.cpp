@@ -41,6 +41,42 @@ TEST_F(Posts, PostsKeepTheirOrder) {
   }
 }
 
+// A thread that goes from lock to lock finds what it has at each, also what is not executed yet.
+TEST_F(Posts, KeepTheirOrderFromLockToLock) {
+  const std::unique_ptr<delegation::AnyLock> locks[] = {make("auto"), make("rcl"), make("auto")};
+  struct Turn {
+    std::atomic<unsigned>* last;
+    std::atomic<unsigned>* wrong;
+    unsigned number;
+    void operator()() const {
+      if (last->exchange(number) != number - 1) ++*wrong;
+    }
+  };
+  const unsigned turns = rounds(20'000);
+  std::atomic<unsigned> wrong{0};
+  run_threads(3, [&](unsigned client) {
+    std::atomic<unsigned> last{0};
+    std::vector<Turn> sections;
+    for (unsigned i = 1; i <= turns; ++i) sections.push_back({&last, &wrong, i});
+    for (unsigned i = 0; i < turns; ++i) {
+      delegation::AnyLock& lock = *locks[(i + client) % std::size(locks)];
+      if (i % 4 < 2) {
+        lock.post(section_of(sections[i]));
+      } else {
+        delegation::execute_section(lock, section_of(sections[i]));
+      }
+    }
+    auto nothing = [] {};
+    for (const auto& lock : locks) lock->execute(section_of(nothing));
+    EXPECT_EQ(turns, last);
+  });
+  EXPECT_EQ(0U, wrong);
+  for (const auto& lock : locks) {
+    const delegation::Counters counters = lock->counters();
+    EXPECT_GE(counters.inlined + counters.delegated, turns);
+  }
+}
+
 TEST_F(Posts, ADestroyedLockHasExecutedWhatWasPosted) {
   std::atomic<unsigned> count{0};
   auto increment = [&] { ++count; };
