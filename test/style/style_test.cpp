@@ -2,6 +2,7 @@
 // The tree is clean, and every rule is shown to fail on a planted offence.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -109,6 +110,61 @@ TEST(Style, DocumentsThatAreNamedExist) {
     }
   }
   EXPECT_GT(named, 5U);
+}
+
+/// Without what layout is: indentation, blank lines, runs of blanks.
+std::string flat(const std::string& text) {
+  std::istringstream lines(text);
+  std::string all = "\n";
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string flat_line;
+    for (std::string word; words >> word;) flat_line += (flat_line.empty() ? "" : " ") + word;
+    if (!flat_line.empty()) all += flat_line + "\n";
+  }
+  return all;
+}
+
+/// The fenced blocks in C and C++, flat.
+std::vector<std::string> code_blocks(const std::string& document) {
+  std::vector<std::string> blocks;
+  std::istringstream text(document);
+  bool in_code = false;
+  std::string block;
+  for (std::string line; std::getline(text, line);) {
+    if (in_code && line == "```") {
+      blocks.push_back(flat(block));
+      in_code = false;
+    } else if (in_code) {
+      block += line + "\n";
+    } else if (line == "```c" || line == "```cpp") {
+      in_code = true;
+      block.clear();
+    }
+  }
+  return blocks;
+}
+
+TEST(Style, CodeBlocksAreFound) {
+  EXPECT_EQ(code_blocks("a\n```c\nint  a;\n\n  b();\n```\n```sh\nmake\n```\n```cpp\nc;\n```\n"),
+            (std::vector<std::string>{"\nint a;\nb();\n", "\nc;\n"}));
+  EXPECT_EQ(flat("void f() {\n  int  a;\n\n  b();\n}\n").find("\nint a;\nb();\n"), 11U);
+}
+
+// What the page shows is compiled and run: it stands, line by line, in an example.
+TEST(Style, CodeInTheDelegationPageIsFromAnExample) {
+  std::vector<std::string> examples;
+  for (const auto& file : fs::directory_iterator(root() / "examples")) {
+    const std::string extension = file.path().extension().string();
+    if (extension == ".c" || extension == ".cpp") examples.push_back(flat(read(file.path())));
+  }
+  const auto blocks = code_blocks(read(root() / "doc/delegation.md"));
+  EXPECT_GT(blocks.size(), 5U);
+  for (const std::string& block : blocks) {
+    EXPECT_TRUE(std::any_of(examples.begin(), examples.end(), [&](const std::string& example) {
+      return example.find(block) != example.npos;
+    })) << block;
+  }
 }
 
 // An arrow in doc/ARCHITECTURE.md is what the rule enforces, and the other way round.
