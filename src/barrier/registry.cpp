@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "machine/hardware.hpp"
+#include "machine/made_once.hpp"
 
 namespace muster {
 namespace {
@@ -14,9 +15,8 @@ std::vector<const Traits*> all_traits(std::tuple<B...>*) {
 }
 
 const std::vector<const Traits*>& table() {
-  static const std::vector<const Traits*> traits =
-      all_traits(static_cast<Barriers<Hardware>*>(nullptr));
-  return traits;
+  static constinit MadeOnce<std::vector<const Traits*>> traits;
+  return traits.get([] { return all_traits(static_cast<Barriers<Hardware>*>(nullptr)); });
 }
 
 [[noreturn]] void throw_unknown(std::string_view name) {
@@ -67,12 +67,12 @@ Algorithm parse_algorithm(std::string_view text) {
 }
 
 const std::vector<std::string_view>& barrier_names() {
-  static const std::vector<std::string_view> names = [] {
+  static constinit MadeOnce<std::vector<std::string_view>> names;
+  return names.get([] {
     std::vector<std::string_view> all;
     for (const Traits* traits : table()) all.push_back(traits->name);
     return all;
-  }();
-  return names;
+  });
 }
 
 const Traits& traits_of(std::string_view name) {

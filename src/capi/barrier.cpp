@@ -13,12 +13,18 @@
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
 #include "capi/watch.hpp"
+#include "machine/made_once.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
 namespace {
 
 std::atomic<unsigned> generation{1};
+
+/// At load: a fork's child never finds it half done.
+[[gnu::constructor(101)]] void watch_forks() {
+  pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+}
 
 std::shared_ptr<std::byte> own_memory(const BlockLayout& layout) {
   if (!layout.paged) {
@@ -189,12 +195,7 @@ int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
 
 }  // namespace
 
-unsigned fork_generation() noexcept {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
-  return generation.load(std::memory_order_relaxed);
-}
+unsigned fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 }  // namespace muster
 
@@ -210,14 +211,16 @@ void muster_options_init(muster_options* options) {
 }
 
 const char* const* muster_barrier_names(void) {
-  static const std::vector<const char*> names = [] {
-    std::vector<const char*> all;
-    for (const std::string_view name : muster::barrier_names())
-      all.push_back(name.data());  // literals
-    all.push_back(nullptr);
-    return all;
-  }();
-  return names.data();
+  static constinit muster::MadeOnce<std::vector<const char*>> names;
+  return names
+      .get([] {
+        std::vector<const char*> all;
+        for (const std::string_view name : muster::barrier_names())
+          all.push_back(name.data());  // literals
+        all.push_back(nullptr);
+        return all;
+      })
+      .data();
 }
 
 int muster_barrier_create(muster_barrier** barrier, const muster_options* options) {

@@ -14,6 +14,7 @@
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "lock/registry.hpp"
+#include "machine/made_once.hpp"
 #include "topology/pu_set.hpp"
 
 struct muster_cond {
@@ -78,13 +79,15 @@ using muster::guarded;
 using muster::Status;
 
 const char* const* muster_lock_names(void) {
-  static const std::vector<const char*> names = [] {
-    std::vector<const char*> all;
-    for (const std::string_view name : muster::locks::lock_names()) all.push_back(name.data());
-    all.push_back(nullptr);
-    return all;
-  }();
-  return names.data();
+  static constinit muster::MadeOnce<std::vector<const char*>> names;
+  return names
+      .get([] {
+        std::vector<const char*> all;
+        for (const std::string_view name : muster::locks::lock_names()) all.push_back(name.data());
+        all.push_back(nullptr);
+        return all;
+      })
+      .data();
 }
 
 void muster_lock_options_init(muster_lock_options* options) {

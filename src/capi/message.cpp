@@ -5,6 +5,7 @@
 
 #include "barrier/base_barriers.hpp"
 #include "machine/hardware.hpp"
+#include "machine/made_once.hpp"
 #include "muster/muster.h"
 
 namespace muster {
@@ -68,7 +69,8 @@ struct Named {
 };
 
 const Named& all() {
-  static const Named named = [] {
+  static constinit MadeOnce<Named> named;
+  return named.get([] {
     Named list;
     for_each_base_barrier<Postal>([&]<class B>() {
       list.names.push_back(B::traits.name.data());  // a literal
@@ -76,8 +78,7 @@ const Named& all() {
     });
     list.names.push_back(nullptr);
     return list;
-  }();
-  return named;
+  });
 }
 
 }  // namespace

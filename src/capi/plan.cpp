@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 
+#include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 
@@ -21,13 +22,24 @@ const char* or_default(const char* text, const char* fallback) {
 
 /// Topologies do not change while a process runs, and reading one takes milliseconds.
 const Topology& cached_topology(const std::string& spec) {
-  static std::mutex mutex;
-  static std::map<std::string, Topology> cache;
-  const std::scoped_lock lock(mutex);
-  const auto found = cache.find(spec);
-  if (found != cache.end()) return found->second;
-  return cache.emplace(spec, Topology::from_spec_or_environment(spec, Topology::Cpus::of_host))
-      .first->second;
+  struct Cached {
+    std::string spec;
+    Topology topology;
+    const Cached* next = nullptr;
+  };
+  // Without a mutex, which a fork's child might find taken. Never destroyed, and read by two
+  // threads at once it is there twice.
+  static constinit std::atomic<const Cached*> cache{nullptr};
+  const Cached* first = cache.load(std::memory_order_acquire);
+  for (const Cached* at = first; at != nullptr; at = at->next) {
+    if (at->spec == spec) return at->topology;
+  }
+  auto* const made =
+      new Cached{spec, Topology::from_spec_or_environment(spec, Topology::Cpus::of_host)};
+  do {
+    made->next = first;
+  } while (!cache.compare_exchange_weak(first, made, std::memory_order_acq_rel));
+  return made->topology;
 }
 
 /// Where the ranks are, as far as the options say.
@@ -119,7 +131,8 @@ bool all_bound(const Bindings& bindings) {
 
 /// Control groups are read once a process: it takes some 100 us, and they seldom change.
 unsigned limited_by_quota(unsigned cpus) {
-  static const std::optional<unsigned> quota = cpu_quota();
+  static constinit MadeOnce<std::optional<unsigned>> read;
+  const std::optional<unsigned>& quota = read.get([] { return cpu_quota(); });
   return quota ? std::min(cpus, *quota) : cpus;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "capi/engine.hpp"
+#include "machine/made_once.hpp"
 
 namespace muster {
 namespace {
@@ -20,13 +21,13 @@ namespace {
 constexpr std::int64_t sweep_interval_ns = 20'000'000;
 
 std::int64_t watchdog_ns() noexcept {
-  static const std::int64_t interval = [] {
+  static constinit MadeOnce<std::int64_t> interval;
+  return interval.get([] {
     const char* text = std::getenv("MUSTER_WATCHDOG");  // NOLINT(concurrency-mt-unsafe): read once
     const double seconds = text != nullptr ? std::strtod(text, nullptr) : 0;
     return seconds > 0 && seconds < 1e9 ? static_cast<std::int64_t>(seconds * 1e9)
                                         : WaitPolicy::forever;
-  }();
-  return interval;
+  });
 }
 
 /// Whether a participant at `theirs` has not yet been in the episode that one at `mine` is inside

@@ -12,7 +12,7 @@ namespace muster::delegation {
 /// The process's: a fork's child has another.
 inline std::atomic<unsigned> current_generation{1};
 inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
-/// From now on; once is enough. Throws Error(no_memory).
+/// They are, since this was loaded. Throws Error(no_memory) if the C library has refused that.
 void watch_forks();
 
 /// The process that has made an object; a member of it.

@@ -21,11 +21,7 @@ namespace {
 /// Which numbers are taken. Never destroyed: threads end after main does.
 class Seats {
  public:
-  Seats() {
-    if (pthread_key_create(&at_exit_, [](void*) { leave(); }) != 0) {
-      throw Error(Status::system, "no key left for what a thread gives back at its end");
-    }
-  }
+  Seats() : has_key_(pthread_key_create(&at_exit_, [](void*) { leave(); }) == 0) {}
 
   static Seats& instance() {
     static Seats* const seats = new Seats;
@@ -33,6 +29,9 @@ class Seats {
   }
 
   unsigned take() {
+    if (!has_key_) {
+      throw Error(Status::system, "no key left for what a thread gives back at its end");
+    }
     const std::scoped_lock lock(mutex_);
     unsigned number = first_free_;
     while (number < taken_.size() && taken_[number]) ++number;
@@ -88,6 +87,7 @@ class Seats {
   std::vector<bool> taken_;
   unsigned first_free_ = 0;  // none below is free
   pthread_key_t at_exit_{};
+  const bool has_key_;
 };
 
 /// What the calling thread, the only one, has of its parent and would wait for. Posts that it has
@@ -104,6 +104,15 @@ void begin_child() {
   if (t.kept != nullptr) t.kept->forget();
   Seats::instance().keep_only(t);
   Seats::instance().release();
+}
+
+int watching_forks = 0;  ///< 0, or why not
+
+/// At load, and made before other static objects: a fork's child never finds it half done.
+[[gnu::constructor(101)]] void begin_watching_forks() {
+  Seats::instance();
+  watching_forks = pthread_atfork([] { Seats::instance().hold(); },
+                                  [] { Seats::instance().release(); }, begin_child);
 }
 
 }  // namespace
@@ -128,12 +137,9 @@ unsigned take_seat(unsigned depth) {
 }
 
 void watch_forks() {
-  static const int failed = [] {
-    Seats::instance();
-    return pthread_atfork([] { Seats::instance().hold(); }, [] { Seats::instance().release(); },
-                          begin_child);
-  }();
-  if (failed != 0) throw Error(Status::no_memory, "no memory for what a fork's child is told");
+  if (watching_forks != 0) {
+    throw Error(Status::no_memory, "no memory for what a fork's child is told");
+  }
 }
 
 void Birth::refuse(const char* what, const char* instead) {

@@ -2,6 +2,7 @@
 #include "lock/registry.hpp"
 
 #include "machine/hardware.hpp"
+#include "machine/made_once.hpp"
 
 namespace muster::locks {
 namespace {
@@ -12,23 +13,23 @@ std::vector<const Traits*> all_traits(std::tuple<L...>*) {
 }
 
 const std::vector<const Traits*>& table() {
-  static const std::vector<const Traits*> traits = [] {
+  static constinit MadeOnce<std::vector<const Traits*>> traits;
+  return traits.get([] {
     std::vector<const Traits*> all = all_traits(static_cast<Locks<Hardware>*>(nullptr));
     all.insert(all.end() - 1, &PthreadMutex::traits);
     return all;
-  }();
-  return traits;
+  });
 }
 
 }  // namespace
 
 const std::vector<std::string_view>& lock_names() {
-  static const std::vector<std::string_view> names = [] {
+  static constinit MadeOnce<std::vector<std::string_view>> names;
+  return names.get([] {
     std::vector<std::string_view> all;
     for (const Traits* traits : table()) all.push_back(traits->name);
     return all;
-  }();
-  return names;
+  });
 }
 
 const Traits& traits_of(std::string_view name) {

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "machine/made_once.hpp"
+
 namespace muster {
 namespace {
 
@@ -37,10 +39,13 @@ constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 HeavyFence register_heavy_fence(bool shared) noexcept {
-  static const bool own = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-  static const bool all = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
-  if (shared) return all ? HeavyFence::all_processes : HeavyFence::none;
-  return own ? HeavyFence::own_process : HeavyFence::none;
+  static constinit MadeOnce<bool> own;
+  static constinit MadeOnce<bool> all;
+  const bool has_own =
+      own.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); });
+  const bool has_all = all.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); });
+  if (shared) return has_all ? HeavyFence::all_processes : HeavyFence::none;
+  return has_own ? HeavyFence::own_process : HeavyFence::none;
 }
 
 std::int64_t now_ns() noexcept {

@@ -192,9 +192,7 @@ class Endpoints {
  public:
   /// Held while endpoints are opened and closed: no fork in between.
   static std::unique_lock<std::mutex> lock() {
-    static const int error = pthread_atfork(
-        [] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, after_fork_in_child);
-    if (error != 0) throw Error(Status::system, "pthread_atfork: " + errno_text(error));
+    if (failed_ != 0) throw Error(Status::system, "pthread_atfork: " + errno_text(failed_));
     return std::unique_lock(instance().mutex_);
   }
   static void add(Endpoint* endpoint) { instance().all_.push_back(endpoint); }
@@ -205,12 +203,19 @@ class Endpoints {
     static auto* const only = new Endpoints;  // for ever: a server may outlive static objects
     return *only;
   }
+  /// At load: a fork's child never finds it half done.
+  [[gnu::constructor(101)]] static void watch_forks() {
+    instance();
+    failed_ = pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                             after_fork_in_child);
+  }
   static void after_fork_in_child() {
     for (Endpoint* endpoint : instance().all_) endpoint->close_copies();
     instance().all_.clear();
     instance().mutex_.unlock();
   }
 
+  static inline int failed_ = 0;
   std::mutex mutex_;
   std::vector<Endpoint*> all_;
 };

@@ -86,13 +86,16 @@ bool ask_allowed(NumaMask& mask) {
 
 }  // namespace
 
-std::size_t page_size() noexcept {
-  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
+std::size_t page_size() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 std::size_t line_size() noexcept {
-  static const std::size_t size = ask_line_size();
+  // Without a static's guard, which a fork's child might find taken; asked twice it is the same.
+  static constinit std::atomic<std::size_t> known{0};
+  std::size_t size = known.load(std::memory_order_relaxed);
+  if (size == 0) {
+    size = ask_line_size();
+    known.store(size, std::memory_order_relaxed);
+  }
   return size;
 }
 

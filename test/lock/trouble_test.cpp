@@ -4,15 +4,18 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +34,10 @@ std::atomic<bool> binding_fails{false};
 thread_local const std::atomic<Word>* watched = nullptr;
 std::atomic<unsigned> woken{0};
 std::atomic<unsigned> woken_while_taken{0};
+
+/// For who registers for fences: how far the first one is.
+enum class Registering { unnoticed, noticed, inside, goes_on };
+std::atomic<Registering> registering{Registering::unnoticed};
 
 }  // namespace
 }  // namespace muster::test
@@ -54,6 +61,11 @@ extern "C" long syscall(long number, ...) noexcept {
   if (watched != nullptr && number == SYS_futex && arguments[1] == FUTEX_WAKE_PRIVATE) {
     ++woken;
     if (watched->load() != 0) ++woken_while_taken;
+  }
+  auto noticed = Registering::noticed;
+  if (number == SYS_membarrier && arguments[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED &&
+      registering.compare_exchange_strong(noticed, Registering::inside)) {
+    while (registering != Registering::goes_on) sched_yield();
   }
   static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
   return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
@@ -223,6 +235,32 @@ TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
     pthread_sigmask(SIG_BLOCK, nullptr, &own);
     EXPECT_EQ(0, sigismember(&own, SIGTERM)) << kind;
   }
+}
+
+/// In a process of its own, which has used nothing yet.
+TEST(FirstUse, IsNotHalfDoneInAForksChild) {
+#ifdef MUSTER_TEST_EMULATED
+  GTEST_SKIP() << "qemu-user would have to be started again";
+#endif
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto forks_while_a_thread_registers = [] {
+    const HangGuard guard(60);
+    registering = Registering::noticed;
+    std::thread first([] { register_heavy_fence(false); });
+    while (registering != Registering::inside) sched_yield();
+    Child child([] {
+      unsigned count = 0;
+      auto increment = [&] { ++count; };
+      make_lock({.kind = "auto", .station = nullptr})->execute(section_of(increment));
+      _exit(count == 1 ? 0 : 3);
+    });
+    const std::string ended = child.wait();
+    registering = Registering::goes_on;
+    first.join();
+    std::fprintf(stderr, "the child %s", ended.empty() ? "ended" : ended.c_str());
+    _exit(0);
+  };
+  EXPECT_EXIT(forks_while_a_thread_registers(), testing::ExitedWithCode(0), "the child ended");
 }
 
 /// Who executes its sections one after the other lets those in that nobody executes: how long they
