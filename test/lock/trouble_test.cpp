@@ -23,6 +23,7 @@
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
 #include "delegation/station.hpp"
+#include "muster/lock.h"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -236,6 +237,33 @@ TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
     EXPECT_EQ(0, sigismember(&own, SIGTERM)) << kind;
   }
 }
+
+#ifdef MUSTER_LIBRARY
+/// As a plugin does that uses the library: threads end after it was unloaded.
+TEST(Unloading, LeavesWhatThreadsAndForksNeed) {
+  const HangGuard guard(60);
+  unsigned count = 0;
+  std::thread([&] {
+    void* const library = dlopen(MUSTER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(nullptr, library) << dlerror();
+    const auto create =
+        reinterpret_cast<decltype(&muster_lock_create)>(dlsym(library, "muster_lock_create"));
+    const auto execute =
+        reinterpret_cast<decltype(&muster_execute)>(dlsym(library, "muster_execute"));
+    const auto destroy =
+        reinterpret_cast<decltype(&muster_lock_destroy)>(dlsym(library, "muster_lock_destroy"));
+    muster_lock* lock = nullptr;
+    ASSERT_EQ(MUSTER_OK, create(&lock, nullptr));
+    const auto increment = [](void* argument) { ++*static_cast<unsigned*>(argument); };
+    EXPECT_EQ(MUSTER_OK, execute(lock, increment, &count));
+    destroy(lock);
+    EXPECT_EQ(0, dlclose(library));
+  }).join();
+  EXPECT_EQ(1U, count);
+  Child child([] { _exit(0); });
+  EXPECT_EQ("", child.wait());
+}
+#endif
 
 /// In a process of its own, which has used nothing yet.
 TEST(FirstUse, IsNotHalfDoneInAForksChild) {
