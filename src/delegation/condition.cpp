@@ -40,21 +40,22 @@ bool Condition::wait(std::int64_t timeout_ns) {
     thread.inside = &lock_;
     require_own_process();
   }
-  Station* const serving = thread.serving;
-  if (serving != nullptr) serving->enter_blocking();
   bool signalled = true;
+  bool whole_lock = true;
   const auto is_signalled = [&] { return waiters_->signals != seen; };
-  guard.lock();
-  const std::int64_t now = now_ns();
-  if (timeout_ns > WaitPolicy::forever - now) {
-    waiters_->changed.wait(guard, is_signalled);
-  } else {
-    const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
-    signalled = waiters_->changed.wait_until(guard, end, is_signalled);
+  {
+    const Blocking blocking(thread.serving);
+    guard.lock();
+    const std::int64_t now = now_ns();
+    if (timeout_ns > WaitPolicy::forever - now) {
+      waiters_->changed.wait(guard, is_signalled);
+    } else {
+      const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
+      signalled = waiters_->changed.wait_until(guard, end, is_signalled);
+    }
+    guard.unlock();
+    whole_lock = lock_.take_again();
   }
-  guard.unlock();
-  const bool whole_lock = lock_.take_again();
-  if (serving != nullptr) serving->leave_blocking();
   thread.inside = &lock_;
   errno = error;
   if (!whole_lock) {

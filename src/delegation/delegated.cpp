@@ -17,22 +17,6 @@ constexpr unsigned polls_of_a_client = 40;
 /// A client that delegates asks so often whether a server should start.
 constexpr unsigned requests_between_looks = 8;
 
-/// A servicing thread that waits lets a spare serve in the meantime.
-class Blocking {
- public:
-  explicit Blocking(Station* serving) : serving_(serving) {
-    if (serving_ != nullptr) serving_->enter_blocking();
-  }
-  ~Blocking() {
-    if (serving_ != nullptr) serving_->leave_blocking();
-  }
-  Blocking(const Blocking&) = delete;
-  Blocking& operator=(const Blocking&) = delete;
-
- private:
-  Station* serving_;
-};
-
 bool is_pending(const Hardware::Cell* entry) {
   return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
 }

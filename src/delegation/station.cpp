@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,8 +37,16 @@ constexpr unsigned batch_max = Station::depth;
 constexpr unsigned fetched_ahead = 4;
 constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
-constexpr auto watchdog_period = std::chrono::milliseconds(4);
-constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
+
+/// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
+/// next one so, and then it is known whether that was the section's doing.
+constexpr unsigned apart_after_block = 16;
+
+/// How often the calling thread has waited.
+long waits_of_thread() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
 
 }  // namespace
 
@@ -87,6 +96,7 @@ Word Station::add() {
 }
 
 void Station::open(Word number, AnyLock* lock) {
+  entry(number).apart.store(0, std::memory_order_relaxed);  // what had this number before may have
   entry(number).lock.store(lock, std::memory_order_release);
 }
 
@@ -251,110 +261,6 @@ void Station::serve(Servant& self) {
   }
 }
 
-/// False if the thread is to end. A surplus thread waits here until it is wanted.
-bool Station::remains(Servant& self) {
-  std::unique_lock lock(roles_);
-  if (!self.counted) {
-    self.counted = true;
-    ++at_work_;
-  }
-  if (!stopping_ && at_work_ == 1) return true;
-  self.counted = false;
-  --at_work_;
-  ++idle_spares_;
-  spares_.wait(lock, [&] { return wanted_ > 0 || stopping_; });
-  --idle_spares_;
-  if (wanted_ == 0) return false;
-  --wanted_;
-  self.counted = true;  // in at_work_ since replace()
-  return true;
-}
-
-/// With roles_ locked: nobody is at work, and somebody has to be.
-void Station::replace() {
-  ++at_work_;
-  ++counters_.handovers;
-  if (idle_spares_ > wanted_) {
-    ++wanted_;
-    spares_.notify_one();
-    return;
-  }
-  Servant* added = nullptr;
-  try {
-    added = &add_servant();
-    const std::string failure = apply_options(*added, options_, place_.cpus);
-    if (!failure.empty()) misplaced_ = failure;  // it serves all the same
-  } catch (const std::exception&) {
-    if (added != nullptr) return;
-    // No thread can be made now: the watchdog tries again, or somebody comes back.
-    --at_work_;
-    --counters_.handovers;
-  }
-}
-
-void Station::enter_blocking() {
-  auto& self = *static_cast<Servant*>(this_thread.servant);
-  const std::scoped_lock lock(roles_);
-  if (!self.counted) return;
-  self.counted = false;
-  if (--at_work_ == 0) replace();
-}
-
-void Station::leave_blocking() {
-  if (this_thread.servant == nullptr) return;  // a fork's child
-  auto& self = *static_cast<Servant*>(this_thread.servant);
-  const std::scoped_lock lock(roles_);
-  if (self.counted) return;
-  self.counted = true;
-  ++at_work_;
-}
-
-void Station::watch() {
-  std::unique_lock lock(roles_);
-  while (watching_) {
-    watchdog_wake_.wait_for(lock, asleep_ ? watchdog_idle_period : watchdog_period);
-    if (!watching_) return;
-    look_after_servants();
-    if (!by_itself_ || phase_ != Phase::serving) continue;
-    lock.unlock();
-    const bool leaves = is_to_leave();
-    lock.lock();
-    if (leaves && by_itself_ && phase_ == Phase::serving) return leave(lock);
-  }
-}
-
-/// With roles_ locked: who has been in one section for a whole period is blocked in it.
-void Station::look_after_servants() {
-  for (std::size_t i = 0; i < servants_.size(); ++i) {  // replace() may add one
-    Servant& servant = *servants_[i];
-    const std::uint64_t progress = servant.progress.load(std::memory_order_relaxed);
-    const bool stuck = progress % 2 != 0 && progress == servant.seen;
-    servant.seen = progress;
-    if (!stuck || !servant.counted) continue;
-    servant.counted = false;
-    --at_work_;
-    if (at_work_ == 0) ++counters_.by_watchdog;
-  }
-  if (at_work_ == 0 && !stopping_) replace();
-}
-
-/// By the watchdog: ends the server and itself. Returns without the lock: who starts the next one
-/// has it, and joins this thread.
-void Station::leave(std::unique_lock<std::mutex>& roles) {
-  phase_ = Phase::leaving;
-  roles.unlock();
-  close();
-  Pending pending(*this);
-  roles.lock();
-  while (!pending.are_executed()) {
-    watchdog_wake_.wait_for(roles, std::chrono::milliseconds(1));
-    look_after_servants();
-  }
-  roles.unlock();
-  end_servants();
-  has_ended();
-}
-
 /// In one piece: each call between a request and its answer is time that its client waits.
 [[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
   bool found = false;
@@ -363,7 +269,10 @@ void Station::leave(std::unique_lock<std::mutex>& roles) {
   for (unsigned client = 0; client < count; ++client) {
     if (client + 1 < count) port.fetch_to_write(rings_.at_last(port, client + 1));
     const Word request = rings_.pending(port, client);
-    if (request != 0 && execute_for(self, port, client, request)) found = true;
+    if (request == 0) continue;
+    if (execute_for(self, port, client, request)) found = true;
+    if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
+      break;  // another one is at work by now
   }
   return found;
 }
@@ -388,6 +297,27 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   if (!lock.take(port)) return false;
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     rouse_watchdog();
+  Entry& its = entry(number);
+  unsigned executed = 0;
+  if (its.apart.load(std::memory_order_relaxed) == 0) [[likely]] {
+    executed = execute_all(self, port, client, number);
+    if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
+      its.apart.store(1, std::memory_order_relaxed);
+  } else {
+    executed = execute_apart(self, port, client, number);
+  }
+  const bool is_wanted = its.wanted.value.load(std::memory_order_relaxed) != 0;
+  if (is_wanted) [[unlikely]]
+    Port::clear(its.wanted);
+  lock.give(port);
+  if (is_wanted) [[unlikely]]
+    Port::let_one_in(*lock.held, its.wanted);
+  send_kept_posts();
+  return executed != 0;
+}
+
+/// What a client wants next of a lock, which the caller has; how many.
+unsigned Station::execute_all(Servant& self, Port& port, unsigned client, Word number) {
   ServerWork work(board_, entry(number));
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   unsigned executed = 0;
@@ -397,15 +327,22 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
     if (!rings_.serve(port, client, number, work)) break;
   }
   self.progress.store(progress + 2 * executed, std::memory_order_relaxed);
-  Hardware::Cell& wanted = entry(number).wanted;
-  const bool is_wanted = wanted.value.load(std::memory_order_relaxed) != 0;
-  if (is_wanted) [[unlikely]]
-    Port::clear(wanted);
-  lock.give(port);
-  if (is_wanted) [[unlikely]]
-    Port::let_one_in(*lock.held, wanted);
-  send_kept_posts();
-  return executed != 0;
+  return executed;
+}
+
+/// The same with a spare at work: whether the sections block concerns no other lock.
+[[gnu::cold, gnu::noinline]] unsigned Station::execute_apart(Servant& self, Port& port,
+                                                             unsigned client, Word number) {
+  {
+    const std::scoped_lock lock(roles_);
+    if (step_aside(self)) ++counters_.ahead;
+  }
+  const long waits = waits_of_thread();
+  const unsigned executed = execute_all(self, port, client, number);
+  std::atomic<unsigned>& apart = entry(number).apart;
+  const unsigned fewer = apart.load(std::memory_order_relaxed) - (executed != 0 ? 1 : 0);
+  apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
+  return executed;
 }
 
 bool Station::any_pending(Port& port) {
@@ -450,14 +387,6 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
                 [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
   idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
-}
-
-/// From now on the watchdog looks often. It decides how long it sleeps under the same mutex: either
-/// it knows by then, or it is woken.
-void Station::rouse_watchdog() {
-  const std::scoped_lock lock(roles_);
-  asleep_ = false;
-  watchdog_wake_.notify_one();
 }
 
 void Station::wake() noexcept {
@@ -572,8 +501,8 @@ std::string Station::describe() const {
   }
   text += "; " + std::to_string(c.executed) + " sections executed, " + std::to_string(c.threads) +
           " threads made, " + std::to_string(c.handovers) + " handovers (" +
-          std::to_string(c.by_watchdog) + " by the watchdog), " + std::to_string(c.sleeps) +
-          " sleeps";
+          std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
+          " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
   if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
   if (options_.realtime) {
     text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";

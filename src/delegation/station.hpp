@@ -3,7 +3,9 @@
 //
 // A server has one servicing thread at work. When that one blocks inside a section (it says so, or
 // the watchdog sees that it has been in one section for a whole period) a spare takes over, made at
-// need: other locks go on. Who comes back while another is at work becomes a spare.
+// need: other locks go on. Who comes back while another is at work becomes a spare. A lock whose
+// sections have blocked has its next ones executed with a spare at work from the start, until
+// enough of them have not.
 //
 // Its server is started by the program, or, in a station with a steward, by itself: a client of an
 // `auto` lock starts it when the steward says so, and the watchdog ends it. Both are safe at any
@@ -38,6 +40,7 @@ struct ServerCounters {
   std::uint64_t threads = 0;      ///< servicing threads made so far
   std::uint64_t handovers = 0;    ///< a spare took over: of these
   std::uint64_t by_watchdog = 0;  ///< so many because the watchdog saw a section that blocked
+  std::uint64_t ahead = 0;        ///< and so many ahead of sections of locks that have blocked
   std::uint64_t sleeps = 0;       ///< idle, until woken or for a while
 };
 
@@ -122,8 +125,9 @@ class Station {
       wake();
   }
 
-  /// By a servicing thread, around what may take long.
-  void enter_blocking();
+  /// By a servicing thread, around what may take long. False if it does not count as at work
+  /// anyway, before its section ends: then there is nothing to leave.
+  bool enter_blocking();
   void leave_blocking();
 
   ServerCounters counters() const;
@@ -139,7 +143,9 @@ class Station {
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
     std::uint64_t seen = 0;           ///< progress, by the watchdog
+    std::int64_t cpu_seen_ns = 0;     ///< likewise, while it executes a section
     std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
+    std::int64_t cpu_ns() const;      ///< by that; 0: unknown
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
@@ -148,6 +154,8 @@ class Station {
     Hardware::Cell held;
     Hardware::Cell wanted;
     std::atomic<AnyLock*> lock;
+    /// By who has the lock: so many of its next sections are executed with a spare at work.
+    std::atomic<unsigned> apart;
   };
   class ServerWork;
   enum class Phase : std::uint8_t { stopped, serving, leaving };
@@ -170,14 +178,17 @@ class Station {
   void serve(Servant& self);
   bool pass(Servant& self, Port& port);
   bool execute_for(Servant& self, Port& port, unsigned client, Word request);
+  unsigned execute_all(Servant& self, Port& port, unsigned client, Word number);
+  unsigned execute_apart(Servant& self, Port& port, unsigned client, Word number);
   void rouse_watchdog();
   void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
   bool any_pending(Port& port);
   bool remains(Servant& self);
   void replace();
+  bool step_aside(Servant& self);
   Servant& add_servant();
   void watch();
-  void look_after_servants();
+  bool look_after_servants(bool whole_period);
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
   std::string apply_options(Servant& servant, const ServerOptions& options, const PuSet& cpus);
@@ -237,6 +248,22 @@ class Station {
   std::int64_t process_cpu_ns_ = 0;  ///< at the last look
   std::int64_t server_cpu_ns_ = 0;
   std::uint64_t sleeps_seen_ = 0;
+};
+
+/// A servicing thread that waits lets a spare serve in the meantime.
+class Blocking {
+ public:
+  /// `serving`: by whose thread; null: by none.
+  explicit Blocking(Station* serving)
+      : serving_(serving != nullptr && serving->enter_blocking() ? serving : nullptr) {}
+  ~Blocking() {
+    if (serving_ != nullptr) serving_->leave_blocking();
+  }
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+
+ private:
+  Station* serving_;
 };
 
 /// The station of locks that name none, this process's; it has no server until one is started for

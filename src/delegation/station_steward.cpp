@@ -111,10 +111,12 @@ std::int64_t Station::server_cpu_ns() const {
   const std::scoped_lock lock(roles_);
   std::int64_t sum_ns = 0;
   for (const auto& servant : servants_) {
-    if (servant->clock) sum_ns += clock_now_ns(*servant->clock);
+    sum_ns += servant->cpu_ns();
   }
   return sum_ns;
 }
+
+std::int64_t Station::Servant::cpu_ns() const { return clock ? clock_now_ns(*clock) : 0; }
 
 std::string Station::reason() const {
   require_own_process();

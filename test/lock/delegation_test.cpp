@@ -64,6 +64,77 @@ TEST_F(Delegation, ManySectionsBlockAtOnce) {
   EXPECT_GE(station_->counters().threads, blockers);
 }
 
+TEST_F(Delegation, ALockWhoseSectionsBlockHasTheNextOnesBesideTheOthers) {
+  const auto slow = make();
+  auto blocks = [] { sleep_ms(12); };
+  auto nothing = [] {};
+  for (int i = 0; i < 20; ++i) slow->execute(section_of(blocks));
+  EXPECT_LE(station_->counters().by_watchdog, 6U) << station_->describe();
+  EXPECT_GE(station_->counters().ahead, 14U) << station_->describe();
+  // Until they have not blocked for some time. On a busy machine it may look as if one had.
+  std::uint64_t before = 0;
+  do {
+    before = station_->counters().handovers;
+    for (int i = 0; i < 40; ++i) slow->execute(section_of(nothing));
+  } while (station_->counters().handovers != before);
+}
+
+// What is nested in such a section does not make its thread the one at work before it ends.
+TEST_F(Delegation, ASectionThatMayBlockStaysBesideTheOthersAfterAWaitInIt) {
+  const auto slow = make();
+  const auto inner = make();
+  const auto quick = make();
+  delegation::Condition condition(*inner);
+  auto blocks = [] { sleep_ms(12); };
+  auto nothing = [] {};
+  bool stayed = false;
+  // On a busy machine it may look as if a section of the quick lock had blocked.
+  for (int turn = 0; turn < 50 && !stayed; ++turn) {
+    for (int i = 0; i < 2; ++i) slow->execute(section_of(blocks));
+    std::atomic<bool> inside{false};
+    std::atomic<bool> go_on{false};
+    auto waits = [&] { condition.wait(1'000'000); };
+    auto around = [&] {
+      inner->execute(section_of(waits));
+      inside = true;
+      while (!go_on) sleep_ms(1);
+    };
+    std::thread client([&] { slow->execute(section_of(around)); });
+    while (!inside) sched_yield();
+    const std::uint64_t seen = station_->counters().by_watchdog;
+    for (int i = 0; i < 20; ++i) quick->execute(section_of(nothing));
+    stayed = station_->counters().by_watchdog == seen;
+    go_on = true;
+    client.join();
+  }
+  EXPECT_TRUE(stayed) << station_->describe();
+}
+
+// Each takes over from the one before, and is blocked as soon.
+TEST_F(Delegation, ManySectionsBlockOneAfterTheOtherForTheFirstTime) {
+  constexpr unsigned blockers = 12;
+  std::int64_t took_ms = INT64_MAX;
+  // A period of the watchdog for each is what it must not take; the CPUs may be others' at times.
+  for (int turn = 0; turn < 200 && took_ms >= 3 * blockers; ++turn) {
+    std::vector<std::unique_ptr<AnyLock>> locks;
+    for (unsigned i = 0; i < blockers; ++i) locks.push_back(make());
+    std::atomic<unsigned> inside{0};
+    std::atomic<std::int64_t> first_ms{0};
+    std::atomic<std::int64_t> last_ms{0};
+    run_threads(blockers, [&](unsigned client) {
+      auto section = [&] {
+        const unsigned before = inside++;
+        if (before == 0) first_ms = now_ms();
+        if (before == blockers - 1) last_ms = now_ms();
+        while (inside < blockers) sleep_ms(1);
+      };
+      locks[client]->execute(section_of(section));
+    });
+    took_ms = std::min(took_ms, last_ms - first_ms);
+  }
+  EXPECT_LT(took_ms, 3 * blockers);
+}
+
 TEST_F(Delegation, NestedAcrossServersBothWays) {
   const auto other = std::make_shared<Station>();
   other->start({});
