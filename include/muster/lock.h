@@ -103,7 +103,9 @@ MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_cou
 MUSTER_API int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes,
                                    size_t* needed);
 
-/** After what was posted has been executed. Nobody may use the lock any more. NULL is ignored. */
+/** After what was posted has been executed. Nobody may use the lock any more. NULL is ignored. In a
+ * section of this very lock, where exit() destroys static objects, it does nothing: what was posted
+ * is not awaited, and the memory stays. */
 MUSTER_API void muster_lock_destroy(muster_lock* lock);
 
 /** A condition variable for sections of `lock`. Before the lock is used: "auto" then no longer lets

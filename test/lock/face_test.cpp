@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -294,6 +296,22 @@ TEST(LockAbi, RefusesNonsense) {
   EXPECT_EQ(MUSTER_OK, muster_server_stop(nullptr));
   muster_lock_destroy(nullptr);
   muster_cond_destroy(nullptr);
+}
+
+/// As a program does that gives up in a section: exit() destroys what is static.
+TEST(LockAbi, ExitInASectionEndsTheProgram) {
+  const HangGuard guard(60);
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    if (!children_make_threads) continue;
+    Child child([&] {
+      std::atexit([] { _exit(0); });  // after all that is made from here on has been destroyed
+      static std::unique_ptr<muster::lock> lock;
+      lock = std::make_unique<muster::lock>(*kind);
+      lock->post([] {});
+      lock->execute([] { std::exit(EXIT_FAILURE); });
+    });
+    EXPECT_EQ("", child.wait()) << *kind;
+  }
 }
 
 TEST(LockAbi, AServerIsNotStoppedInASectionOfItsLocks) {
