@@ -147,17 +147,25 @@ std::string variant_text(unsigned clients, unsigned sections, V variant) {
   return variant == V::plain ? text : text + "-" + check::variant_name(variant);
 }
 
-/// The programs of one mutant that is written by hand, by what tells them apart.
+/// All mutants that are written by hand.
+std::vector<check::HandWritten> mutants_by_hand() {
+  std::vector<check::HandWritten> all = check::hand_written_mutants();
+  for (const auto& more : {check::hand_written_mutexes(), check::hand_written_locks()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+/// The programs of one of them.
 std::vector<Job> make_mutant_jobs(const Options& options) {
   std::vector<Job> jobs;
   std::string names;
-  for (const check::HandWritten& mutant : check::hand_written_mutants()) {
+  for (const check::HandWritten& mutant : mutants_by_hand()) {
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", mutant.name);
     if (options.mutant != mutant.name) continue;
     for (const check::Rehearsed& program : mutant.programs) {
-      const std::string variant = program.name.substr(options.mutant.size() + 1);
-      if (!options.variant.empty() && options.variant != variant) continue;
-      jobs.push_back({mutant.name, 0, 3, "", variant, false, 1, program.make, true});
+      if (!options.variant.empty() && options.variant != program.name) continue;
+      jobs.push_back({mutant.name, 0, 0, "", program.name, false, 1, program.make, true});
     }
     if (jobs.empty()) throw Error(Status::invalid, "this mutant has no variant " + options.variant);
     return jobs;
@@ -191,7 +199,8 @@ std::vector<Job> make_jobs(const Options& options) {
     }
   }
   for (const std::string& lock : chosen.locks) {
-    for (const check::LockScenario& scenario : check::lock_scenarios(lock)) {
+    for (const check::LockScenario& scenario :
+         check::lock_scenarios(lock, !options.variant.empty())) {
       const std::string variant =
           variant_text(scenario.clients, scenario.sections, scenario.variant);
       if (!options.variant.empty() && options.variant != variant) continue;
@@ -361,10 +370,8 @@ std::vector<Gate> make_gates(const Options& options) {
         {lifetime_name, check::mutation_programs_of_lifetime(), check::lifetime_source});
   }
   if (chosen.by_hand) {
-    for (const auto& mutants : {check::hand_written_mutants(), check::hand_written_mutexes()}) {
-      for (const check::HandWritten& mutant : mutants) {
-        gates.push_back({mutant.name, mutant.programs, "", true});
-      }
+    for (const check::HandWritten& mutant : mutants_by_hand()) {
+      gates.push_back({mutant.name, mutant.programs, "", true});
     }
   }
   return gates;
@@ -488,7 +495,8 @@ void add_check(CLI::App& app) {
   CLI::Option* const weaken = command->add_option(
       "--weaken", options->weaken, "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
   CLI::Option* const mutant = command->add_option(
-      "--mutant", options->mutant, "A barrier with a fault, by the name that --mutate gives it");
+      "--mutant", options->mutant,
+      "A barrier, mutex or lock with a fault, by the name that --mutate gives it");
   mutant->excludes(weaken);
   command
       ->add_flag("--mutate", options->mutate,

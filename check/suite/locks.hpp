@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 
 namespace muster::check {
@@ -14,8 +15,13 @@ namespace muster::check {
 enum class LockVariant : std::uint8_t {
   plain,
   server,    ///< a participant serves until the last client has done
-  shutdown,  ///< a participant serves until the first client has done
-  rings,     ///< no lock, but the request rings of two: a client, and who has either lock
+  shutdown,  ///< until the first section is done; if a lock needs one, another server follows
+  attended,  ///< as `server`, and the clients are known and used to it from the start
+  closing,   ///< as `shutdown`, likewise
+  newcomer,  ///< as `attended`, but for the last client
+  drain,     ///< the first client only ends the server, when the others have posted
+  rings,     ///< no lock, but the request rings of two: clients, and who has either lock
+  yields,    ///< the rings of one, whose sections give it up in between
 };
 const char* variant_name(LockVariant variant);
 
@@ -26,6 +32,9 @@ struct LockScenario {
   LockVariant variant = LockVariant::plain;
 
   std::string name() const;  ///< "mcs, 2 clients, 1 section"
+  bool has_server() const;   ///< the last participant
+  bool shuts_down() const;
+  unsigned known() const;  ///< so many clients from the start
 };
 
 /// The program; the tuning must outlive it. Throws Error(unknown_name).
@@ -34,10 +43,13 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning);
 /// Names of the locks that are checked: all that are over a machine, and "rings".
 std::vector<std::string> checked_locks();
 
-/// What is checked about one of them, cheapest first.
-std::vector<LockScenario> lock_scenarios(const std::string& lock);
+/// What is checked about one of them, cheapest first. `all`: also what takes minutes.
+std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all = false);
 
 /// The gate's programs for one of them.
 std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock);
+
+/// Mutants that no order expresses, each with all scenarios of the lock that it is.
+std::vector<HandWritten> hand_written_locks();
 
 }  // namespace muster::check

@@ -10,10 +10,9 @@ template <class B>
 HandWritten mutant(const char* name, Variant variant = Variant::plain) {
   HandWritten made{name, {}};
   for (const unsigned n : {2U, 3U}) {
-    made.programs.push_back(
-        {std::string(name) + " P=" + std::to_string(n) + " E=3", [n, variant](Tuning& tuning) {
-           return rehearse<B>({{}, n, 3, variant}, tuning);
-         }});
+    made.programs.push_back({"P=" + std::to_string(n) + " E=3", [n, variant](Tuning& tuning) {
+                               return rehearse<B>({{}, n, 3, variant}, tuning);
+                             }});
   }
   return made;
 }

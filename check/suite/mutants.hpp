@@ -12,9 +12,9 @@ namespace muster::check {
 
 struct HandWritten {
   const char* name;
-  std::vector<Rehearsed> programs;  ///< one of which has to notice
+  std::vector<Rehearsed> programs;  ///< one of which has to notice; each name once
 };
-/// All of them, for P = 2 and 3 and 3 episodes.
+/// All those of barriers, for P = 2 and 3 and 3 episodes.
 std::vector<HandWritten> hand_written_mutants();
 
 }  // namespace muster::check

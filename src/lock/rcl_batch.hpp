@@ -48,16 +48,16 @@ class RclBatch {
     const Word bit = bit_of(t.client);
     t.toggle ^= bit;
     work.put(m, t.client);
-    m.store(request(t.client), 1, release);                    // pairs with pass's load
+    m.store(request(t.client), 1, release);  // pairs with pass's load
+    if constexpr (requires { work.posted(m); }) work.posted(m);
     return m.await(answer, Answered{bit, t.toggle}, acquire);  // pairs with pass's store
   }
 
   /// Serves until told to stop, then executes what it finds. False if it gave up.
   template <class Work>
   bool serve(M& m, Work& work) const {
-    Word count = 0;
     do {
-      count = m.load(reception_.clients(), relaxed);
+      const Word count = m.load(reception_.clients(), relaxed);
       std::vector<typename M::Cell*> slots;
       for (unsigned client = 0; client < count; ++client) slots.push_back(&request(client));
       slots.push_back(&reception_.news());
@@ -68,7 +68,7 @@ class RclBatch {
         pass(m, count, work);
       }
     } while (reception_.next(m));
-    pass(m, count, work);
+    pass(m, m.load(reception_.clients(), relaxed), work);  // also of those that these news told of
     reception_.reopen(m);
     return true;
   }

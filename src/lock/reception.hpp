@@ -4,6 +4,7 @@
 // Invariants:
 // 1. `clients` is more than the number of any client that has posted a request.
 // 2. Whatever happens sets `news` afterwards; the server clears it before it looks.
+// 3. Who is told to stop knows all requests that were posted before.
 #pragma once
 
 #include "lock/shape.hpp"
@@ -36,13 +37,13 @@ class Reception {
   }
   /// By anybody, while a server serves.
   void stop(M& m) const {
-    m.store(stopping(), 1, relaxed);
-    m.exchange(news(), 1, release);  // likewise
+    m.store(stopping(), 1, release);  // pairs with next's load
+    m.exchange(news(), 1, release);   // likewise
   }
   /// By the server, when there are news: false to stop.
   bool next(M& m) const {
-    m.exchange(news(), 0, acquire);  // pairs with those above
-    return m.load(stopping(), relaxed) == 0;
+    m.exchange(news(), 0, acquire);           // pairs with those above
+    return m.load(stopping(), acquire) == 0;  // pairs with stop's store: the news may be another's
   }
   /// By the server, as it leaves: another one may come.
   void reopen(M& m) const { m.store(stopping(), 0, relaxed); }

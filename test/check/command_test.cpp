@@ -131,6 +131,20 @@ TEST(CheckCommand, KnowsLocksByTheirPrefix) {
   EXPECT_EQ(run({"--algorithms", "lock:nonsense"}).failure, Status::unknown_name);
 }
 
+TEST(CheckCommand, ShowsMutantsOfLocksAndMutexes) {
+  const std::pair<std::string, std::string> mutants[] = {
+      {"cc-synch: a link read after its slot is done", "cc-synch, 2 clients, 2 sections"},
+      {"rings: requests without a number", "rings, 1 clients, 2 sections, rings"},
+      {"mutex: a look after it was given", "spin-then-park, 2 participants, 1 section, freed"}};
+  for (const auto& [mutant, variant] : mutants) {
+    const Answer answer = run({"--mutant", mutant, "--variant", variant});
+    EXPECT_EQ(answer.failure, Status::broken) << mutant;
+    const std::string again =
+        "again: muster check --mutant '" + mutant + "' --variant '" + variant + "'";
+    EXPECT_NE(answer.text.find(again), std::string::npos) << answer.text;
+  }
+}
+
 TEST(CheckCommand, CountsWhatTheGateSays) {
   const Answer answer = run({"--algorithms", "lifetime", "--mutate"});
   EXPECT_EQ(answer.failure, Status::ok);

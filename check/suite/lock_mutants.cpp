@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks with one fault each, which no weaker memory order would cause. A mutant is the shipped
+// header over a machine of its own, for which one of its functions is written anew, wrongly: the
+// fault is the line that its comment tells of, all else is copied.
+#include "check/suite/lock_rehearsal.hpp"
+
+namespace muster::check {
+namespace {
+
+/// The checked machine, once more for each fault.
+template <int number>
+struct Faulty : Checked {
+  using Checked::Checked;
+};
+
+using DrawnTwice = Faulty<0>;
+using NoLinkAwaited = Faulty<1>;
+using WaitsTooLate = Faulty<2>;
+using OwnWordKept = Faulty<3>;
+using BusyTooLate = Faulty<4>;
+using FreedUnseen = Faulty<5>;
+using AnswerAwaitedAlone = Faulty<6>;
+using LinkReadLate = Faulty<7>;
+using SparePreparedLate = Faulty<8>;
+using OneSlot = Faulty<9>;
+using CalledEarly = Faulty<10>;
+using CountedEarly = Faulty<11>;
+using NotNumbered = Faulty<12>;
+using NotMarked = Faulty<13>;
+using NotReadAgain = Faulty<14>;
+using ClientForgotten = Faulty<15>;
+using NewsLost = Faulty<16>;
+using ClearedLate = Faulty<17>;
+using OthersAnswerLost = Faulty<18>;
+using NoLastPass = Faulty<19>;
+using CombinesLate = Faulty<20>;
+using ServerTrusted = Faulty<21>;
+
+}  // namespace
+}  // namespace muster::check
+
+namespace muster::locks {
+
+// NOLINTBEGIN(readability-convert-member-functions-to-static): as what they stand for.
+
+/// Numbers are drawn by a load and a store.
+template <>
+bool TicketLock<check::DrawnTwice>::acquire(check::DrawnTwice& m, Ticket& t) const {
+  t.number = m.load(next(), relaxed);
+  m.store(next(), t.number + 1, relaxed);
+  return m.await(serving(), equals(t.number), muster::acquire);
+}
+
+/// Who leaves does not wait for the link of a successor that is about to write it.
+template <>
+void Mcs<check::NoLinkAwaited>::release(check::NoLinkAwaited& m, Ticket& t) const {
+  const Word successor = m.load(next(t.client), muster::acquire);
+  if (successor == 0) {
+    Word mine = t.client + 1;
+    m.compare_exchange(tail(), mine, 0, muster::release);
+    return;
+  }
+  m.store(waiting(successor - 1), 0, muster::release);
+}
+
+/// A client says that it waits when its predecessor knows it already.
+template <>
+bool Mcs<check::WaitsTooLate>::acquire(check::WaitsTooLate& m, Ticket& t) const {
+  m.store(next(t.client), 0, relaxed);
+  const Word predecessor = m.exchange(tail(), t.client + 1, acq_rel);
+  if (predecessor == 0) return true;
+  m.store(next(predecessor - 1), t.client + 1, muster::release);
+  m.store(waiting(t.client), 1, relaxed);
+  return m.await(waiting(t.client), equals(0), muster::acquire);
+}
+
+/// A client goes on with its own word, for which its successor may wait, not its predecessor's.
+template <>
+void Clh<check::OwnWordKept>::release(check::OwnWordKept& m, Ticket& t) const {
+  m.store(busy(t.mine), 0, muster::release);
+}
+
+/// A word is busy only when it is the tail's already.
+template <>
+bool Clh<check::BusyTooLate>::acquire(check::BusyTooLate& m, Ticket& t) const {
+  t.predecessor = m.exchange(tail(), t.mine, acq_rel);
+  m.store(busy(t.mine), 1, relaxed);
+  return m.await(busy(t.predecessor), equals(0), muster::acquire);
+}
+
+/// The lock is freed without a look: what was pushed as the holder left is lost.
+template <>
+bool Oyama<check::FreedUnseen>::give(check::FreedUnseen& m, Ticket&) const {
+  m.store(top(), 0, release);
+  return true;
+}
+
+/// Who has published waits for its answer alone: the combiner has left without it.
+template <>
+template <class Work>
+bool FlatCombining<check::AnswerAwaitedAlone>::delegate(check::AnswerAwaitedAlone& m, Ticket& t,
+                                                        Work& work) const {
+  t.alone = false;
+  desk_.enter(m, t.ring);
+  auto* const entry = desk_.rings.post(m, t.ring, desk_.lock, work);
+  if (entry == nullptr) return false;
+  if (!desk_.take(m)) return m.await(*entry, equals(0), acquire);
+  desk_.rings.serve(m, t.ring.client, desk_.lock, work);
+  return serve(m, t, work);
+}
+
+/// The link is read when the slot is marked done, and may be its owner's again.
+template <>
+template <class Work>
+Word CcSynch<check::LinkReadLate>::combine(check::LinkReadLate& m, Ticket& t, Work& work) const {
+  Word slot = t.next;
+  for (unsigned executed = 1; executed < limit_; ++executed) {
+    if (m.load(link(slot), acquire) == 0) break;
+    work.run(m, slot);
+    m.store(state(slot), done, release);
+    const Word next = m.load(link(slot), acquire);
+    if (next == 0) break;
+    slot = next - 1;
+  }
+  return slot;
+}
+
+/// The spare is made ready when it is the tail's already.
+template <>
+bool CcSynch<check::SparePreparedLate>::join(check::SparePreparedLate& m, Ticket& t,
+                                             unsigned tail) const {
+  t.next = t.spare;
+  t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);
+  m.store(state(t.next), waiting, relaxed);
+  m.store(link(t.next), 0, relaxed);
+  return m.load(state(t.spare), acquire) == head;
+}
+
+/// A client has one slot, not two: it comes back to it while the combiner reads its link.
+template <>
+bool DsmSynch<check::OneSlot>::take(check::OneSlot& m, Ticket& t) const {
+  const Word slot = t.slot();
+  m.store(state(slot), waiting, relaxed);
+  m.store(link(slot), 0, relaxed);
+  t.before = m.exchange(tail(), slot + 1, acq_rel);
+  return t.before == 0;
+}
+
+/// The next combiner of the cluster is called before it can have the cluster's word.
+template <>
+template <class Work>
+bool HSynch<check::CalledEarly>::execute(check::CalledEarly& m, Ticket& t, Work& work) const {
+  using Turn = CcSynch<check::CalledEarly>::Turn;
+  if (!queues_.join(m, t.queue, t.cluster)) {
+    const Turn turn = queues_.leave_request(m, t.queue, work);
+    if (turn != Turn::head) return turn == Turn::done;
+  }
+  const Word mine = m.load(owned(t.cluster), relaxed);
+  m.store(busy(mine), 1, relaxed);
+  const Word predecessor = m.exchange(central(), mine, acq_rel);
+  if (!m.await(busy(predecessor), equals(0), acquire)) return false;
+  work.run_own(m);
+  queues_.make_head(m, queues_.combine(m, t.queue, work));
+  m.store(busy(mine), 0, release);
+  m.store(owned(t.cluster), predecessor, relaxed);
+  return true;
+}
+
+/// A request counts as served before its entry is 0.
+template <>
+template <class Work>
+bool Rings<check::CountedEarly>::serve(check::CountedEarly& m, unsigned client, Word lock,
+                                       Work& work) const {
+  const Turn turn(m.load(served(client), acquire));
+  if (turn.is_busy) return false;
+  const Word wanted = request(turn.executed + 1, lock);
+  unsigned place = turn.place;
+  if (m.load(cells_.of(client, place), acquire) != wanted) {
+    place = wrapped(place + 1);
+    if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
+  }
+  m.store(served(client), Turn{turn.executed, place, true}.word(), relaxed);
+  work.run(m, client * depth_ + place);
+  m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
+  m.store(cells_.of(client, place), 0, release);
+  return true;
+}
+
+/// Requests have no number: who knows an old `served` takes a later one for the next.
+template <>
+constexpr Word Rings<check::NotNumbered>::request(Word, Word lock) {
+  return lock + 1;
+}
+
+/// A request is not marked begun: while it has given the lock up, others execute it once more.
+template <>
+template <class Work>
+bool Rings<check::NotMarked>::serve(check::NotMarked& m, unsigned client, Word lock,
+                                    Work& work) const {
+  const Turn turn(m.load(served(client), acquire));
+  const Word wanted = request(turn.executed + 1, lock);
+  unsigned place = turn.place;
+  if (m.load(cells_.of(client, place), acquire) != wanted) {
+    place = wrapped(place + 1);
+    if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
+  }
+  work.run(m, client * depth_ + place);
+  m.store(cells_.of(client, place), 0, release);
+  m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
+  return true;
+}
+
+/// The test is made before the lock is taken, by those that wait, and not again under it. (Rings of
+/// one entry: it is known where the request was.)
+template <>
+template <class Work>
+bool Rings<check::NotReadAgain>::serve(check::NotReadAgain& m, unsigned client, Word,
+                                       Work& work) const {
+  const Turn turn(m.load(served(client), acquire));
+  if (turn.is_busy) return false;
+  Cell& entry = cells_.of(client, 0);
+  m.load(entry, acquire);
+  m.store(served(client), Turn{turn.executed, 0, true}.word(), relaxed);
+  work.run(m, client);
+  m.store(entry, 0, release);
+  m.store(served(client), Turn{turn.executed + 1, 0, false}.word(), release);
+  return true;
+}
+/// (Who goes through all clients has tested none of them.)
+template <>
+template <class Work>
+unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Word but) const {
+  unsigned executed = 0;
+  const Word count = m.load(*clients, relaxed);
+  for (unsigned client = 0; client < count; ++client) {
+    if (client == but || rings.pending(m, client) == 0) continue;
+    if (rings.serve(m, client, lock, work)) ++executed;
+  }
+  return executed;
+}
+
+/// Of two clients that come at once one may be forgotten.
+template <>
+void raise_clients(check::ClientForgotten& m, check::Checked::Cell& clients, unsigned client) {
+  if (m.load(clients, relaxed) < client + 1) m.store(clients, client + 1, relaxed);
+}
+
+/// The server looks first and then clears the news: what happens in between is lost.
+template <>
+bool Reception<check::NewsLost>::next(check::NewsLost& m) const {
+  const bool goes_on = m.load(stopping(), acquire) == 0;
+  m.exchange(news(), 0, acquire);
+  return goes_on;
+}
+
+/// Requests are cleared after the response, when their clients may have posted again.
+template <>
+template <class Work>
+void RclBatch<check::ClearedLate>::pass(check::ClearedLate& m, unsigned count, Work& work) const {
+  Word answers = 0;
+  for (unsigned c = 0; c < count; ++c) {
+    if (m.load(request(c), acquire) == 0) continue;
+    work.run(m, c);
+    answers |= bit_of(c);
+  }
+  const Word before = m.load(response(0), relaxed);
+  if (answers != 0) m.store(response(0), before ^ answers, release);
+  for (unsigned c = 0; c < count; ++c) {
+    if ((answers & bit_of(c)) != 0) m.store(request(c), 0, relaxed);
+  }
+}
+
+/// A response forgets what it has told the others.
+template <>
+template <class Work>
+void RclBatch<check::OthersAnswerLost>::pass(check::OthersAnswerLost& m, unsigned count,
+                                             Work& work) const {
+  Word answers = 0;
+  for (unsigned c = 0; c < count; ++c) {
+    if (m.load(request(c), acquire) == 0) continue;
+    m.store(request(c), 0, relaxed);
+    work.run(m, c);
+    answers |= bit_of(c);
+  }
+  if (answers != 0) m.store(response(0), answers, release);
+}
+
+/// The server leaves as soon as it is told to: what it has not seen yet is lost.
+template <>
+template <class Work>
+bool RclBatch<check::NoLastPass>::serve(check::NoLastPass& m, Work& work) const {
+  do {
+    const Word count = m.load(reception_.clients(), relaxed);
+    std::vector<check::Checked::Cell*> slots;
+    for (unsigned client = 0; client < count; ++client) slots.push_back(&request(client));
+    slots.push_back(&reception_.news());
+    for (;;) {
+      const std::size_t at = m.await_any(slots, at_least(1), relaxed);
+      if (at == no_cell) return false;
+      if (at == count) break;
+      pass(m, count, work);
+    }
+  } while (reception_.next(m));
+  reception_.reopen(m);
+  return true;
+}
+
+/// The lock is given first, and then what others have posted is executed.
+template <>
+template <class Work, class Combines>
+void Auto<check::CombinesLate>::give_after_visit(check::CombinesLate& m, Habit& h, Work& work,
+                                                 Combines combines) const {
+  wanted_.clear(m);
+  desk_.give(m);
+  const unsigned executed = combines() ? desk_.pass(m, work) : 0;
+  if (executed != 0 && is_served(m)) h.set_delegates(true);
+}
+
+/// Who finds a server waits for its answer alone: the server may leave.
+template <>
+template <class Work, class Combines>
+bool Auto<check::ServerTrusted>::finish(check::ServerTrusted& m, Ring& ring, Habit& h,
+                                        check::Checked::Cell& entry, Work& work,
+                                        Combines combines) const {
+  for (;;) {
+    if (is_served(m)) return m.await(entry, equals(0), acquire);
+    const auto first =
+        wanted_.wait_for_either(m, entry, *desk_.held, Expectation{h.is_used_to(), combines()});
+    if (first.gave_up) return false;
+    if (first.own) {
+      desk_.rings.has_answer(ring);
+      return true;
+    }
+    if (!desk_.take(m)) continue;
+    const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
+    h.set_delegates(false);
+    give_after_visit(m, h, work, combines);
+    if (executed && m.load(entry, relaxed) == 0) return true;
+  }
+}
+
+// NOLINTEND(readability-convert-member-functions-to-static)
+
+}  // namespace muster::locks
+
+namespace muster::check {
+namespace {
+
+/// What is checked about the lock that it is, with the fault.
+template <template <Machine> class L, class M>
+HandWritten mutant(const char* name) {
+  HandWritten made{name, {}};
+  for (const LockScenario& scenario : lock_scenarios(std::string(L<M>::traits.name))) {
+    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
+                               return rehearse_lock<L<M>, M>(scenario, tuning);
+                             }});
+  }
+  return made;
+}
+
+template <class M>
+HandWritten mutant_of_rings(const char* name) {
+  HandWritten made{name, {}};
+  for (const LockScenario& scenario : lock_scenarios("rings")) {
+    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
+                               return rehearse_rings<M>(scenario, tuning);
+                             }});
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<HandWritten> hand_written_locks() {
+  using namespace locks;
+  return {
+      mutant<TicketLock, DrawnTwice>("ticket: numbers drawn without an update"),
+      mutant<locks::Mcs, NoLinkAwaited>("mcs: a link not awaited"),
+      mutant<locks::Mcs, WaitsTooLate>("mcs: linked before it says that it waits"),
+      mutant<Clh, OwnWordKept>("clh: its own word kept"),
+      mutant<Clh, BusyTooLate>("clh: a word busy after it is the tail"),
+      mutant<Oyama, FreedUnseen>("oyama: freed without a look at the list"),
+      mutant<FlatCombining, AnswerAwaitedAlone>("flat-combining: the lock not awaited"),
+      mutant<FlatCombining, NotReadAgain>(
+          "flat-combining: a request not read again under the lock"),
+      mutant<CcSynch, LinkReadLate>("cc-synch: a link read after its slot is done"),
+      mutant<CcSynch, SparePreparedLate>("cc-synch: a spare made ready after it is the tail"),
+      mutant<DsmSynch, OneSlot>("dsm-synch: one slot a client"),
+      mutant<HSynch, CalledEarly>("h-synch: the next head called too early"),
+      mutant_of_rings<CountedEarly>("rings: counted before the entry is 0"),
+      mutant_of_rings<NotNumbered>("rings: requests without a number"),
+      mutant_of_rings<NotMarked>("rings: a request not marked begun"),
+      mutant<Rcl, NotReadAgain>("rcl: a request not read again under the lock"),
+      mutant<Rcl, ClientForgotten>("rcl: clients counted without an update"),
+      mutant<Rcl, NewsLost>("rcl: news cleared after the look"),
+      mutant<RclBatch, ClearedLate>("rcl-batch: requests cleared after the response"),
+      mutant<RclBatch, OthersAnswerLost>("rcl-batch: other answers lost"),
+      mutant<RclBatch, NoLastPass>("rcl-batch: no last pass"),
+      mutant<Auto, NotReadAgain>("auto: a request not read again under the lock"),
+      mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
+      mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
+  };
+}
+
+}  // namespace muster::check

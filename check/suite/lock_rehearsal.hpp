@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks with clients, plain data and perhaps a server around them, as programs to be explored. `M`
+// is the checked machine, or one of its kind over which a lock has a fault (lock_mutants.cpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "check/checked.hpp"
+#include "check/suite/locks.hpp"
+#include "lock/registry.hpp"
+
+namespace muster::check {
+
+/// Words that sections change and clients read.
+struct Data {
+  Checked::Plain<Word> count;
+  std::vector<Checked::Plain<Word>> argument;  ///< each client's; what it wants done
+  std::vector<Checked::Plain<Word>> executed;  ///< number of each client's last section
+  std::vector<Checked::Plain<Word>> result;
+  std::vector<Checked::Plain<Word>> slots;  ///< whose request is there
+
+  Data(Memory& memory, unsigned clients, unsigned slot_count) {
+    const auto word = [&](const std::string& name) {
+      return Checked::Plain<Word>{memory.add(0, name)};
+    };
+    count = word("count");
+    for (unsigned c = 0; c < clients; ++c) {
+      const std::string of = " of client " + std::to_string(c);
+      argument.push_back(word("argument" + of));
+      executed.push_back(word("executed" + of));
+      result.push_back(word("result" + of));
+    }
+    for (unsigned s = 0; s < slot_count; ++s) slots.push_back(word("slot " + std::to_string(s)));
+  }
+};
+
+/// A client's work: what lock/shape.hpp asks for.
+class CheckedWork {
+ public:
+  CheckedWork(Data& data, unsigned client) : data_(data), client_(client) {}
+
+  /// Says in this cell that the request is posted, where a lock tells.
+  void tell(Checked::Cell& cell) { told_ = &cell; }
+
+  void run_own(Checked& m) { execute(m, client_); }
+  void put(Checked& m, unsigned slot) { m.write(data_.slots[slot], client_ + 1); }
+  void run(Checked& m, unsigned slot) { execute(m, m.read(data_.slots[slot]) - 1); }
+  void posted(Checked& m) {
+    if (told_ != nullptr) m.store(*told_, 1, release);
+  }
+
+ private:
+  void execute(Checked& m, Word client) {
+    m.thread().check(client < data_.argument.size(), "a slot without a request was executed");
+    m.write(data_.count, m.read(data_.count) + 1);
+    const Word number = m.read(data_.argument[client]);
+    m.thread().check(m.read(data_.executed[client]) + 1 == number,
+                     "a section was executed twice, or not in its turn");
+    m.write(data_.executed[client], number);
+    m.write(data_.result[client], 10 * number + client);
+  }
+
+  Data& data_;
+  unsigned client_;
+  Checked::Cell* told_ = nullptr;
+};
+
+/// A lock with clients around it, and a server where there is one.
+template <class L, class M>
+class LockRehearsal {
+ public:
+  LockRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
+      : scenario_(scenario),
+        tuning_(tuning),
+        shape_{.clients = scenario.clients, .clusters = 2, .limit = 2},
+        layout_(L::layout(shape_)),
+        cells_(memory, layout_.global_cells + 2 + scenario.clients, layout_.slots,
+               layout_.cells_per_slot),
+        data_(memory, scenario.clients, layout_.slots),
+        finished_{memory.add(0, "sections that are done")},
+        left_{memory.add(0, "the first server has left")} {
+    M setup(memory, tuning_);
+    const L lock(shape_, cells_);
+    if constexpr (requires { lock.prepare(setup); }) lock.prepare(setup);
+    for (unsigned c = 0; c < scenario.clients; ++c) {
+      posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
+    }
+    if (scenario.known() == 0) return;
+    memory.set_initial(cells_.global(needs_server ? 0 : 1).location, scenario.known());
+    memory.set_initial(server_cell().location, 1);
+  }
+
+  void run(Thread& self) {
+    M m(self, tuning_);
+    const L lock = make(self.id());
+    if (self.id() == scenario_.clients) return serve(m, lock);
+    if (scenario_.variant == LockVariant::drain && self.id() == 0) return drain(m, lock);
+    typename L::Ticket ticket = lock.ticket(self.id());
+    know(self.id(), ticket);
+    for (Word number = 1; number <= scenario_.sections; ++number) {
+      CheckedWork work = work_of(self.id());
+      m.write(data_.argument[self.id()], number);
+      if (!lock.execute(m, ticket, work)) return;
+      self.check(m.read(data_.executed[self.id()]) == number, "the section was not executed");
+      self.check(m.read(data_.result[self.id()]) == 10 * number + self.id(), "another's result");
+      if (scenario_.has_server()) count_out(m, lock);
+    }
+  }
+
+ private:
+  /// Without one, nothing is executed.
+  static constexpr bool needs_server = std::is_same_v<L, locks::RclBatch<M>>;
+
+  /// After the lock's cells; those of the participants' own hints follow.
+  Checked::Cell& server_cell() { return cells_.global(layout_.global_cells); }
+
+  /// A client that is known from the start has had requests executed by others.
+  void know(unsigned client, typename L::Ticket& ticket) const {
+    if (client >= scenario_.known()) return;
+    if constexpr (requires { ticket.habit; }) {
+      ticket.ring.entered = true;
+      ticket.habit.set_delegates(true);
+    } else if constexpr (requires { ticket.entered; }) {
+      ticket.entered = true;
+    }
+  }
+
+  L make(unsigned client) {
+    if constexpr (std::is_same_v<L, locks::Auto<M>>) {
+      // Of several clients each gives its hints to itself: what they are good for, the programs
+      // without a server show; here they get lost.
+      const unsigned own = layout_.global_cells + 1 + client;
+      Checked::Cell& wanted = cells_.global(scenario_.clients == 1 ? 2 : own);
+      if (scenario_.has_server()) return L(desk(), wanted, &server_cell());
+    }
+    return L(shape_, cells_);
+  }
+  locks::Desk<M> desk() const { return {&cells_.global(0), &cells_.global(1), {1, cells_}, 0}; }
+  CheckedWork work_of(unsigned client) {
+    CheckedWork work(data_, client);
+    if (scenario_.variant == LockVariant::drain) work.tell(posted_[client]);
+    return work;
+  }
+
+  /// After each section: the first one, or the last one, ends a server.
+  void count_out(M& m, const L& lock) {
+    if constexpr (requires { lock.stop(m); }) {
+      if (scenario_.variant == LockVariant::drain) return;
+      const Word before = m.fetch_add(finished_, 1, relaxed);
+      const bool last = before + 1 == scenario_.clients * scenario_.sections;
+      if (!scenario_.shuts_down()) {
+        if (last) lock.stop(m);
+        return;
+      }
+      if (before == 0) lock.stop(m);
+      if (!last || !needs_server) return;
+      m.await(left_, equals(1), acquire);
+      lock.stop(m);
+    }
+  }
+
+  /// Ends the server when all others have posted.
+  void drain(M& m, const L& lock) {
+    if constexpr (requires { lock.stop(m); }) {
+      for (unsigned c = 1; c < scenario_.clients; ++c) m.await(posted_[c], equals(1), acquire);
+      lock.stop(m);
+    }
+  }
+
+  /// By the server as it has left.
+  void check_drained(M& m) {
+    for (unsigned c = 1; c < scenario_.clients; ++c) {
+      m.thread().check(m.read(data_.executed[c]) == 1, "the server left a request behind");
+    }
+  }
+
+  void serve(M& m, const L& lock) {
+    CheckedWork work = work_of(scenario_.clients);
+    if constexpr (requires { lock.serve(m, work); }) {
+      static_cast<void>(lock.serve(m, work));
+      if (scenario_.variant == LockVariant::drain) check_drained(m);
+      if (!needs_server || !scenario_.shuts_down()) return;
+      m.store(left_, 1, release);
+      static_cast<void>(lock.serve(m, work));
+    } else {
+      // What a station's server does, twice or once; it waits for nobody.
+      const int passes_max = scenario_.clients > 2 ? 1 : 2;
+      if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
+      for (int passes = 0; passes < passes_max; ++passes) {
+        if (!desk().take(m)) continue;
+        desk().pass(m, work);
+        desk().give(m);
+      }
+      m.store(server_cell(), 0, relaxed);
+    }
+  }
+
+  const LockScenario scenario_;
+  Tuning& tuning_;
+  locks::Shape shape_;
+  locks::Layout layout_;
+  Checked::Cells cells_;
+  Data data_;
+  Checked::Cell finished_;
+  Checked::Cell left_;
+  std::vector<Checked::Cell> posted_;
+};
+
+/// Clients post for two locks in turn; a participant has each of them, and looks too early, too.
+template <class M>
+class RingsRehearsal {
+ public:
+  RingsRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
+      : scenario_(scenario),
+        tuning_(tuning),
+        cells_(memory, 0, scenario.clients, depth + 1),
+        rings_(depth, cells_),
+        data_(memory, scenario.clients, scenario.clients * depth) {}
+
+  static constexpr unsigned lock_count = 2;
+
+  void run(Thread& self) {
+    M m(self, tuning_);
+    if (self.id() < scenario_.clients) return post(m);
+    const Word lock = self.id() - scenario_.clients;
+    for (Word number = 1; number <= scenario_.sections; ++number) {
+      if (lock_of(number) != lock) continue;
+      for (unsigned client = 0; client < scenario_.clients; ++client) {
+        if (!serve(m, client, number)) return;
+      }
+    }
+  }
+
+ private:
+  static constexpr unsigned depth = 2;
+
+  /// A request is its number, in its slot; a client's sections of both locks change the same word.
+  struct RingWork {
+    Data& data;
+    Word number = 0;
+
+    void put(Checked& m, unsigned slot) { m.write(data.slots[slot], number); }
+    void run(Checked& m, unsigned slot) {
+      const unsigned client = slot / depth;
+      const Word next = m.read(data.executed[client]) + 1;
+      m.thread().check(m.read(data.slots[slot]) == next, "executed twice, or not in its turn");
+      m.write(data.executed[client], next);
+    }
+  };
+
+  /// 0, 1, 1, 0, 0: each lock has requests that follow one of its own and one of the other's.
+  static Word lock_of(Word number) { return number / 2 % lock_count; }
+
+  bool serve(M& m, unsigned client, Word number) {
+    RingWork work{data_};
+    const Word lock = lock_of(number);
+    if (rings_.serve(m, client, lock, work)) return true;
+    // Not posted yet, or it is the other lock's turn.
+    const Word before = locks::Rings<M>::served_after(number - 1);
+    if (!m.await(cells_.of(client, depth), at_least(before), relaxed)) return false;
+    const std::vector<Checked::Cell*> either{&rings_.at_last(m, client),
+                                             &rings_.at_last(m, client, 1)};
+    const Word request = locks::Rings<M>::request(number, lock);
+    if (m.await_any(either, equals(request), relaxed) == no_cell) return false;
+    m.thread().check(rings_.serve(m, client, lock, work), "a request is not executed");
+    return true;
+  }
+
+  void post(M& m) {
+    const unsigned client = m.thread().id();
+    typename locks::Rings<M>::Ticket ticket{.client = client};
+    Checked::Cell* entry = nullptr;
+    for (Word number = 1; number <= scenario_.sections; ++number) {
+      if (number == 3 && scenario_.sections % 2 != 0) {  // it may use both entries without a look
+        if (!m.await(*entry, equals(0), acquire)) return;
+        rings_.has_answer(ticket);
+      }
+      RingWork work{data_, number};
+      entry = rings_.post(m, ticket, lock_of(number), work);
+      if (entry == nullptr) return;
+    }
+    if (!m.await(*entry, equals(0), acquire)) return;
+    m.thread().check(m.read(data_.executed[client]) == scenario_.sections, "not all were executed");
+  }
+
+  const LockScenario scenario_;
+  Tuning& tuning_;
+  Checked::Cells cells_;
+  locks::Rings<M> rings_;
+  Data data_;
+};
+
+/// A client posts for one lock; two participants take it in turn, and sections give it up in
+/// between, as when they wait for a condition.
+template <class M>
+class YieldsRehearsal {
+ public:
+  YieldsRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
+      : scenario_(scenario),
+        tuning_(tuning),
+        cells_(memory, 3, 1, depth + 1),
+        desk_{&cells_.global(0), &cells_.global(1), {depth, cells_}, 0},
+        posted_(cells_.global(2)),
+        data_(memory, 1, depth) {}
+
+  static constexpr unsigned executors = 2;
+
+  void run(Thread& self) {
+    M m(self, tuning_);
+    if (self.id() == 0) return post(m);
+    m.await(posted_, equals(1), acquire);
+    YieldingWork work{*this};
+    for (Word passes = 0; passes < scenario_.sections; ++passes) {
+      take(m);
+      desk_.rings.serve(m, 0, desk_.lock, work);
+      desk_.give(m);
+    }
+  }
+
+ private:
+  static constexpr unsigned depth = 2;
+
+  struct YieldingWork {
+    YieldsRehearsal& all;
+    Word number = 0;
+
+    void put(M& m, unsigned slot) { m.write(all.data_.slots[slot], number); }
+    void run(M& m, unsigned slot) {
+      all.check_turn(m, slot);
+      all.desk_.give(m);
+      all.take(m);
+      all.check_turn(m, slot);
+      m.write(all.data_.executed[0], m.read(all.data_.slots[slot]));
+    }
+  };
+
+  void take(M& m) {
+    while (!desk_.take(m)) m.await(*desk_.held, equals(0), relaxed);
+  }
+  void check_turn(M& m, unsigned slot) {
+    m.thread().check(m.read(data_.slots[slot]) == m.read(data_.executed[0]) + 1,
+                     "executed twice, or not in its turn");
+  }
+  void post(M& m) {
+    typename locks::Rings<M>::Ticket ticket{.client = 0};
+    Checked::Cell* entry = nullptr;
+    for (Word number = 1; number <= scenario_.sections; ++number) {
+      YieldingWork work{*this, number};
+      entry = desk_.rings.post(m, ticket, desk_.lock, work);
+    }
+    m.store(posted_, 1, release);
+    m.await(*entry, equals(0), acquire);
+    m.thread().check(m.read(data_.executed[0]) == scenario_.sections, "not all were executed");
+  }
+
+  const LockScenario scenario_;
+  Tuning& tuning_;
+  Checked::Cells cells_;
+  locks::Desk<M> desk_;
+  Checked::Cell posted_;
+  Data data_;
+};
+
+/// The program for one lock; the tuning must outlive it.
+template <class L, class M>
+Program rehearse_lock(const LockScenario& scenario, Tuning& tuning) {
+  Program program{.name = scenario.name(), .threads = scenario.clients};
+  if (scenario.has_server()) ++program.threads;
+  const auto rehearsal = std::make_shared<LockRehearsal<L, M>>(scenario, tuning, program.memory);
+  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  return program;
+}
+
+/// The same for the rings that locks share.
+template <class M>
+Program rehearse_rings(const LockScenario& scenario, Tuning& tuning) {
+  if (scenario.variant == LockVariant::yields) {
+    using Rehearsal = YieldsRehearsal<M>;
+    Program program{.name = scenario.name(), .threads = 1 + Rehearsal::executors};
+    const auto rehearsal = std::make_shared<Rehearsal>(scenario, tuning, program.memory);
+    program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+    return program;
+  }
+  Program program{.name = scenario.name(),
+                  .threads = scenario.clients + RingsRehearsal<M>::lock_count};
+  const auto rehearsal = std::make_shared<RingsRehearsal<M>>(scenario, tuning, program.memory);
+  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  return program;
+}
+
+}  // namespace muster::check
