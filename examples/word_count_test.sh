@@ -16,7 +16,7 @@ counted() { tr -cs A-Za-z '\n' | tr A-Z a-z | sed '/^$/d' | sort | uniq -c | sor
 equal() {  # equal WHAT FILE COMMAND...: the command prints what stands in the file
   local what=$1 file=$2
   shift 2
-  "$@" >"$scratch/out" 2>"$scratch/err" || fail "$what: status $?: $(cat "$scratch/err")"
+  timeout 60 "$@" >"$scratch/out" 2>"$scratch/err" || fail "$what: status $?: $(cat "$scratch/err")"
   cmp "$scratch/out" "$file" || fail "$what"
 }
 refused() {  # refused STATUS TEXT COMMAND...: nothing on standard output, TEXT in its error
@@ -48,6 +48,10 @@ for lock in $locks; do
   equal "$lock" "$scratch/expected.some" "$after" --lock "$lock" --threads 4 --top 0 "$some"
 done
 equal after "$scratch/expected" "$after" --threads 4 --top 0 "$text"
+ten_times=()
+for _ in 1 2 3 4 5 6 7 8 9 10; do ten_times+=("$text"); done
+awk '{ printf "%7d %s\n", 10 * $1, $2 }' "$scratch/expected" >"$scratch/expected.ten"
+equal "ten times" "$scratch/expected.ten" "$after" --threads 4 --top 0 "${ten_times[@]}"
 
 echo "-- standard input, and words that do not fit between two reads"
 equal "standard input" "$scratch/expected" "$after" --threads 4 --top 0 <"$scratch/whole"
@@ -71,7 +75,7 @@ grep -q "^lock: auto" "$scratch/err" || fail "no word of the lock"
 here=$(dirname "$0")
 "$here/in_turns.sh" 2 "$before --verbose $scratch/long" "$after --verbose $scratch/long" |
   tee "$scratch/out"
-[ "$(grep -cE '^ *[0-9.]+ s +[0-9.]+  /' "$scratch/out")" = 2 ] || fail "in_turns.sh"
+[ "$(grep -cE '^ *[0-9.]+ s +[0-9.]+  ' "$scratch/out")" = 2 ] || fail "in_turns.sh"
 
 echo "-- refusals"
 refused 2 'no lock "none"' "$after" --lock none
