@@ -38,9 +38,10 @@ MUSTER_API const char* const* muster_lock_names(void);
 typedef struct muster_lock_options {
   size_t size;           /**< set by muster_lock_options_init(); do not touch */
   const char* kind;      /**< default NULL: "auto" */
-  muster_server* server; /**< of "rcl" and "auto"; default NULL: the process's own, which is started
-                            by the first "rcl" lock, or by "auto" locks whose clients meet while a
-                            core is free; then it also leaves by itself. The lock keeps it alive. */
+  muster_server* server; /**< of "rcl" and "auto"; default NULL: the process's own of that kind. The
+                            first "rcl" lock starts theirs, which stays; that of "auto" locks comes
+                            when clients meet and a core is free, and leaves by itself. The lock
+                            keeps it alive. */
   void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, shared by
                    the caller; default NULL */
   int attach;   /**< nonzero: another process made the lock that is there */

@@ -39,17 +39,17 @@ class Delegated::PostedWork : public Work {
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station)
     : AnyLock(traits),
-      station_(station != nullptr ? std::move(station) : default_station()),
+      station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_)),
       auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
   station_->open(number_, this);
-  if (!always_delegates_) return;
+  if (!always_delegates_ || station_->has_server()) return;
   try {
-    station_->keep_server();
+    station_->start({});
   } catch (const Error& error) {
-    if (error.code() == Status::busy) return;  // it has just been started, or is about to leave
+    if (error.code() == Status::busy) return;  // it has just been started, or is about to end
     station_->remove(number_);
     throw;
   }

@@ -120,22 +120,21 @@ void Station::start(const ServerOptions& options) {
   require_own_process();
   {
     std::unique_lock lock(roles_);
-    await_departure(lock);
-    if (phase_ == Phase::serving && by_itself_) {
-      by_itself_ = false;
-      lock.unlock();
-      return place(options);
+    if (phase_ == Phase::leaving && is_around_caller()) {
+      throw Error(Status::busy,
+                  "this server is ending, and awaits the section that would start it");
     }
+    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
     if (phase_ == Phase::serving) throw Error(Status::busy, "this server runs already");
   }
   Places& places = Places::instance();
   start_at(
       options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus),
-      options, false);
+      options);
 }
 
 /// Gives the place back if the server cannot start.
-void Station::start_at(const Places::Server& place, const ServerOptions& options, bool by_itself) {
+void Station::start_at(const Places::Server& place, const ServerOptions& options) {
   std::unique_lock lock(roles_);
   if (phase_ != Phase::stopped) {
     Places::instance().remove_server(place);
@@ -145,7 +144,6 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   options_ = options;
   place_ = place;
   misplaced_.clear();
-  by_itself_ = by_itself;
   stopping_ = false;
   watching_ = true;
   wanted_ = 0;
@@ -510,9 +508,11 @@ std::string Station::describe() const {
   return text;
 }
 
-std::shared_ptr<Station> default_station() {
-  static PerGeneration<std::shared_ptr<Station>> stations;
-  return stations.get([] {
+std::shared_ptr<Station> default_station(locks::Style style) {
+  static PerGeneration<std::shared_ptr<Station>> of_rcl;
+  static PerGeneration<std::shared_ptr<Station>> of_auto;
+  if (style == locks::Style::server) return of_rcl.get([] { return std::make_shared<Station>(); });
+  return of_auto.get([] {
     auto made = std::make_shared<Station>();
     made->employ(Steward());
     return made;

@@ -31,6 +31,7 @@
 #include "delegation/port.hpp"
 #include "delegation/steward.hpp"
 #include "lock/desk.hpp"
+#include "lock/shape.hpp"
 
 namespace muster::delegation {
 
@@ -74,12 +75,10 @@ class Station {
 
   // In a fork's child whatever changes or describes the server throws Error(busy).
 
-  /// Starts its server; one that has started by itself is the caller's from then on. Throws Error:
-  /// busy if it has one, or if it is leaving and the caller is in a section of one of its locks;
-  /// invalid if it cannot go there; system.
+  /// Starts its server; not where a steward does. Throws Error: busy if it has one, or if it is
+  /// ending and the caller is in a section of one of its locks; invalid if it cannot go there;
+  /// system.
   void start(const ServerOptions& options);
-  /// Has a server that stays: one that has started by itself, or starts it. Throws as start().
-  void keep_server();
   /// Executes what was posted before, then ends the server's threads; its locks remain usable.
   /// Throws Error(invalid) in a section of one of its locks: what was posted may need that lock.
   void stop();
@@ -192,12 +191,11 @@ class Station {
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
   std::string apply_options(Servant& servant, const ServerOptions& options, const PuSet& cpus);
-  void start_at(const Places::Server& place, const ServerOptions& options, bool by_itself);
+  void start_at(const Places::Server& place, const ServerOptions& options);
   void close() noexcept;
   void end_servants();
   void has_ended();
   void join_watchdog();
-  void await_departure(std::unique_lock<std::mutex>& roles);
   void look_around() noexcept;
   bool is_to_leave();
   Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
@@ -229,7 +227,6 @@ class Station {
   std::vector<std::unique_ptr<Servant>> servants_;
   Phase phase_ = Phase::stopped;
   std::condition_variable phase_changed_;
-  bool by_itself_ = false;  ///< the steward's server, not the program's
   bool watching_ = false;
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
@@ -266,8 +263,10 @@ class Blocking {
   Station* serving_;
 };
 
-/// The station of locks that name none, this process's; it has no server until one is started for
-/// it, which the first `rcl` lock does. Never destroyed.
-std::shared_ptr<Station> default_station();
+/// The station of this process's locks of that style that name none. `rcl` locks share one, whose
+/// server the first of them starts; the server of that of `auto` locks comes and goes by its
+/// steward's rule, since one that stays costs them more than it brings where no core is free. Never
+/// destroyed.
+std::shared_ptr<Station> default_station(locks::Style style);
 
 }  // namespace muster::delegation

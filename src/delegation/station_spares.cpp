@@ -89,12 +89,12 @@ void Station::watch() {
     since_steward += period;
     const bool handed_over = look_after_servants(period == watchdog_period);
     period = handed_over ? watchdog_first_period : std::min(2 * period, watchdog_period);
-    if (!by_itself_ || phase_ != Phase::serving || since_steward < watchdog_period) continue;
+    if (!steward_ || phase_ != Phase::serving || since_steward < watchdog_period) continue;
     since_steward = {};
     lock.unlock();
     const bool leaves = is_to_leave();
     lock.lock();
-    if (leaves && by_itself_ && phase_ == Phase::serving) return leave(lock);
+    if (leaves && phase_ == Phase::serving) return leave(lock);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a station's steward sees, what is done on its advice, and who keeps a server from leaving.
+// What a station's steward sees, and what is done on its advice.
 #include <pthread.h>
 #include <time.h>
 
@@ -31,28 +31,6 @@ void Station::employ(const Steward& steward, std::function<void(Steward::Look&)>
   impose_ = std::move(impose);
 }
 
-/// A server that is leaving has left. With roles_ locked. Throws Error(busy) in a section that this
-/// server awaits.
-void Station::await_departure(std::unique_lock<std::mutex>& roles) {
-  if (phase_ == Phase::leaving && is_around_caller()) {
-    throw Error(Status::busy, "this server is leaving, and awaits the section that would start it");
-  }
-  phase_changed_.wait(roles, [&] { return phase_ != Phase::leaving; });
-}
-
-void Station::keep_server() {
-  require_own_process();
-  {
-    std::unique_lock lock(roles_);
-    await_departure(lock);
-    if (phase_ == Phase::serving) {
-      by_itself_ = false;
-      return;
-    }
-  }
-  start({});
-}
-
 void Station::look_around() noexcept {
   const std::int64_t at_ns = now_ns();
   if (at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
@@ -66,7 +44,7 @@ void Station::look_around() noexcept {
     if (steward_->look(see(at_ns, thread_ids)) != Steward::Advice::start) return;
     const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
     if (!place) return steward_->no_server(at_ns, "no core is free of clients");
-    start_at(*place, {}, true);
+    start_at(*place, {});
   } catch (const std::exception&) {
     steward_->no_server(at_ns, "a server could not be started");
   }

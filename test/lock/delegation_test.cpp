@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "delegation/condition.hpp"
@@ -412,37 +411,27 @@ TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
   EXPECT_NE(std::string::npos, station_->reason().find("started 0 times")) << station_->reason();
 }
 
-TEST_F(ByItself, AServerThatTheProgramStartsIsItsOwn) {
-  station_->start({});
-  EXPECT_TRUE(station_->has_server());
-  usable_cpus_ = 2;
-  const auto lock = make();
-  auto nothing = [] {};
-  const std::int64_t until_ms = now_ms() + 100;
-  run_threads(3, [&](unsigned) {
-    while (now_ms() < until_ms) lock->execute(section_of(nothing));
-  });
-  EXPECT_TRUE(station_->has_server());
-}
-
-TEST_F(ByItself, StaysForALockThatAlwaysDelegates) {
-  const auto lock = make();
-  auto nothing = [] {};
-  const auto use_until = [&](const std::function<bool()>& is_over) {
-    run_threads(3, [&](unsigned) {
-      while (!is_over()) lock->execute(section_of(nothing));
-    });
-  };
-  const std::int64_t give_up_ms = now_ms() + 20'000;
-  use_until([&] { return station_->has_server() || now_ms() > give_up_ms; });
-  ASSERT_TRUE(station_->has_server()) << station_->reason();
-  const auto always = make_lock({.kind = "rcl", .station = station_});
-  usable_cpus_ = 2;
-  const std::int64_t until_ms = now_ms() + 300;
-  use_until([&] { return now_ms() > until_ms; });
-  EXPECT_TRUE(station_->has_server()) << station_->reason();
-  always->execute(section_of(nothing));
+// On two CPUs a server that stays costs `auto` locks a third of their throughput.
+TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
+  using locks::Style;
+  const HangGuard guard(60);
+  const auto always = make_lock({.kind = "rcl", .station = nullptr});
+  const auto by_itself = make_lock({.kind = "auto", .station = nullptr});
+  const auto another = make_lock({.kind = "rcl", .station = nullptr});
+  EXPECT_TRUE(delegation::default_station(Style::server)->has_server());
+  EXPECT_FALSE(delegation::default_station(Style::adaptive)->has_server());
+  EXPECT_NE(std::string::npos, by_itself->explain().find("server: none")) << by_itself->explain();
+  EXPECT_EQ(always->station(), another->station()) << "one server for all";
+  unsigned count = 0;
+  auto increment = [&] { ++count; };
+  by_itself->post(section_of(increment));
+  EXPECT_EQ(1U, count) << "there is nobody else to execute it";
+  by_itself->execute(section_of(increment));
+  always->execute(section_of(increment));
+  EXPECT_EQ(0U, by_itself->counters().delegated);
   EXPECT_EQ(1U, always->counters().delegated);
+  EXPECT_EQ("", always->station()->reason()) << "its server does not come and go";
+  delegation::default_station(Style::server)->stop();
 }
 
 TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {
@@ -454,7 +443,7 @@ TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {
     for (const unsigned pu : places.topology().cores()[core].pus) all.add(pu);
     return all;
   };
-  delegation::default_station()->stop();
+  delegation::default_station(locks::Style::server)->stop();
   EXPECT_THROW(places.place_thread({}), Error) << "there is no server to be near";
   Station station;
   station.start({});

@@ -21,7 +21,11 @@ using delegation::make_lock;
 
 class EveryLock : public testing::TestWithParam<std::string_view> {
  protected:
-  void TearDown() override { delegation::default_station()->stop(); }
+  void TearDown() override {
+    for (const auto style : {locks::Style::server, locks::Style::adaptive}) {
+      delegation::default_station(style)->stop();
+    }
+  }
   static void TearDownTestSuite() {
     std::printf("%llu sections in trials\n", static_cast<unsigned long long>(sections_run()));
   }
@@ -278,7 +282,7 @@ TEST_P(EveryLock, ForkedChildHasItsOwn) {
   auto nothing = [] {};
   const auto parents = make_lock({.kind = "rcl", .station = nullptr});
   parents->execute(section_of(nothing));
-  ASSERT_TRUE(delegation::default_station()->has_server());
+  ASSERT_TRUE(parents->station()->has_server());
   Child child([&] {
     unsigned count = 0;
     auto increment = [&] { ++count; };
