@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "check/suite/departure.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "lock/registry.hpp"
 
@@ -15,7 +16,7 @@ constexpr const char* rings_name = "rings";
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {"plain",    "server", "shutdown", "attended", "closing",
-                                   "newcomer", "drain",  "rings",    "yields"};
+                                   "newcomer", "drain",  "rings",    "yields",   "leaving"};
   return names[static_cast<int>(variant)];
 }
 
@@ -40,6 +41,7 @@ unsigned LockScenario::known() const {
 }
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
+  if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
   if (scenario.lock == rings_name) return rehearse_rings<Checked>(scenario, tuning);
   return locks::with_lock<Checked>(
       scenario.lock, [&]<class L>() { return rehearse_lock<L, Checked>(scenario, tuning); });
@@ -64,6 +66,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const unsigned sections : {2U, 3U, 4U, 5U}) add(1, sections, {V::rings});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::yields});
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
+    for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving});
+    add(2, 1, {V::leaving});
     return scenarios;
   }
   const locks::Style style = locks::traits_of(lock).style;

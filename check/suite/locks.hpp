@@ -22,6 +22,7 @@ enum class LockVariant : std::uint8_t {
   drain,     ///< the first client only ends the server, when the others have posted
   rings,     ///< no lock, but the request rings of two: clients, and who has either lock
   yields,    ///< the rings of one, whose sections give it up in between
+  leaving,   ///< rings: clients post and do not wait, while a server leaves
 };
 const char* variant_name(LockVariant variant);
 

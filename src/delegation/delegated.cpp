@@ -4,6 +4,7 @@
 #include <new>
 
 #include "delegation/work.hpp"
+#include "lock/departure.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -258,12 +259,19 @@ void Delegated::post_anywhere(Section section) {
       seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
     }
     count_post(depth.thread(), seat, habit);
-    // The server may have left between: either it has seen the request, or this sees that it left
-    // (ring_bell() has the fence).
-    if (station_->has_server()) return;
+    if (is_left_to_server()) return;
     auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
   }
   send_kept_posts();
+}
+
+/// After a post. The server may have left between: it has seen the request, or this sees that.
+bool Delegated::is_left_to_server() const {
+  struct {
+    static void light_fence() noexcept { FutexLot::light_fence(); }
+    static Word peek(const Hardware::Atom& atom) noexcept { return FutexLot::peek(atom); }
+  } lot;
+  return locks::is_left_to_server(lot, station_->server_cell().value);
 }
 
 [[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
@@ -273,7 +281,7 @@ void Delegated::post_anywhere(Section section) {
   desk_.enter(seat.port, seat.ring);
   seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   count_post(thread, seat, habit);
-  if (station_->has_server()) [[likely]]  // as above
+  if (is_left_to_server()) [[likely]]
     return;
   finish_deeper(seat, habit, *seat.last, work);
   send_kept_posts();

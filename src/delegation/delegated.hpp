@@ -94,6 +94,7 @@ class Delegated final : public AnyLock {
   [[gnu::noinline]] Client find_client(const Depth& depth);
   void await_other_seats(const Depth& depth);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
+  bool is_left_to_server() const;
   void prepare_to_send();
   void take_blocking(Port& port);
   void give(Port& port);

@@ -16,6 +16,7 @@
 
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
+#include "lock/departure.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -394,8 +395,7 @@ void Station::wake() noexcept {
 
 /// From here on clients help themselves; what they posted before is still pending.
 void Station::close() noexcept {
-  server_cell().value.store(0, std::memory_order_release);
-  FutexLot(false).heavy_fence();
+  locks::say_leaving(FutexLot(false), server_cell().value);
   // Without membarrier a post may still be on its way out of its core, for far less than this.
   if (register_heavy_fence(false) == HeavyFence::none) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who executes a request whose client does not wait, when the server leaves: an asymmetric Dekker
+// handshake, as in machine/sleep.hpp. The client posts, passes the *light* fence and looks whether
+// a server is there; the server takes its word back, issues the *heavy* fence and looks at what is
+// posted. One of the two sees the other.
+//
+// Each is a template over a lot `L` with the primitives of machine/sleep.hpp that it names.
+// Source: ours; the fences as there.
+//
+// Invariant: a request is posted before the server's last look, or its client sees that the server
+// has left, and executes it.
+#pragma once
+
+#include "machine/machine.hpp"
+
+namespace muster::locks {
+
+/// After a post: false if the client has to see to its request itself.
+template <class L, class Atom>
+bool is_left_to_server(L&& lot, const Atom& server) {
+  lot.light_fence();  // pairs with the heavy one below
+  return lot.peek(server) != 0;
+}
+
+/// By who leaves: from here on clients see to their requests themselves. What was posted before is
+/// in its entry when this returns, and is the server's.
+template <class L, class Atom>
+void say_leaving(L&& lot, Atom& server) {
+  lot.add(server, Word(-1));
+  lot.heavy_fence();  // pairs with the light one above
+}
+
+}  // namespace muster::locks
