@@ -42,16 +42,17 @@ typedef struct muster_lock_options {
                             first "rcl" lock starts theirs, which stays; that of "auto" locks comes
                             when clients meet and a core is free, and leaves by itself. The lock
                             keeps it alive. */
-  void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, shared by
-                   the caller; default NULL */
-  int attach;   /**< nonzero: another process made the lock that is there */
+  void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, aligned to
+                   128, which the caller shares; default NULL */
+  int attach;   /**< nonzero: another process has made the lock that is there */
 } muster_lock_options;
 
 MUSTER_API void muster_lock_options_init(muster_lock_options* options);
 
 /** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe.
  * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes.
- * MUSTER_EINVAL: a server for a kind that has none, or `attach` without memory. */
+ * MUSTER_EINVAL: a server for a kind that has none, `attach` without memory or to memory without a
+ * lock that is complete, or memory that is not aligned. */
 MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options* options);
 
 /** Bytes of a lock between processes, aligned to 128. */
@@ -109,8 +110,10 @@ MUSTER_API int muster_lock_explain(const muster_lock* lock, char* text, size_t b
  * is not awaited, and the memory stays. */
 MUSTER_API void muster_lock_destroy(muster_lock* lock);
 
-/** A condition variable for sections of `lock`. Before the lock is used: "auto" then no longer lets
- * clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and rcl-batch. */
+/** A condition variable for sections of `lock`, between the threads of the calling process, also if
+ * the lock is shared: no other process can signal it. Before the lock is used: "auto" then no
+ * longer lets clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and
+ * rcl-batch. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
 /** Inside a section of its lock: gives the lock up, waits to be signalled, takes it again. It may
  * return without a signal: test again. Not a cancellation point. MUSTER_EINVAL outside of such a

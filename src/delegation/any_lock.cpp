@@ -290,6 +290,41 @@ class Plain : public AnyLock {
   std::unique_ptr<std::thread> server_;
 };
 
+/// A lock between processes, in memory that they share.
+struct SharedLock {
+  static constexpr std::uint64_t made = 0x4d55535445524c31;  // "MUSTERL1"
+
+  std::atomic<std::uint64_t> state;  ///< `made` once the mutex is
+  std::uint64_t bytes = sizeof(SharedLock);
+  locks::PthreadMutex mutex{true};
+
+  static SharedLock& create_at(void* memory) {
+    require_alignment(memory);
+    new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
+    auto& lock = *new (memory) SharedLock{.state = 0};
+    lock.state.store(made, std::memory_order_release);
+    return lock;
+  }
+  static SharedLock& attach_to(void* memory) {
+    require_alignment(memory);
+    auto& lock = *std::launder(static_cast<SharedLock*>(memory));
+    if (lock.state.load(std::memory_order_acquire) != made || lock.bytes != sizeof(SharedLock)) {
+      throw Error(Status::invalid,
+                  "there is no lock of this version of the library: let one process make it there, "
+                  "without `attach`, before the others attach");
+    }
+    return lock;
+  }
+
+ private:
+  static void require_alignment(const void* memory) {
+    if (reinterpret_cast<std::uintptr_t>(memory) % line_bytes == 0) return;
+    throw Error(Status::invalid, "a shared lock's memory is aligned to " +
+                                     std::to_string(line_bytes) +
+                                     " bytes: mmap() gives such memory");
+  }
+};
+
 /// The C library's mutex, also between processes.
 class Pthread final : public AnyLock {
  public:
@@ -298,9 +333,9 @@ class Pthread final : public AnyLock {
     if (!is_shared()) {
       mutex_ = new locks::PthreadMutex;
     } else if (options.creates) {
-      mutex_ = new (options.shared_memory) locks::PthreadMutex(true);
+      mutex_ = &SharedLock::create_at(options.shared_memory).mutex;
     } else {
-      mutex_ = std::launder(static_cast<locks::PthreadMutex*>(options.shared_memory));
+      mutex_ = &SharedLock::attach_to(options.shared_memory).mutex;
     }
   }
   ~Pthread() override {
@@ -432,7 +467,7 @@ std::string AnyLock::explain() const {
 }
 
 std::size_t shared_lock_bytes() {
-  return (sizeof(locks::PthreadMutex) + line_bytes - 1) / line_bytes * line_bytes;
+  return (sizeof(SharedLock) + line_bytes - 1) / line_bytes * line_bytes;
 }
 
 std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {

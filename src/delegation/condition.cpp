@@ -82,7 +82,8 @@ void Condition::broadcast() {
 }
 
 void Condition::require_own_process() const {
-  birth_.require("this condition was made", "make the child's own");
+  birth_.require("this condition was made",
+                 "make the child's own, which is for the child's threads");
 }
 
 }  // namespace muster::delegation
