@@ -102,9 +102,15 @@ class future {
   }
   ~future() { finish(); }
 
+  /// Whether it has a result to come: not if it was made without, moved from, or got.
   bool valid() const noexcept { return state_ != nullptr; }
-  bool is_ready() const noexcept { return state_->ready.load(std::memory_order_acquire) != 0; }
+  /// This and the next two throw muster::error (MUSTER_EINVAL) if it is not valid().
+  bool is_ready() const {
+    require_valid();
+    return has_result();
+  }
   void wait() const {
+    require_valid();
     const int refused = prepare_wait();
     if (refused == MUSTER_EBUSY) {
       throw error(refused, "the section was posted before fork(): its result is the parent's");
@@ -129,14 +135,22 @@ class future {
   future(std::unique_ptr<state> made, muster_lock* of, unsigned posted_by)
       : state_(std::move(made)), of_(of), posted_by_(posted_by) {}
 
+  void require_valid() const {
+    if (valid()) [[likely]]
+      return;
+    throw error(
+        MUSTER_EINVAL,
+        "this future has no result: it was got before, moved from, or never one of async()");
+  }
+  bool has_result() const noexcept { return state_->ready.load(std::memory_order_acquire) != 0; }
   /// MUSTER_OK: it is ready, or will be.
   int prepare_wait() const noexcept {
     for (int polls = 0; polls < 1000; ++polls) {
-      if (is_ready()) return MUSTER_OK;
+      if (has_result()) return MUSTER_OK;
     }
     if (posted_by_ != muster_process_number()) return MUSTER_EBUSY;
     const int status = muster_prepare_wait(of_);
-    return is_ready() ? MUSTER_OK : status;
+    return has_result() ? MUSTER_OK : status;
   }
   void finish() noexcept {
     if (state_ == nullptr) return;
@@ -183,10 +197,17 @@ class server {
   muster_server* handle_ = nullptr;
 };
 
+/// How a lock is made: its kind (see muster_lock_names()), and whose server executes its sections;
+/// null: the process's own.
+struct lock_options {
+  const char* kind = "auto";
+  server* of = nullptr;
+};
+
 /// Executes critical sections. Thread-safe, but for construction and destruction.
 class lock {
  public:
-  /// `kind`: see muster_lock_names(). `of`: whose server executes; null: the process's own.
+  explicit lock(const lock_options& options) : lock(options.kind, options.of) {}
   explicit lock(const char* kind = "auto", server* of = nullptr) {
     muster_lock_options options;
     muster_lock_options_init(&options);
@@ -323,12 +344,20 @@ class condition {
 };
 
 /// A value reachable only inside its lock's sections.
+///
+///   muster::guarded<std::string> name("of an auto lock");
+///   muster::guarded<std::string> other(muster::lock_options{"rcl", &server}, "by this server");
 template <class T>
 class guarded {
  public:
+  /// The value is made of the arguments, and the lock as the options say if they come first.
   template <class... Arguments>
   requires std::is_constructible_v<T, Arguments...>
   explicit guarded(Arguments&&... arguments) : value_(std::forward<Arguments>(arguments)...) {}
+  template <class... Arguments>
+  requires std::is_constructible_v<T, Arguments...>
+  explicit guarded(const lock_options& options, Arguments&&... arguments)
+      : value_(std::forward<Arguments>(arguments)...), lock_(options) {}
 
   /// Executes `section(value)`. What it returns must not refer into the value.
   template <class F>

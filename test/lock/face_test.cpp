@@ -237,6 +237,46 @@ TEST(LockFace, GuardedIsReachedInsideOnly) {
   EXPECT_EQ(13U, table.async([](auto& map) { return map.size(); }).get());
 }
 
+TEST(LockFace, GuardedByTheLockThatIsNamed) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::guarded<std::string> by_server(muster::lock_options{"rcl", &server}, 3, 'x');
+  const std::thread::id executor =
+      by_server.execute([](auto&) { return std::this_thread::get_id(); });
+  EXPECT_NE(std::this_thread::get_id(), executor) << "the server executes";
+  EXPECT_EQ("xxx", by_server.copy());
+  muster::guarded<std::vector<int>> empty(muster::lock_options{.kind = "mcs"});
+  EXPECT_NE(std::string::npos, empty.native_lock().explain().find("lock: mcs"));
+  EXPECT_TRUE(empty.copy().empty());
+  const muster::lock_options unknown{.kind = "none-of-these"};
+  EXPECT_THROW(muster::guarded<int>(unknown, 1), muster::error);
+}
+
+/// How a call fails: what it throws.
+template <class Call>
+int status_of(Call&& call) {
+  try {
+    call();
+  } catch (const muster::error& error) {
+    return error.status();
+  }
+  return MUSTER_OK;
+}
+
+TEST(LockFace, AFutureWithoutAResultIsRefused) {
+  const HangGuard guard(60);
+  muster::lock lock;
+  muster::future<int> empty;
+  auto got = lock.async([] { return 7; });
+  EXPECT_EQ(7, got.get());
+  for (muster::future<int>* const invalid : {&empty, &got}) {
+    EXPECT_FALSE(invalid->valid());
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->get(); }));
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->wait(); }));
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { static_cast<void>(invalid->is_ready()); }));
+  }
+}
+
 TEST(LockFace, ConditionsWaitForAPredicate) {
   const HangGuard guard(60);
   muster::server server;
