@@ -106,12 +106,12 @@ class DepartureRehearsal {
     for (unsigned client = 0; client < count; ++client) {
       for (unsigned at = 0; at < depth; ++at) {
         Checked::Cell& entry = cells_.of(client, at);
-        if (m.load(entry, acquire) != 0) pending.push_back(&entry);
+        if (m.load(entry, relaxed) != 0) pending.push_back(&entry);
       }
     }
     Work work{*this};
     for (Checked::Cell* const entry : pending) {
-      while (m.load(*entry, acquire) != 0) {
+      while (m.load(*entry, relaxed) != 0) {
         if (desk().take(m)) {
           desk().pass(m, work);
           desk().give(m);
