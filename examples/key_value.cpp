@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A key-value cache as memcached has it, and the load on it: get, set and incr on a hash table
 // whose entries stand in a list by their last use. A get changes that list, so there is one lock
-// for all. `--lock std::mutex` is the program before it was ported; the port is class Delegated.
+// for all. `--lock std::mutex` is the program before it was ported.
 #include <getopt.h>
 
 #include <algorithm>
@@ -78,39 +78,24 @@ class Cache {
   std::uint64_t evicted_ = 0;
 };
 
-/// Before.
+/// Before. After: muster::guarded<Cache>.
 class Locked {
  public:
-  explicit Locked(const std::string& /*lock*/, std::size_t capacity) : cache_(capacity) {}
+  explicit Locked(std::size_t capacity) : cache_(capacity) {}
 
   template <class Section>
   auto execute(Section&& section) {
     const std::lock_guard guard(mutex_);
     return section(cache_);
   }
-  static std::string explain() { return "lock: std::mutex\n"; }
 
  private:
   std::mutex mutex_;
   Cache cache_;
 };
 
-/// After. (A muster::guarded<Cache> is the same with `auto`.)
-class Delegated {
- public:
-  Delegated(const std::string& lock, std::size_t capacity)
-      : cache_(capacity), lock_(lock.c_str()) {}
-
-  template <class Section>
-  auto execute(Section&& section) {
-    return lock_.execute([&] { return section(cache_); });
-  }
-  std::string explain() const { return lock_.explain(); }
-
- private:
-  Cache cache_;
-  muster::lock lock_;
-};
+std::string explain(Locked& /*store*/) { return "lock: std::mutex\n"; }
+std::string explain(muster::guarded<Cache>& store) { return store.native_lock().explain(); }
 
 struct Options {
   std::string lock = "auto";
@@ -176,8 +161,7 @@ Counts run_client(Store& store, const std::vector<Key>& keys, unsigned operation
 }
 
 template <class Store>
-int run(const Options& options) {
-  Store store(options.lock, options.capacity);
+int run(const Options& options, Store& store) {
   std::vector<std::vector<Key>> keys;
   for (unsigned t = 0; t < options.threads; ++t) keys.push_back(draw_keys(options, t));
 
@@ -205,7 +189,7 @@ int run(const Options& options) {
               std::uintmax_t{all.misses}, std::uintmax_t{increments}, size);
   std::fprintf(stderr, "%u operations, in %.3f s by %u threads: %.2f million operations/s\n%s",
                options.operations, took.count(), options.threads,
-               1e-6 * options.operations / took.count(), store.explain().c_str());
+               1e-6 * options.operations / took.count(), explain(store).c_str());
   if (all.wrong == 0 && increments == all.increments) return 0;
   std::fprintf(stderr, "the lock has failed: %ju values wrong, %jd increments lost\n",
                std::uintmax_t{all.wrong}, static_cast<std::intmax_t>(all.increments - increments));
@@ -286,7 +270,12 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   const Options options = parse(argc, argv);
-  return options.lock == "std::mutex" ? run<Locked>(options) : run<Delegated>(options);
+  if (options.lock == "std::mutex") {
+    Locked store(options.capacity);
+    return run(options, store);
+  }
+  muster::guarded<Cache> store(muster::lock_options{options.lock.c_str()}, options.capacity);
+  return run(options, store);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "key_value: %s\n", error.what());
   const auto* ours = dynamic_cast<const muster::error*>(&error);
