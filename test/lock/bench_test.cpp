@@ -80,6 +80,27 @@ TEST(LockBench, RowsHaveWhatIsPromised) {
   EXPECT_THAT(to_text(results), testing::HasSubstr("std::mutex"));
 }
 
+TEST(LockBench, ARowWithoutFiguresHasTheSameColumns) {
+  LockRunResults results;
+  results.rows.resize(2);
+  results.rows[0].lock = "one";
+  results.rows[0].throughput_ops_s = {.median = 200, .min = 100, .ci95 = {150, 250}};
+  results.rows[1].lock = "other";
+  results.rows[1].status = RowStatus::failed;
+  const std::string csv = to_csv(results);
+  auto commas_of_line = [&, at = std::size_t{0}]() mutable {
+    const std::size_t begin = std::exchange(at, csv.find('\n', at) + 1);
+    return std::count(csv.data() + begin, csv.data() + at, ',');
+  };
+  const auto columns = commas_of_line();
+  EXPECT_EQ(columns, commas_of_line());
+  EXPECT_EQ(columns, commas_of_line());
+  EXPECT_THAT(csv, testing::HasSubstr("_median,throughput_ops_s_min,throughput_ops_s_ci95_lo,"
+                                      "throughput_ops_s_ci95_hi,latency"));
+  EXPECT_THAT(csv, testing::HasSubstr(",200.0,100.0,150.0,250.0,"));
+  EXPECT_THAT(csv, testing::HasSubstr("other,ours,0,sequential,failed,,,,,,"));
+}
+
 TEST(LockBench, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(run({"no-such-lock"}), Error);
   EXPECT_THROW(parse_pattern("zigzag"), Error);
