@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <system_error>
 
 #include "delegation/kept.hpp"
@@ -38,6 +37,7 @@ constexpr unsigned batch_max = Station::depth;
 constexpr unsigned fetched_ahead = 4;
 constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
+constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
 /// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
 /// next one so, and then it is known whether that was the section's doing.
@@ -149,11 +149,13 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   watching_ = true;
   wanted_ = 0;
   at_work_ = 1;
+  realtime_granted_ = false;
   try {
-    const std::string failure = apply_options(add_servant(), options_, place_.cpus);
+    const std::string failure = bind(add_servant(), place_.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
+    if (options_.realtime) grant_realtime();
   } catch (...) {
     phase_ = Phase::leaving;
     lock.unlock();
@@ -165,30 +167,6 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   server_cell().value.store(1, std::memory_order_release);
   lock.unlock();
   Places::instance().tell_observer();
-}
-
-/// Empty, or why the thread is not where it should be.
-std::string Station::apply_options(Servant& servant, const ServerOptions& options,
-                                   const PuSet& cpus) {
-  pthread_t const handle = servant.thread.native_handle();
-  if (!cpus.empty()) {
-    std::vector<unsigned> const numbers = cpus.to_vector();
-    cpu_set_t* const mask = CPU_ALLOC(numbers.back() + 1);
-    const std::size_t bytes = CPU_ALLOC_SIZE(numbers.back() + 1);
-    CPU_ZERO_S(bytes, mask);
-    for (const unsigned cpu : numbers) CPU_SET_S(cpu, bytes, mask);
-    const int error = pthread_setaffinity_np(handle, bytes, mask);
-    CPU_FREE(mask);
-    if (error != 0) {
-      return "it cannot be bound to CPU " + cpus.to_string() + ": " + std::strerror(error) +
-             "; name CPUs this process may use";
-    }
-  }
-  if (!options.realtime) return {};
-  sched_param priority{};
-  priority.sched_priority = sched_get_priority_min(SCHED_FIFO);
-  realtime_granted_ = pthread_setschedparam(handle, SCHED_FIFO, &priority) == 0;
-  return {};
 }
 
 /// With roles_ locked. The new thread is counted as at work.
@@ -215,10 +193,10 @@ void Station::place(const ServerOptions& options) {
   std::string failure;
   if (phase_ != Phase::serving) failure = "it does not run";
   for (std::size_t i = 0; i < servants_.size() && failure.empty(); ++i) {
-    failure = apply_options(*servants_[i], options, next.cpus);
+    failure = bind(*servants_[i], next.cpus);
   }
   if (!failure.empty()) {
-    for (const auto& servant : servants_) apply_options(*servant, options_, place_.cpus);
+    for (const auto& servant : servants_) bind(*servant, place_.cpus);
     lock.unlock();
     places.remove_server(next);
     throw Error(Status::invalid, "the server stays where it is: " + failure);
@@ -227,6 +205,7 @@ void Station::place(const ServerOptions& options) {
   options_.cpus = options.cpus;
   options_.policy = options.policy;
   misplaced_.clear();
+  if (options.realtime && !std::exchange(options_.realtime, true)) grant_realtime();
   lock.unlock();
   places.remove_server(before);
   places.tell_observer();
@@ -379,11 +358,14 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
   sched_yield();
   if (idle % 16 != 0 || now_ns() - idle_since_ns < idle_before_sleep_ns) return;
   FutexLot lot(false);
-  lot.set_slice(lot.longest_slice_ns());
+  // Whoever has the lock that a request awaits may want this CPU.
+  const bool naps = realtime_granted_.load(std::memory_order_relaxed) && any_pending(port);
+  lot.set_slice(naps ? nap_ns : lot.longest_slice_ns());
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  sleep_on_bell(lot, bell_,
-                [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
+  sleep_on_bell(lot, bell_, [&] {
+    return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
+  });
   idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
 }

@@ -48,7 +48,7 @@ struct ServerCounters {
 struct ServerOptions {
   PuSet cpus{};  ///< RCLLockInitDefault; empty: RCLLockInitNUMA chooses a core
   ServerPolicy policy = ServerPolicy::pack;
-  bool realtime = false;  ///< SCHED_FIFO, if the system allows it
+  bool realtime = false;  ///< SCHED_FIFO, if the system allows it; describe() says whether
 };
 
 class Station {
@@ -141,6 +141,7 @@ class Station {
     /// Odd while it executes a section; grows by two with each.
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
+    bool outranked = false;           ///< without SCHED_FIFO, which its successor has
     std::uint64_t seen = 0;           ///< progress, by the watchdog
     std::int64_t cpu_seen_ns = 0;     ///< likewise, while it executes a section
     std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
@@ -190,7 +191,11 @@ class Station {
   bool look_after_servants(bool whole_period);
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
-  std::string apply_options(Servant& servant, const ServerOptions& options, const PuSet& cpus);
+  static std::string bind(Servant& servant, const PuSet& cpus);
+  void grant_realtime();
+  void rank_anew(Servant& servant) const;
+  void outrank(Servant& servant) const;
+  void restore_rank(Servant& self) const;
   void start_at(const Places::Server& place, const ServerOptions& options);
   void close() noexcept;
   void end_servants();
@@ -230,7 +235,7 @@ class Station {
   bool watching_ = false;
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
-  bool realtime_granted_ = false;
+  std::atomic<bool> realtime_granted_{false};
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;

@@ -482,6 +482,9 @@ TEST(LockAbi, ExplainsItself) {
   EXPECT_EQ(MUSTER_OK, muster_lock_explain(lock.native_handle(), text, sizeof text, &needed));
   EXPECT_EQ(7U, std::string(text).size());
   EXPECT_GT(needed, sizeof text);
+  EXPECT_EQ(std::string::npos, muster::server().explain().find("SCHED_FIFO"));
+  EXPECT_NE(std::string::npos, muster::server("pack", true).explain().find("SCHED_FIFO"))
+      << "whether the system allows it or not";
 }
 
 }  // namespace
