@@ -45,8 +45,8 @@ void Station::look_around() noexcept {
     const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
     if (!place) return steward_->no_server(at_ns, "no core is free of clients");
     start_at(*place, {});
-  } catch (const std::exception&) {
-    steward_->no_server(at_ns, "a server could not be started");
+  } catch (const std::exception& error) {
+    steward_->no_server(at_ns, "a server could not be started", error.what());
   }
 }
 

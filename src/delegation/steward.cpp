@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 namespace muster::delegation {
@@ -40,14 +41,14 @@ Steward::Advice Steward::without_server(const Look& now, bool meet, double secti
     return Advice::stay;  // for the reason for which it left
   }
   if (against != nullptr) {
-    why_ = against;
+    set_why(against);
     streak_ = 0;
     return Advice::stay;
   }
   // The first look of a streak began before it.
   sections_per_s_ = streak_ == 0 ? sections_per_s : std::max(sections_per_s_, sections_per_s);
   if (++streak_ < rules_.looks_to_start) return Advice::stay;
-  why_ = "clients meet, and a CPU is free";
+  set_why("clients meet, and a CPU is free");
   streak_ = 0;
   serving_ = true;
   ++starts_;
@@ -72,7 +73,7 @@ Steward::Advice Steward::with_server(const Look& now, bool meet) {
 }
 
 Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away) {
-  why_ = why;
+  set_why(why);
   streak_ = 0;
   taken_ = 0;
   serving_ = false;
@@ -85,8 +86,13 @@ Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away
   return Advice::leave;
 }
 
-void Steward::no_server(std::int64_t now_ns, const char* why) {
-  why_ = why;
+void Steward::no_server(std::int64_t now_ns, const char* why, const char* error) noexcept {
+  set_why(why);
+  try {
+    error_ = error;
+  } catch (const std::bad_alloc&) {
+    error_.clear();  // which may be the error that this would tell of
+  }
   streak_ = 0;
   serving_ = false;
   away_until_ns_ = now_ns + away_ns_;
@@ -94,6 +100,7 @@ void Steward::no_server(std::int64_t now_ns, const char* why) {
 
 std::string Steward::why() const {
   std::string text = why_;
+  if (!error_.empty()) text += ": " + error_;
   if (ratio_ > 0) {
     const auto hundredths = static_cast<unsigned>(std::lround(ratio_ * 100));
     text += " (a server gave " + std::to_string(hundredths) + " % of the throughput without)";

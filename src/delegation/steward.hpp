@@ -43,8 +43,9 @@ class Steward {
   explicit Steward(const Rules& rules) : rules_(rules), away_ns_(rules.away_ns) {}
 
   Advice look(const Look& now);
-  /// The server that was advised could not start, or was stopped by somebody else.
-  void no_server(std::int64_t now_ns, const char* why);
+  /// The server that was advised could not start, or was stopped by somebody else. `error`: what
+  /// it was that failed, if anything.
+  void no_server(std::int64_t now_ns, const char* why, const char* error = "") noexcept;
 
   /// Why there is a server, or none.
   std::string why() const;
@@ -55,11 +56,16 @@ class Steward {
   Advice without_server(const Look& now, bool meet, double sections_per_s);
   Advice with_server(const Look& now, bool meet);
   Advice leave(const Look& now, const char* why, bool stays_away);
+  void set_why(const char* why) noexcept {
+    why_ = why;
+    error_.clear();
+  }
 
   Rules rules_;
   Look last_;
   bool serving_ = false;
   const char* why_ = "clients have not met at the lock";
+  std::string error_;          ///< of a start; empty: none
   unsigned streak_ = 0;        ///< looks in a row that speak for a change
   unsigned taken_ = 0;         ///< and in which others had the server's CPU
   double sections_per_s_ = 0;  ///< during the streak that led to the server

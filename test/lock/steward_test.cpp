@@ -153,9 +153,10 @@ TEST_F(StewardTest, StaysAwayLongerEachTime) {
 
 TEST_F(StewardTest, AStartThatFailsIsNotRepeatedAtOnce) {
   start_server();
-  steward_.no_server(now_.now_ns, "no core");
-  EXPECT_THAT(steward_.why(), HasSubstr("no core"));
+  steward_.no_server(now_.now_ns, "no core", "all are taken");
+  EXPECT_EQ("no core: all are taken", steward_.why());
   EXPECT_GE(looks_until(start), 10U);
+  EXPECT_EQ("clients meet, and a CPU is free", steward_.why()) << "what failed is no longer so";
 }
 
 }  // namespace

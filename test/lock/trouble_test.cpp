@@ -2,6 +2,7 @@
 // What a server survives, or refuses: CPUs that are taken away, sections that block when nobody
 // expects it, that stop it or await its end, threads that are cancelled, and those that wait.
 #include <dlfcn.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -289,6 +290,39 @@ TEST(FirstUse, IsNotHalfDoneInAForksChild) {
     _exit(0);
   };
   EXPECT_EXIT(forks_while_a_thread_registers(), testing::ExitedWithCode(0), "the child ended");
+}
+
+TEST_F(ByItself, AServerThatCannotStartIsToldWithItsError) {
+  const auto lock = make();
+  auto nothing = [] {};
+  // What the lock says when these words are in it at last; the clients go on meanwhile.
+  const auto explained_with = [&](const char* words) {
+    std::atomic<bool> stop{false};
+    std::string text;
+    run_threads(4, [&](unsigned thread) {
+      if (thread < 3) {
+        while (!stop) lock->execute(section_of(nothing));
+        return;
+      }
+      const std::int64_t give_up_ms = now_ms() + 20'000;
+      do {
+        text = lock->explain();
+        sleep_ms(1);
+      } while (text.find(words) == std::string::npos && now_ms() < give_up_ms);
+      stop = true;
+    });
+    return text;
+  };
+  binding_fails = true;
+  const std::string failed = explained_with("could not be started");
+  EXPECT_FALSE(station_->has_server());
+  EXPECT_THAT(failed, testing::HasSubstr("a server could not be started: the server does not "
+                                         "start: it cannot be bound to CPU "));
+  EXPECT_THAT(failed, testing::HasSubstr("Invalid argument"));
+  binding_fails = false;
+  const std::string started = explained_with("server: on CPU");
+  EXPECT_THAT(started, testing::HasSubstr("server: on CPU"));
+  EXPECT_THAT(started, testing::Not(testing::HasSubstr("cannot be bound")));
 }
 
 /// Who executes its sections one after the other lets those in that nobody executes: how long they

@@ -64,4 +64,28 @@ class WithServer : public testing::Test {
   std::shared_ptr<delegation::Station> station_ = std::make_shared<delegation::Station>();
 };
 
+/// A station whose `auto` locks get a server as if the machine had CPUs to spare.
+class ByItself : public testing::Test {
+ protected:
+  void SetUp() override {
+    delegation::Steward::Rules rules;
+    rules.trial_ratio = 0;  // these CPUs are the clients' in truth: it is slower
+    station_->employ(delegation::Steward(rules), [this](delegation::Steward::Look& look) {
+      // With a CPU each they would all wait awake, and meet all the time.
+      look.meets = look.sections;
+      look.clients = 3;
+      look.usable_cpus = usable_cpus_;
+      look.threads_cpus = 3;
+      look.server_cpus = 1;
+    });
+  }
+  std::unique_ptr<delegation::AnyLock> make() const {
+    return delegation::make_lock({.kind = "auto", .station = station_});
+  }
+
+  HangGuard guard_{60};
+  std::atomic<unsigned> usable_cpus_{8};
+  std::shared_ptr<delegation::Station> station_ = std::make_shared<delegation::Station>();
+};
+
 }  // namespace muster::test
