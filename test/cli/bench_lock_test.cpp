@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench lock`: what it prints and writes, what it measures of what was asked for, and that
+// mistakes are told before anything is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "bench/lock_team.hpp"
+#include "program.hpp"
+
+namespace {
+
+using muster::bench::LockEntry;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using Words = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+Words bench(const Words& more) {
+  Words words{"bench", "lock", "--array", "5000"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json run_json(Words words) {
+  words.emplace_back("--json");
+  Program program(bench(words));
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(program.left(2s), IsEmpty());
+  return json::parse(outcome.out);
+}
+
+/// Whether each of its threads had a CPU, in each round.
+bool is_whole(const json& row) {
+  return row.at("status") == "ok" && row.at("fairness").is_number() &&
+         row.at("latency_ns").at("samples") > 0 && row.at("throughput_ops_s").at("min") > 0;
+}
+
+/// Runs it longer and longer until all rows are whole: others may want the CPUs.
+json run_json_until_whole(const Words& words) {
+  json results;
+  for (double seconds = 0.5; seconds < 20; seconds *= 2) {
+    Words timed = words;
+    timed.insert(timed.end(), {"--seconds", std::to_string(seconds)});
+    results = run_json(timed);
+    const json& rows = results.at("results");
+    if (std::all_of(rows.begin(), rows.end(), is_whole)) break;
+  }
+  return results;
+}
+
+/// Whether this machine counts cache misses for programs at all.
+bool misses_can_be_counted() {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = PERF_COUNT_HW_CACHE_MISSES;
+  attributes.exclude_kernel = 1;
+  const auto counter = static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0));
+  if (counter >= 0) close(counter);
+  return counter >= 0;
+}
+
+void expect_row(const json& row) {
+  for (const char* name : {"lock", "kind", "pattern", "status", "reason", "verdict"}) {
+    EXPECT_TRUE(row.at(name).is_string()) << name << " of " << row;
+  }
+  EXPECT_TRUE(row.at("threads").is_number_unsigned()) << row;
+  const json& misses = row.at("cache_misses_percent");
+  EXPECT_TRUE(misses == "n/a" || (misses.is_number() && misses_can_be_counted())) << row;
+  EXPECT_EQ(row.at("status"), "ok") << row;
+  const json& throughput = row.at("throughput_ops_s");
+  const double median = throughput.at("median");
+  EXPECT_GT(throughput.at("min"), 0) << row;
+  EXPECT_LE(throughput.at("min"), median) << row;
+  ASSERT_EQ(throughput.at("ci95").size(), 2U) << row;
+  EXPECT_LE(throughput.at("ci95").at(0), median) << row;
+  EXPECT_GE(throughput.at("ci95").at(1), median) << row;
+  const json& latency = row.at("latency_ns");
+  EXPECT_GT(latency.at("median"), 0) << row;
+  EXPECT_LE(latency.at("min"), latency.at("median")) << row;
+  EXPECT_GE(latency.at("p99"), latency.at("median")) << row;
+  EXPECT_GT(latency.at("samples"), 0) << row;
+  EXPECT_GE(row.at("fairness"), 1) << row;
+  EXPECT_GT(row.at("operations"), 0) << row;
+}
+
+TEST(BenchLock, JsonHasARowForEach) {
+  const json results = run_json_until_whole(
+      {"--locks", "auto,rcl,pthread_mutex", "--threads", "1,2", "--pattern", "sequential,random"});
+  EXPECT_EQ(results.at("benchmark"), "lock");
+  EXPECT_EQ(results.at("array"), 5000);
+  EXPECT_EQ(results.at("operations"), nullptr) << "by time";
+  EXPECT_TRUE(results.at("machine").at("model").is_string());
+  EXPECT_TRUE(results.at("verdict") == "quiet" || results.at("verdict") == "noisy");
+  using Row = std::tuple<std::string, unsigned, std::string>;
+  std::set<Row> found;
+  for (const json& row : results.at("results")) {
+    expect_row(row);
+    found.emplace(row.at("lock"), row.at("threads"), row.at("pattern"));
+    if (row.at("threads") == 1) {
+      EXPECT_EQ(row.at("fairness"), 1);
+    }
+  }
+  std::set<Row> expected;
+  for (const char* lock : {"auto", "rcl", "pthread_mutex"}) {
+    for (const unsigned threads : {1U, 2U}) {
+      for (const char* pattern : {"sequential", "random"}) expected.emplace(lock, threads, pattern);
+    }
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(results.at("results").size(), expected.size()) << "one row twice";
+}
+
+TEST(BenchLock, TheTableHasALineForEach) {
+  const Outcome outcome = run_muster(bench(
+      {"--locks", "mcs,std::mutex", "--threads", "1,2", "--pattern", "random", "--seconds", "1"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("array of 5000 words"));
+  std::istringstream lines(outcome.out);
+  std::map<std::string, unsigned> counts;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string first = line.substr(0, line.find(' '));
+    ++counts[first];
+    if (first != "mcs" && first != "std::mutex") continue;
+    EXPECT_THAT(line, HasSubstr("M/s"));
+    if (!misses_can_be_counted()) {
+      EXPECT_THAT(line, HasSubstr(" n/a"));
+    }
+  }
+  for (const char* once : {"1", "2"}) EXPECT_EQ(counts[once], 1U) << once << " threads";
+  for (const char* twice : {"lock", "mcs", "std::mutex"}) EXPECT_EQ(counts[twice], 2U) << twice;
+}
+
+TEST(BenchLock, OperationsAreThoseAskedFor) {
+  const json results = run_json({"--operations", "3001", "--rounds", "3", "--threads", "1,2",
+                                 "--locks", "auto,rcl-post,ticket", "--pattern", "sequential"});
+  EXPECT_EQ(results.at("operations"), 3001);
+  EXPECT_EQ(results.at("results").size(), 6U);
+  for (const json& row : results.at("results")) EXPECT_EQ(row.at("operations"), 3 * 3001) << row;
+}
+
+TEST(BenchLock, StridesAreToldWithTheRows) {
+  const json results = run_json_until_whole({"--pattern", "strided", "--stride", "7", "--threads",
+                                             "2", "--locks", "cc-synch", "--map-by", "none"});
+  EXPECT_EQ(results.at("stride"), 7);
+  EXPECT_EQ(results.at("map_by"), "none");
+  ASSERT_EQ(results.at("results").size(), 1U);
+  expect_row(results.at("results").at(0));
+  EXPECT_EQ(results.at("results").at(0).at("pattern"), "strided");
+}
+
+TEST(BenchLock, LocksAreThoseAskedFor) {
+  const auto run = [](const std::string& locks) {
+    const json results = run_json({"--locks", locks, "--operations", "50", "--rounds", "1",
+                                   "--threads", "1", "--pattern", "sequential"});
+    std::set<std::string> names;
+    for (const json& row : results.at("results")) {
+      names.insert(row.at("lock"));
+      EXPECT_EQ(row.at("status"), "ok") << row;
+      EXPECT_EQ(row.at("operations"), 50) << row;
+    }
+    std::set<std::string> left_out;
+    for (const json& item : results.at("left_out")) {
+      left_out.insert(item.at("implementation"));
+      EXPECT_THAT(item.at("reason"), HasSubstr("install "));
+    }
+    return std::pair(names, left_out);
+  };
+  const auto expected = [](auto wanted) {
+    std::pair<std::set<std::string>, std::set<std::string>> names;
+    for (const LockEntry& entry : muster::bench::lock_entries()) {
+      if (!wanted(entry)) continue;
+      (entry.package.empty() ? names.first : names.second).insert(entry.name);
+    }
+    return names;
+  };
+  const auto ours = expected([](const LockEntry& entry) { return entry.kind == LockEntry::ours; });
+  const auto peers = expected([](const LockEntry& entry) { return entry.kind == LockEntry::peer; });
+  EXPECT_EQ(ours.first.count("auto") + ours.first.count("rcl-post"), 2U);
+  EXPECT_EQ(peers.first.count("std::mutex") + peers.first.count("pthread_mutex"), 2U);
+  EXPECT_EQ(run("ours"), ours);
+  EXPECT_EQ(run("peers"), peers);
+  EXPECT_EQ(run("all"), expected([](const LockEntry&) { return true; }));
+  EXPECT_EQ(run("clh,std::mutex").first, (std::set<std::string>{"clh", "std::mutex"}));
+}
+
+/// A line's fields, of which some are quoted.
+Words fields_of(const std::string& line) {
+  Words fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+/// What a file of rows has in each, by the names in its first line.
+std::vector<std::map<std::string, std::string>> read_table(std::istream& text) {
+  std::string line;
+  std::getline(text, line);
+  const Words names = fields_of(line);
+  std::vector<std::map<std::string, std::string>> rows;
+  while (std::getline(text, line)) {
+    const Words fields = fields_of(line);
+    EXPECT_EQ(fields.size(), names.size()) << line;
+    rows.emplace_back();
+    for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i) {
+      EXPECT_TRUE(rows.back().emplace(names[i], fields[i]).second) << names[i] << " twice";
+    }
+  }
+  return rows;
+}
+
+TEST(BenchLock, OutputIsWrittenAndDrawn) {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("muster-locks-" + std::to_string(getpid())) / "new";
+  const Outcome outcome =
+      run_muster(bench({"--seconds", "1", "--threads", "1,2", "--locks", "auto,std::mutex",
+                        "--pattern", "random", "--csv", "--output", directory}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Written: "));
+  expect_written(directory, outcome, {"lock.json", "lock.csv"}, {"lock"});
+  std::ifstream json_file(directory / "lock.json");
+  const json results = json::parse(json_file);
+  std::ifstream csv_file(directory / "lock.csv");
+  std::stringstream csv;
+  csv << csv_file.rdbuf();
+  EXPECT_EQ(csv.str(), outcome.out) << "printed and written are the same";
+  const auto table = read_table(csv);
+  ASSERT_EQ(table.size(), 4U);
+  ASSERT_EQ(results.at("results").size(), table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const json& row = results.at("results").at(i);
+    const json& throughput = row.at("throughput_ops_s");
+    const auto same = [&](const char* name, const json& value) {
+      const std::string expected = value.is_string() ? value.get<std::string>()
+                                   : value.is_null() ? ""
+                                                     : value.dump();
+      ASSERT_EQ(table[i].count(name), 1U) << name;
+      EXPECT_EQ(table[i].at(name), expected) << name;
+    };
+    for (const char* name : {"lock", "kind", "threads", "pattern", "status", "reason", "fairness",
+                             "cache_misses_percent", "operations", "verdict"}) {
+      same(name, row.at(name));
+    }
+    same("throughput_ops_s_median", throughput.at("median"));
+    same("throughput_ops_s_min", throughput.at("min"));
+    same("throughput_ops_s_ci95_lo", throughput.at("ci95").at(0));
+    same("throughput_ops_s_ci95_hi", throughput.at("ci95").at(1));
+    same("latency_ns_median", row.at("latency_ns").at("median"));
+    same("latency_ns_p99", row.at("latency_ns").at("p99"));
+  }
+  std::filesystem::remove_all(directory.parent_path());
+}
+
+TEST(BenchLock, WhereNothingCanBeWrittenNothingIsMeasured) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("muster-no-folder-" + std::to_string(getpid()));
+  std::ofstream(file) << "kept";
+  Program program(bench({"--seconds", "60", "--locks", "auto", "--output", file / "below"}));
+  const Outcome outcome = program.wait();  // a minute if it measured: ctest's limit is not far
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("below cannot be made: "));
+  EXPECT_THAT(program.left(2s), IsEmpty());
+  std::ifstream kept(file);
+  std::string text;
+  kept >> text;
+  EXPECT_EQ(text, "kept");
+  std::filesystem::remove(file);
+}
+
+TEST(BenchLock, MistakesAreTold) {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("muster-mistakes-" + std::to_string(getpid()));
+  const struct {
+    Words words;
+    const char* says;
+  } mistakes[] = {
+      {{"--locks", "auto,nonsense"}, "no lock \"nonsense\"; there are: all, ours, peers, "},
+      {{"--locks", "pthread-mutex"}, "pthread_mutex"},
+      {{"--threads", "0"}, "--threads 0: 1 to 4096"},
+      {{"--threads", "1,5000"}, "--threads 5000: 1 to 4096"},
+      {{"--threads", "x"}, "--threads"},
+      {{"--array", "0"}, "--array: 1 to "},
+      {{"--array", "4294967296"}, "--array: 1 to "},
+      {{"--stride", "0"}, "--stride: 1 or more"},
+      {{"--pattern", "zigzag"}, "sequential, strided, random"},
+      {{"--map-by", "nonsense"}, "core, numa, socket"},
+      {{"--operations", "many"}, "--operations"},
+      {{"--rounds", "0"}, "--rounds"},
+      {{"--seconds", "0"}, "--seconds"},
+      {{"--seconds", "nan"}, "--seconds"},
+      {{"--json", "--csv"}, "exclude"},
+      {{"nonsense"}, "one word too many"},
+  };
+  for (const auto& mistake : mistakes) {
+    Words words{"bench", "lock", "--output", directory};
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
+    EXPECT_EQ(outcome.out, "") << mistake.says;
+    EXPECT_THAT(outcome.err, StartsWith("muster: "));
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    if (!std::filesystem::exists(directory)) continue;
+    EXPECT_TRUE(std::filesystem::is_empty(directory)) << mistake.says;
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST(BenchLock, HelpNamesWhatCanBeAskedFor) {
+  const Outcome outcome = run_muster({"bench", "lock", "--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  for (const char* name : {"--locks", "--threads", "--pattern", "--array", "--stride",
+                           "--operations", "--seconds", "--rounds", "--json", "--csv", "--output",
+                           "all, ours, peers", "sequential, strided, random", "n/a"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(name));
+  }
+}
+
+TEST(BenchLock, KilledItLeavesNothing) {
+  Program program(bench({"--seconds", "60", "--threads", "2,4", "--locks", "auto,rcl,mcs"}));
+  for (unsigned turn = 0; turn < 500 && program.left(0ms).size() < 4; ++turn) {
+    std::this_thread::sleep_for(20ms);
+  }
+  ASSERT_GE(program.left(0ms).size(), 4U) << "a process for each lock, and the one that asks";
+  program.kill_it();
+  program.wait();
+  EXPECT_THAT(program.left(5s), IsEmpty());
+  EXPECT_THAT(shared_memory_files(), IsEmpty());
+}
+
+}  // namespace
