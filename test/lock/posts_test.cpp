@@ -22,7 +22,7 @@ class Posts : public WithServer {};
 TEST_F(Posts, PostsKeepTheirOrder) {
   for (const char* const kind : {"rcl", "auto"}) {
     const auto lock = make(kind);
-    const unsigned posts = rounds(20'000);
+    const unsigned posts = rounds(5000);
     Protected data(3);
     run_threads(3, [&](unsigned client) {
       std::vector<Numbered> sections;
