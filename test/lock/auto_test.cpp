@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `auto` decides, what it says and counts of that, and how its server comes and goes.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "delegation/station.hpp"
+#include "lock/habit.hpp"
+#include "trial.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+
+class Auto : public WithServer {};
+
+std::int64_t now_ms() { return now_ns() / 1'000'000; }
+
+/// What an `auto` lock says of itself, beside what it has counted.
+void expect_told(const AnyLock& lock, const char* server, const char* way) {
+  const delegation::Counters counters = lock.counters();
+  const std::string text = lock.explain();
+  const auto expect_line = [&](const std::string& line) {
+    EXPECT_NE(std::string::npos, text.find(line)) << line << " is not in\n" << text;
+  };
+  expect_line(std::string("server: ") + server);
+  expect_line(std::string("sections: ") + way);
+  expect_line("executed by the client: " + std::to_string(counters.inlined) + "\n");
+  expect_line("executed by others: " + std::to_string(counters.delegated) + "\n");
+  expect_line("of these by clients: " + std::to_string(counters.combined) + "\n");
+  expect_line("changes of way: " + std::to_string(counters.switches) + "\n");
+}
+
+/// Another thread comes while this one is in a section; what it does `then` follows its own one.
+void meet(
+    AnyLock& lock, const std::function<void()>& then = [] {}) {
+  std::atomic<bool> comes{false};
+  std::thread other;
+  auto nothing = [] {};
+  auto section = [&] {
+    other = std::thread([&] {
+      comes = true;
+      lock.execute(section_of(nothing));
+      then();
+    });
+    while (!comes) sched_yield();
+    sleep_ms(2);  // its request is pending, unless it had no CPU
+  };
+  lock.execute(section_of(section));
+  other.join();
+}
+
+TEST_F(Auto, ExecutesInlineWhileItIsAlone) {
+  const auto lock = make("auto");
+  expect_told(*lock, "on CPU", "none yet\n");
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  for (int i = 0; i < 10'000; ++i) lock->execute(section_of(increment));
+  EXPECT_EQ(10'000U, count);
+  const delegation::Counters counters = lock->counters();
+  EXPECT_EQ(10'000U, counters.inlined);
+  EXPECT_EQ(0U, counters.delegated + counters.combined + counters.switches);
+  expect_told(*lock, "on CPU", "executed by their own clients: no contention so far\n");
+}
+
+TEST_F(Auto, CombinesWithoutAServer) {
+  station_->stop();
+  const auto lock = make("auto");
+  delegation::Counters counters = lock->counters();
+  std::uint64_t meetings = 0;
+  for (; counters.delegated * 10 <= counters.inlined + counters.delegated; ++meetings) {
+    meet(*lock);
+    counters = lock->counters();
+  }
+  EXPECT_EQ(2 * meetings, counters.inlined + counters.delegated);
+  EXPECT_GT(counters.combined, 0U);
+  EXPECT_EQ(counters.delegated, counters.combined) << "nobody else is there";
+  expect_told(*lock, "none",
+              "combined: clients meet at the lock, and whoever has it executes for the others\n");
+  auto nothing = [] {};
+  for (std::uint64_t i = 0; i < 10 * counters.delegated; ++i) lock->execute(section_of(nothing));
+  expect_told(*lock, "none", "executed by their own clients: they seldom meet at the lock\n");
+}
+
+// And goes on to, though nobody else comes: after some 1000 sections it tries the lock again.
+TEST_F(Auto, SendsItsSectionsToTheServerOnceClientsMeet) {
+  const auto lock = make("auto");
+  auto nothing = [] {};
+  constexpr unsigned more = locks::Habit::trial / 2;
+  std::uint64_t meetings = 0;
+  for (bool met = false; !met; ++meetings) {
+    meet(*lock, [&] {
+      met = lock->counters().delegated != 0;
+      for (unsigned i = 0; i < more && met; ++i) lock->execute(section_of(nothing));
+    });
+  }
+  const delegation::Counters counters = lock->counters();
+  EXPECT_EQ(2 * meetings + more, counters.inlined + counters.delegated);
+  EXPECT_EQ(1 + more, counters.delegated) << "it has changed its mind";
+  EXPECT_LE(counters.switches, 2U);
+  expect_told(*lock, "on CPU", "mostly sent to the server: clients meet at the lock\n");
+  // It counts when the client has its answer already.
+  const std::uint64_t by_server = counters.delegated - counters.combined;
+  while (station_->counters().executed < by_server) sched_yield();
+  EXPECT_EQ(by_server, station_->counters().executed);
+  // The next one to have the same seat goes on.
+  run_threads(1, [&](unsigned) {
+    const std::int64_t give_up_ms = now_ms() + 20'000;
+    while (lock->counters().inlined == counters.inlined && now_ms() < give_up_ms)
+      lock->execute(section_of(nothing));
+  });
+  EXPECT_GT(lock->counters().inlined, counters.inlined) << "it never tries the lock again";
+}
+
+// Where all come at once: a client that has changed its way stays with it.
+TEST_F(Auto, HasHysteresis) {
+  for (const bool served : {true, false}) {
+    if (!served) station_->stop();
+    const auto lock = make("auto");
+    auto brief = [] {
+      for (int i = 0; i < 100; ++i) relax();
+    };
+    // Until it can be told: all may have had one CPU.
+    const std::uint64_t enough = served ? 3000 : 1;
+    const std::int64_t give_up_ms = now_ms() + 20'000;
+    while (lock->counters().delegated < enough && now_ms() < give_up_ms) {
+      run_threads(3, [&](unsigned) {
+        for (unsigned i = 0; i < 2000; ++i) lock->execute(section_of(brief));
+      });
+    }
+    const delegation::Counters counters = lock->counters();
+    EXPECT_GE(counters.delegated, enough) << served;
+    EXPECT_GE(counters.switches, 1U) << served;
+    EXPECT_LT(20 * counters.switches, counters.inlined + counters.delegated) << served;
+    if (served) {
+      EXPECT_LT(20 * counters.switches, counters.delegated);
+    }
+  }
+}
+
+TEST_F(ByItself, ComesAndGoesUnderLoad) {
+  const auto lock = make();
+  Protected data(3);
+  std::atomic<bool> stop{false};
+  std::uint64_t sections[3] = {};
+  std::thread changes([&] {
+    const auto await_server = [&](bool wanted) {
+      const std::int64_t until_ms = now_ms() + 20'000;
+      while (station_->has_server() != wanted && now_ms() < until_ms) sleep_ms(1);
+      EXPECT_EQ(wanted, station_->has_server()) << station_->reason();
+    };
+    for (int turn = 0; turn < 3; ++turn) {
+      usable_cpus_ = 8;
+      await_server(true);
+      sleep_ms(10);
+      EXPECT_NE(std::string::npos, lock->explain().find("a CPU is free")) << lock->explain();
+      usable_cpus_ = 2;
+      await_server(false);
+      EXPECT_NE(std::string::npos, lock->explain().find("no")) << lock->explain();
+    }
+    stop = true;
+  });
+  run_threads(3, [&](unsigned client) {
+    Random random(case_seed() + client);
+    while (!stop) {
+      Numbered section{&data, client, ++sections[client], 0, random.below(20)};
+      lock->execute({Numbered::execute, &section});
+    }
+  });
+  changes.join();
+  EXPECT_STREQ("", data.wrong);
+  EXPECT_EQ(sections[0] + sections[1] + sections[2], data.count) << replay_command();
+  EXPECT_GT(station_->counters().executed, 0U) << "its servers have done something";
+}
+
+TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
+  usable_cpus_ = 2;
+  const auto lock = make();
+  const std::int64_t until_ms = now_ms() + 300;
+  run_threads(2, [&](unsigned) {
+    auto nothing = [] {};
+    while (now_ms() < until_ms) {
+      for (int i = 0; i < 1000; ++i) lock->execute(section_of(nothing));
+    }
+  });
+  EXPECT_FALSE(station_->has_server());
+  EXPECT_NE(std::string::npos, station_->reason().find("started 0 times")) << station_->reason();
+}
+
+}  // namespace
+}  // namespace muster::test
