@@ -205,6 +205,7 @@ class Plain : public AnyLock {
   /// From inside of other sections, too, and for the first time.
   [[gnu::noinline]] void execute_anywhere(Section section) {
     admit();
+    if (execute_nested_in(section)) return;
     {
       const Depth depth;
       Seat& seat = seat_of(depth.seat());

@@ -100,6 +100,15 @@ class AnyLock {
   void count_kept(int more) noexcept {
     kept_.fetch_add(static_cast<unsigned>(more), std::memory_order_release);
   }
+  /// In sections that the caller executes: executes it, and whoever does that knows of these.
+  /// False if it is in none, or is doing so.
+  bool execute_nested_in(Section section) {
+    if (section.function == Nested::run || !Inside::any()) [[likely]]
+      return false;
+    Nested nested(section.function, section.argument);
+    execute({Nested::run, &nested});
+    return true;
+  }
   /// False in a fork's child of the process that has made the lock here.
   bool in_own_process() const { return birth_.is_here(); }
 

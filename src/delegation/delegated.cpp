@@ -124,6 +124,7 @@ void Delegated::execute(Section section) {
 
 void Delegated::execute_anywhere(Section section) {
   admit();
+  if (execute_nested_in(section)) return;
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);

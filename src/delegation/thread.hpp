@@ -16,6 +16,7 @@ namespace muster::delegation {
 class AnyLock;
 class Inside;
 class Kept;
+class Nested;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
@@ -37,14 +38,15 @@ struct Thread {
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  const Inside* outer = nullptr;  ///< the sections around this one
-  Kept* kept = nullptr;           ///< posts of sections, until it is outside of all
-  Station* serving = nullptr;     ///< whose requests it executes, if it is a server's
-  void* servant = nullptr;        ///< what it is there
-  std::uint64_t last_lock = 0;    ///< number of the lock that it used last, outside of any section
-  int* error = nullptr;           ///< where its errno is: asking costs a call
-  int id = 0;                     ///< to the operating system; once it has a seat
-  bool for_another = false;       ///< the section is another client's
+  const Inside* outer = nullptr;     ///< the sections around this one
+  const Nested* asked_in = nullptr;  ///< of the section that it executes, if in others' sections
+  Kept* kept = nullptr;              ///< posts of sections, until it is outside of all
+  Station* serving = nullptr;        ///< whose requests it executes, if it is a server's
+  void* servant = nullptr;           ///< what it is there
+  std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
+  int* error = nullptr;         ///< where its errno is: asking costs a call
+  int id = 0;                   ///< to the operating system; once it has a seat
+  bool for_another = false;     ///< the section is another client's
 
   /// Its seat for this depth, below `seats`.
   unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
@@ -139,32 +141,81 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  /// Whether the calling thread executes a section of the lock, which may be around others.
+  /// Whether the calling thread executes a section of the lock, which may be around others, or one
+  /// that was asked for in such a section.
   static bool of(const AnyLock* lock) noexcept {
     return any_of([lock](const AnyLock* at) { return at == lock; });
   }
   /// Whether it executes any; not while it waits for a condition in its only one.
   static bool any() noexcept {
-    return any_of([](const AnyLock*) { return true; });
+    return any_from(this_thread.inside, this_thread.outer, [](const AnyLock*) { return true; });
   }
-  /// Whether `is(lock)` holds for the lock of one of the sections that it executes.
+  /// Whether `is(lock)` holds for the lock of one of the sections that it executes, or in which
+  /// these were asked for.
   template <class Predicate>
-  static bool any_of(Predicate is) noexcept {
-    const Thread& t = this_thread;
-    bool found = t.inside != nullptr && is(t.inside);
-    for (const Inside* at = t.outer; at != nullptr && !found; at = at->outer_) {
+  static bool any_of(Predicate is) noexcept;
+
+ private:
+  /// From a section outwards, on one thread.
+  template <class Predicate>
+  static bool any_from(const AnyLock* lock, const Inside* outer, Predicate is) noexcept {
+    bool found = lock != nullptr && is(lock);
+    for (const Inside* at = outer; at != nullptr && !found; at = at->outer_) {
       found = at->lock_ != nullptr && is(at->lock_);
     }
     return found;
   }
 
- private:
   Thread& thread_;
   // What was before.
   AnyLock* lock_;
   const Inside* outer_;
   bool for_another_;
 };
+
+/// A section that the calling thread asks for in others, and waits for: whoever executes it knows
+/// in which. Lives on the stack of who waits.
+class Nested {
+ public:
+  using Function = void (*)(void* argument);
+  Nested(Function function, void* argument)
+      : function_(function),
+        argument_(argument),
+        inside_(this_thread.inside),
+        outer_(this_thread.outer),
+        asked_in_(this_thread.asked_in) {}
+
+  /// What is executed, with a Nested as its argument.
+  static void run(void* nested) {
+    auto& self = *static_cast<Nested*>(nested);
+    const Nested*& asked_in = this_thread.asked_in;
+    self.before_ = asked_in;
+    asked_in = &self;
+    self.function_(self.argument_);
+    asked_in = self.before_;
+  }
+
+ private:
+  friend class Inside;
+
+  const Function function_;
+  void* const argument_;
+  const AnyLock* const inside_;  ///< of who asks, as the next two
+  const Inside* const outer_;
+  const Nested* const asked_in_;
+  const Nested* before_ = nullptr;  ///< of who executes it
+};
+
+template <class Predicate>
+bool Inside::any_of(Predicate is) noexcept {
+  const Thread& t = this_thread;
+  if (any_from(t.inside, t.outer, is)) return true;
+  const auto asked_in_one = [&](const auto& self, const Nested* at) -> bool {
+    return at != nullptr && (any_from(at->inside_, at->outer_, is) || self(self, at->asked_in_) ||
+                             self(self, at->before_));
+  };
+  return asked_in_one(asked_in_one, t.asked_in);
+}
 
 /// Threads made in here get no signals but those of their own faults and of profilers: what is sent
 /// to the process is for the threads that it knows of.

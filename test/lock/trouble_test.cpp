@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "delegation/condition.hpp"
@@ -149,6 +150,70 @@ TEST_F(Trouble, CannotBeStoppedFromWithin) {
     other.join();
     EXPECT_NE(std::string::npos, refused.find("cannot stop")) << kind << ": " << refused;
     EXPECT_TRUE(station_->has_server()) << kind;
+  }
+}
+
+/// Whoever executes the inner one: another server, or a server that waits for none.
+TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
+  const auto other = std::make_shared<delegation::Station>();
+  other->start({});
+  const auto refusal = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  for (const auto& [kind, inner] : {std::pair{"rcl", "rcl"},
+                                    {"auto", "rcl"},
+                                    {"mcs", "rcl"},
+                                    {"rcl", "rcl-batch"},
+                                    {"rcl-batch", "rcl-batch"}}) {
+    SCOPED_TRACE(std::string(inner) + " in " + kind);
+    const auto a = make(kind);
+    const auto b = make_lock({.kind = inner, .station = other});
+    const auto c = make("ticket");  // whose section is its caller's
+    unsigned posted = 0;
+    std::string entered;
+    std::string awaited;
+    std::string stopped;
+    std::thread::id asks;
+    std::thread::id executes;
+    auto post = [&] { ++posted; };
+    auto in_c = [&] {
+      entered = refusal([&] { a->execute(section_of(post)); });
+      a->post(section_of(post));
+      awaited = refusal([&] { a->prepare_wait(); });
+      EXPECT_EQ(1U, posted) << "as a part of the section that it has";
+      a->post(section_of(post));
+      stopped = refusal([&] { station_->stop(); });
+    };
+    auto in_b = [&] {
+      executes = std::this_thread::get_id();
+      c->execute(section_of(in_c));
+    };
+    auto in_a = [&] {
+      asks = std::this_thread::get_id();
+      b->execute(section_of(in_b));
+      EXPECT_EQ(1U, posted) << "right after the section";
+    };
+    a->execute(section_of(in_a));
+    EXPECT_NE(asks, executes);
+    EXPECT_NE(std::string::npos, entered.find("wait for itself")) << entered;
+    EXPECT_NE(std::string::npos, awaited.find("wait outside")) << awaited;
+    if (a->station() != nullptr) {
+      EXPECT_NE(std::string::npos, stopped.find("cannot stop")) << stopped;
+    } else {
+      station_->start({});  // it was stopped
+    }
+    EXPECT_EQ(2U, posted);
+    auto nothing = [] {};
+    b->execute(section_of(nothing));  // forgets which it was in
+    a->execute(section_of(nothing));
+    auto only_b = [&] { a->execute(section_of(post)); };
+    b->execute(section_of(only_b));
+    EXPECT_EQ(3U, posted);
   }
 }
 
