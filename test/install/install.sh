@@ -59,6 +59,17 @@ $CXX -std=c++20 "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $f
 "$scratch/by_pkg_config_c"
 "$scratch/by_pkg_config_cpp"
 
+echo "-- ThreadSanitizer, which sees the program and not the library"
+if echo 'int main() {}' | $CXX -fsanitize=thread -x c++ - -o "$scratch/races" 2>/dev/null &&
+  "$scratch/races"; then
+  $CXX -std=c++20 -g -fsanitize=thread "$here/consumer/races.cpp" -o "$scratch/races" $flags
+  "$scratch/races"
+  said=$("$scratch/races" unguarded 2>&1) && fail "it has not seen a race"
+  grep -q 'data race' <<<"$said" || fail "$said"
+else
+  echo "skipped: the compiler has no ThreadSanitizer"
+fi
+
 if [ -e "$prefix/include/muster/memory.h" ]; then
   echo "-- memory on the servers' NUMA node: linked, and preloaded after a move"
   for header in memory.h memory.hpp; do
