@@ -300,6 +300,55 @@ TEST(LockFace, ConditionsWaitForAPredicate) {
   EXPECT_THROW(changed.wait(), muster::error) << "outside of a section";
 }
 
+// A broadcast would wake all; a system's condition may wake another one by mistake, but seldom.
+TEST(LockFace, ASignalWakesOne) {
+  const HangGuard guard(60);
+  muster::lock lock("rcl");
+  bool one_was_woken = false;
+  for (int attempt = 0; attempt < 5 && !one_was_woken; ++attempt) {
+    muster::condition changed(lock);
+    int waiting = 0;
+    int woken = 0;
+    const auto is = [&](const int& count, int wanted) {
+      return lock.execute([&] { return count == wanted; });
+    };
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 3; ++i) {
+      waiters.emplace_back([&] {
+        lock.execute([&] {
+          ++waiting;
+          changed.wait();
+          ++woken;
+        });
+      });
+    }
+    while (!is(waiting, 3)) std::this_thread::yield();
+    lock.execute([&] { changed.notify_one(); });
+    while (is(woken, 0)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    one_was_woken = is(woken, 1);
+    while (!is(woken, 3)) {
+      lock.execute([&] { changed.notify_one(); });
+      std::this_thread::yield();
+    }
+    for (std::thread& waiter : waiters) waiter.join();
+  }
+  EXPECT_TRUE(one_was_woken);
+}
+
+thread_local int of_this_thread = 0;
+
+TEST(LockFace, ThreadLocalStorageIsTheServers) {
+  muster::lock lock("rcl");
+  of_this_thread = 7;
+  const auto count = [] { return ++of_this_thread; };
+  EXPECT_EQ(1, lock.execute(count));
+  EXPECT_EQ(2, lock.execute(count));
+  EXPECT_EQ(7, of_this_thread);
+  muster::lock of_clients("mcs");
+  EXPECT_EQ(8, of_clients.execute(count));
+}
+
 TEST(LockAbi, RefusesNonsense) {
   muster_lock* lock = nullptr;
   EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(nullptr, nullptr));
