@@ -31,6 +31,9 @@ class Port : public Hardware {
     cpus_of_process();  // hold() goes by the count
   }
 
+  /// Clients are seats: one that nobody has, with nothing pending, has no request.
+  static Word next_used(Word from, Word end) noexcept { return next_used_seat(from, end); }
+
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }

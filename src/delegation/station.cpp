@@ -61,9 +61,20 @@ Station::Station()
              .group_bits = std::countr_zero(depth),
              .errors_at = cells_bytes - sizeof(Hardware::Cell)},
       lock_table_(Rings::locks_max * sizeof(Entry)),
-      rings_(depth, cells_) {}
+      rings_(depth, cells_) {
+  watch_seats(*this);
+}
 
-Station::~Station() { stop(); }
+Station::~Station() {
+  stop();
+  unwatch_seats(*this);
+}
+
+bool Station::has_pending(unsigned number) const noexcept {
+  const Seat* const seat = find_seat(number);
+  return seat != nullptr && seat->last != nullptr &&
+         seat->last->value.load(std::memory_order_acquire) != 0;
+}
 
 void Station::require_own_process() const {
   birth_.require("this server was started", "start the child's own");
@@ -243,9 +254,11 @@ void Station::serve(Servant& self) {
 [[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
   bool found = false;
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  port.fetch_to_write(rings_.at_last(port, 0));
-  for (unsigned client = 0; client < count; ++client) {
-    if (client + 1 < count) port.fetch_to_write(rings_.at_last(port, client + 1));
+  unsigned next = next_used_seat(0, count);
+  if (next < count) port.fetch_to_write(rings_.at_last(port, next));
+  while (next < count) {
+    const unsigned client = std::exchange(next, next_used_seat(next + 1, count));
+    if (next < count) port.fetch_to_write(rings_.at_last(port, next));
     const Word request = rings_.pending(port, client);
     if (request == 0) continue;
     if (execute_for(self, port, client, request)) found = true;
@@ -325,10 +338,11 @@ unsigned Station::execute_all(Servant& self, Port& port, unsigned client, Word n
 
 bool Station::any_pending(Port& port) {
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  for (unsigned client = 0; client < count; ++client) {
-    if (rings_.pending(port, client) != 0) return true;
+  unsigned client = next_used_seat(0, count);
+  while (client < count && rings_.pending(port, client) == 0) {
+    client = next_used_seat(client + 1, count);
   }
-  return false;
+  return client < count;
 }
 
 Station::Pending::Pending(const Station& station) {

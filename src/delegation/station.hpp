@@ -101,6 +101,8 @@ class Station {
   Seat& seat(unsigned number);
   /// Null before its first use here.
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
+  /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
+  bool has_pending(unsigned number) const noexcept;
   locks::Desk<Port> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }

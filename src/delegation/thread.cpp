@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
@@ -13,6 +14,7 @@
 
 #include "delegation/generation.hpp"
 #include "delegation/kept.hpp"
+#include "delegation/station.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -42,6 +44,11 @@ class Seats {
     if (number == taken_.size()) taken_.push_back(false);
     taken_[number] = true;
     first_free_ = number + 1;
+    if (is_used(number)) {
+      --left_;
+    } else {
+      use(number);
+    }
     // After all C++ thread-locals are gone; again, if one of a later key comes back here.
     pthread_setspecific(at_exit_, this);
     return number;
@@ -51,6 +58,29 @@ class Seats {
     const std::scoped_lock lock(mutex_);
     taken_[number] = false;
     if (number < first_free_) first_free_ = number;
+    ++left_;
+    let_go(number);
+  }
+  /// Those that others have left, whose requests may be executed by now.
+  void look_after_left() {
+    const std::scoped_lock lock(mutex_);
+    const auto count = static_cast<unsigned>(taken_.size());
+    unsigned looks = left_;
+    for (unsigned at = 0; looks > 0; ++at) {
+      at = next_used_seat(at, count);
+      if (taken_[at]) continue;
+      --looks;
+      let_go(at);
+    }
+  }
+
+  void watch(const Station& station) {
+    const std::scoped_lock lock(mutex_);
+    stations_.push_back(&station);
+  }
+  void unwatch(const Station& station) {
+    const std::scoped_lock lock(mutex_);
+    stations_.erase(std::remove(stations_.begin(), stations_.end(), &station), stations_.end());
   }
 
   unsigned ever() {
@@ -61,19 +91,40 @@ class Seats {
   /// Around a fork, whose child finds them whole.
   void hold() { mutex_.lock(); }
   void release() { mutex_.unlock(); }
-  /// In the child: the other threads' are free.
+  /// In the child: the other threads' are free, and what is pending in them is the parent's.
   void keep_only(const Thread& t) {
     taken_.assign(taken_.size(), false);
-    for (unsigned i = 0; i < t.seats; ++i) taken_[t.seat(i)] = true;
+    for (auto& bits : used_seats) bits.store(0, std::memory_order_relaxed);
+    for (unsigned i = 0; i < t.seats; ++i) {
+      taken_[t.seat(i)] = true;
+      use(t.seat(i));
+    }
     first_free_ = 0;
+    left_ = 0;
+    stations_.clear();
   }
 
  private:
+  static std::uint64_t bit_of(unsigned number) { return std::uint64_t{1} << number % 64; }
+  static bool is_used(unsigned number) { return next_used_seat(number, number + 1) == number; }
+  static void use(unsigned number) {
+    used_seats[number / 64].fetch_or(bit_of(number), std::memory_order_relaxed);
+  }
+  /// Unless requests of its last thread, which has ended, are pending.
+  void let_go(unsigned number) {
+    for (const Station* const station : stations_) {
+      if (station->has_pending(number)) return;
+    }
+    used_seats[number / 64].fetch_and(~bit_of(number), std::memory_order_relaxed);
+    --left_;
+  }
+
   static void leave() {
     Thread& t = this_thread;
     for (unsigned i = t.seats; i-- > 0;) {
       instance().give_back(t.seat(i));
     }
+    instance().look_after_left();
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
@@ -86,6 +137,8 @@ class Seats {
   std::mutex mutex_;
   std::vector<bool> taken_;
   unsigned first_free_ = 0;  // none below is free
+  unsigned left_ = 0;        // used, but nobody has them
+  std::vector<const Station*> stations_;
   pthread_key_t at_exit_{};
   const bool has_key_;
 };
@@ -158,5 +211,11 @@ void end_executors_child() {
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }
+
+std::atomic<std::uint64_t> used_seats[seats_max / 64];
+
+void watch_seats(const Station& station) { Seats::instance().watch(station); }
+
+void unwatch_seats(const Station& station) noexcept { Seats::instance().unwatch(station); }
 
 }  // namespace muster::delegation

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 
@@ -69,6 +71,28 @@ unsigned take_seat(unsigned depth);
 
 /// How many seats have been taken at once, at most.
 unsigned seats_ever();
+
+/// A bit for each seat that a thread has, or has left while its requests are pending: who looks for
+/// requests need not go by the most threads that there were once.
+extern std::atomic<std::uint64_t> used_seats[seats_max / 64];
+
+/// The first of these from `from` on, of those below `end`, at most seats_max; else `end`.
+inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
+  if (from >= end) return end;
+  unsigned at = from / 64;
+  std::uint64_t bits = used_seats[at].load(std::memory_order_relaxed) >> from % 64 << from % 64;
+  while (bits == 0) {
+    if (++at * 64 >= end) return end;
+    bits = used_seats[at].load(std::memory_order_relaxed);
+  }
+  const unsigned seat = at * 64 + static_cast<unsigned>(std::countr_zero(bits));
+  return seat < end ? seat : end;
+}
+
+/// From here on seats with requests pending at this station stay used when their threads end.
+void watch_seats(const Station& station);
+/// Nothing is pending there any more.
+void unwatch_seats(const Station& station) noexcept;
 
 /// One level deeper, for as long as it lives.
 class Depth {

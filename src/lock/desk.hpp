@@ -9,7 +9,7 @@ namespace muster::locks {
 template <Machine M>
 struct Desk {
   typename M::Cell* held;     ///< 1 while somebody executes requests of this lock, else 0
-  typename M::Cell* clients;  ///< how many of the rings have been used, at most
+  typename M::Cell* clients;  ///< more than the number of any that has posted
   Rings<M> rings;
   Word lock;
 
@@ -37,8 +37,10 @@ struct Desk {
 
   /// Whether a client but this one, which has entered, has a request.
   bool has_pending(M& m, Word but) const {
-    const auto any_of = [&](Word client, Word end) {
-      while (client < end && rings.pending(m, client) == 0) ++client;
+    const auto any_of = [&](Word from, Word end) {
+      Word client = next_client(m, from, end);
+      while (client < end && rings.pending(m, client) == 0)
+        client = next_client(m, client + 1, end);
       return client < end;
     };
     return any_of(0, but) || any_of(but + 1, m.load(*clients, relaxed));
@@ -50,7 +52,8 @@ struct Desk {
   unsigned pass(M& m, Work& work, Word but = ~Word{0}) const {
     unsigned executed = 0;
     const Word count = m.load(*clients, relaxed);
-    for (unsigned client = 0; client < count; ++client) {
+    for (Word client = next_client(m, 0, count); client < count;
+         client = next_client(m, client + 1, count)) {
       if (client != but && rings.serve(m, client, lock, work)) ++executed;
     }
     return executed;

@@ -6,7 +6,7 @@
 //
 // Cost: two line transfers a section executed by another; none while one client is alone.
 // Source: Hendler, Incze, Shavit and Tzafrir, SPAA 2010. Publication records are slots here, and
-// stay: there are as many as there were clients at once. That who is alone publishes nothing is
+// stay; those whose thread has ended are not looked at. That who is alone publishes nothing is
 // ours.
 //
 // Invariants:

@@ -20,6 +20,16 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
   }
 }
 
+/// The first client from `from` on that may have a request, of those below `end`; else `end`.
+template <Machine M>
+Word next_client(M& m, Word from, Word end) {
+  if constexpr (requires { m.next_used(from, end); }) {
+    return m.next_used(from, end);
+  } else {
+    return from;
+  }
+}
+
 template <Machine M>
 class Reception {
  public:

@@ -329,6 +329,75 @@ TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
   free_one.join();
 }
 
+/// How long a section takes when nothing else does, of a client that comes back.
+std::int64_t shortest_section_ns(AnyLock& lock) {
+  auto nothing = [] {};
+  std::int64_t shortest_ns = INT64_MAX;
+  for (int turn = 0; turn < 200; ++turn) {
+    const std::int64_t before_ns = now_ns();
+    for (int i = 0; i < 10; ++i) lock.execute(section_of(nothing));
+    shortest_ns = std::min(shortest_ns, (now_ns() - before_ns) / 10);
+  }
+  return shortest_ns;
+}
+
+TEST_F(Delegation, ThreadsThatWereThereOnceCostNothing) {
+  for (const char* const kind : {"flat-combining", "rcl"}) {
+    const auto lock =
+        make_lock({.kind = kind, .station = *kind == 'f' ? std::shared_ptr<Station>() : station_});
+    const std::int64_t before_ns = shortest_section_ns(*lock);
+    // As if there were so many.
+    std::thread([&] {
+      auto nothing = [] {};
+      delegation::take_seat(7999);
+      delegation::this_thread.depth = 7999;
+      lock->execute(section_of(nothing));
+      delegation::this_thread.depth = 0;
+    }).join();
+    std::int64_t after_ns = INT64_MAX;
+    for (int turn = 0; turn < 100 && after_ns > 4 * before_ns + 500; ++turn) {
+      after_ns = std::min(after_ns, shortest_section_ns(*lock));
+    }
+    EXPECT_LE(after_ns, 4 * before_ns + 500) << kind;
+  }
+}
+
+// Whoever comes next may not be given its seat.
+TEST_F(Delegation, WhatEndedThreadsHavePostedIsExecuted) {
+  const auto lock = make();
+  const auto used = [] {
+    unsigned count = 0;
+    unsigned at = delegation::next_used_seat(0, delegation::seats_max);
+    for (; at < delegation::seats_max; ++count) {
+      at = delegation::next_used_seat(at + 1, delegation::seats_max);
+    }
+    return count;
+  };
+  constexpr unsigned posters = 70;  // more than a word has bits
+  std::atomic<unsigned> executed{0};
+  auto increment = [&] { ++executed; };
+  const unsigned before = used();
+  {
+    BlockedSection blocked(*lock);
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> posted{0};
+    for (unsigned i = 0; i < posters; ++i) {
+      threads.emplace_back([&] {
+        lock->post(section_of(increment));
+        ++posted;
+        while (posted < posters) sched_yield();  // each has a seat of its own
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_GE(used(), before + posters) << "their requests are pending";
+  }
+  auto nothing = [] {};
+  while (executed < posters) lock->execute(section_of(nothing));
+  std::thread([&] { lock->execute(section_of(nothing)); }).join();
+  EXPECT_EQ(posters, executed);
+  EXPECT_LE(used(), before + 1) << "with this thread's";
+}
+
 // On two CPUs a server that stays costs `auto` locks a third of their throughput.
 TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
   using locks::Style;
