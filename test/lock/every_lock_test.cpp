@@ -298,15 +298,60 @@ TEST_P(EveryLock, ForkedChildHasItsOwn) {
   EXPECT_EQ("", child.wait());
 }
 
-std::string test_name(const testing::TestParamInfo<std::string_view>& info) {
-  std::string name(info.param);
+std::string test_name(std::string_view kind) {
+  std::string name(kind);
   for (char& c : name) {
     if (c == '-') c = '_';
   }
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryLock, testing::ValuesIn(locks::lock_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, EveryLock, testing::ValuesIn(locks::lock_names()),
+                         [](const testing::TestParamInfo<std::string_view>& at) {
+                           return test_name(at.param);
+                         });
+
+struct Delegating {
+  const char* kind;
+  bool with_server;
+};
+
+class DelegatingLock : public testing::TestWithParam<Delegating> {};
+
+// Posted where a server executes them: who waits for each answer has a context switch for it where
+// there are fewer CPUs than threads.
+TEST_P(DelegatingLock, ExecutesEachOfAMillionOnce) {
+  const auto [kind, with_server] = GetParam();
+  const HangGuard guard(120, kind);
+  const auto station = std::make_shared<delegation::Station>();
+  if (with_server) station->start({});
+  const bool has_station = with_server || kind == std::string_view("auto");
+  const auto lock = make_lock({.kind = kind, .station = has_station ? station : nullptr});
+  constexpr unsigned clients = 2;
+  const bool soaks = soak_factor() > 1;
+  const std::uint64_t each = rounds(500'000) * std::uint64_t{soaks ? 20U : 1U};
+  const std::uint64_t before = sections_run();
+  EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
+                                       .clients = clients,
+                                       .sections = each,
+                                       .posts = with_server ? 63U : 0U}))
+      << replay_command();
+  EXPECT_EQ(clients * each, sections_run() - before);
+  EXPECT_GE(sections_run() - before, (soaks ? 40'000'000U : 1'000'000U) / (reduced ? 8 : 1));
+  if (with_server) {
+    EXPECT_GE(station->counters().executed, kind == std::string_view("rcl") ? each : 1U)
+        << station->describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DelegatingLock,
+                         testing::Values(Delegating{"rcl", true}, Delegating{"auto", false},
+                                         Delegating{"auto", true}, Delegating{"cc-synch", false},
+                                         Delegating{"flat-combining", false}),
+                         [](const testing::TestParamInfo<Delegating>& at) {
+                           return test_name(at.param.kind) +
+                                  (at.param.with_server ? "_and_server" : "");
+                         });
 
 TEST(Locks, UnknownNamesAreRefusedWithTheList) {
   try {

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace muster::test {
@@ -32,15 +33,21 @@ void Numbered::execute(void* argument) {
   data.mirror = data.count;
 }
 
-std::string run_lock_trial(const Execute& execute, const LockTrial& trial) {
+std::string run_lock_trial(const Execute& execute, const LockTrial& trial, const Execute& post) {
   Protected data(trial.clients);
   FirstFailure failure{};
   run_threads(trial.clients, [&](unsigned client) {
     Random random(trial.seed + client);
-    for (std::uint64_t number = 1; number <= trial.sections && !failure.happened(); ++number) {
-      Numbered section{&data, client, number, 0, random.one_in(16) ? random.below(200) : 0};
-      execute({Numbered::execute, &section});
-      if (section.result != result_of(client, number)) {
+    std::vector<Numbered> sections(trial.posts + 1);
+    for (std::uint64_t done = 0; done < trial.sections && !failure.happened();) {
+      sections.resize(std::min<std::uint64_t>(sections.size(), trial.sections - done));
+      std::uint64_t number = done;
+      for (Numbered& section : sections) {
+        section = {&data, client, ++number, 0, random.one_in(16) ? random.below(200) : 0};
+        (&section == &sections.back() ? execute : post)({Numbered::execute, &section});
+      }
+      for (const Numbered& section : sections) {
+        if (section.result == result_of(client, ++done)) continue;
         failure.report("client " + std::to_string(client) + " has no result, or another's");
       }
       if (trial.yields && random.one_in(32)) sched_yield();
@@ -57,7 +64,8 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial) {
 }
 
 std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial) {
-  return run_lock_trial([&](delegation::Section section) { lock.execute(section); }, trial);
+  return run_lock_trial([&](delegation::Section section) { lock.execute(section); }, trial,
+                        [&](delegation::Section section) { lock.post(section); });
 }
 
 std::uint64_t sections_run() { return all_sections.load(); }

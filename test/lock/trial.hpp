@@ -41,12 +41,14 @@ struct LockTrial {
   unsigned clients = 4;
   std::uint64_t sections = 2000;  ///< of each client
   bool yields = false;            ///< between sections, at random
+  unsigned posts = 0;             ///< so many are posted before each that is executed
 };
 
 using Execute = std::function<void(delegation::Section)>;
 
-/// Runs the trial with a way to execute sections. Empty, or what went wrong.
-std::string run_lock_trial(const Execute& execute, const LockTrial& trial);
+/// Runs the trial with a way to execute sections, and to post them. Empty, or what went wrong.
+std::string run_lock_trial(const Execute& execute, const LockTrial& trial,
+                           const Execute& post = {});
 std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial);
 
 /// Sections that all trials of this program have executed.
