@@ -349,8 +349,8 @@ TEST_F(Delegation, ThreadsThatWereThereOnceCostNothing) {
     // As if there were so many.
     std::thread([&] {
       auto nothing = [] {};
-      delegation::take_seat(7999);
-      delegation::this_thread.depth = 7999;
+      delegation::take_seat(1499);
+      delegation::this_thread.depth = 1499;
       lock->execute(section_of(nothing));
       delegation::this_thread.depth = 0;
     }).join();
