@@ -303,10 +303,12 @@ class lock {
     detail::check(muster_post(
         handle_,
         [](void* argument) noexcept {
-          const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
-          mine->order.begin(mine.get());
+          std::unique_ptr<copy> mine(static_cast<copy*>(argument));
+          const detail::order order = mine->order;
+          order.begin(argument);
           mine->section();
-          mine->order.end(mine.get());
+          mine.reset();  // what it has captured ends inside, too
+          order.end(argument);
         },
         owned.get()));
     static_cast<void>(owned.release());

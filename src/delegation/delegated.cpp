@@ -2,6 +2,7 @@
 #include "delegation/delegated.hpp"
 
 #include <new>
+#include <utility>
 
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
@@ -139,6 +140,7 @@ void Delegated::execute_anywhere(Section section) {
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
     }
+    tell_server(habit);
     learn(depth.thread(), seat, habit);
     work.finish();
   }
@@ -168,6 +170,7 @@ void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell&
                               PostedWork& work) {
   const Depth depth;
   auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
+  tell_server(habit);
 }
 
 /// What the station counts of a client.
@@ -179,6 +182,13 @@ void Delegated::tell(Station::Seat& seat, Known& habit) {
   habit.meets_told = habit.delegated.value();
 }
 
+/// A server may sleep that has looked while this client executed others' requests, and so has not
+/// seen their next ones.
+void Delegated::tell_server(Known& habit) {
+  const std::uint64_t combined = habit.combined.value();
+  if (std::exchange(habit.combined_told, combined) != combined) station_->ring_bell();
+}
+
 /// Which is also when the steward has to know how many sections were the client's own.
 void Delegated::give_after_visit(Thread& thread) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
@@ -187,6 +197,7 @@ void Delegated::give_after_visit(Thread& thread) {
   tell(seat, habit);
   Work work({}, station_->board(), this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});
+  tell_server(habit);
   if (habit.delegates) thread.quick = 0;
 }
 
@@ -200,7 +211,8 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   if (!in_own_process()) return;  // the section has forked
   if (habit.delegates) {
     if (habit.until_trial % requests_between_looks == 0) station_->consider();
-  } else if (!is_pending(seat.last)) {
+  } else if (thread.last_lock == number_ever() &&
+             !is_pending(seat.last)) {  // else see comes_back()
     thread.quick = number_ever();
   }
 }
@@ -262,6 +274,7 @@ void Delegated::post_anywhere(Section section) {
     count_post(depth.thread(), seat, habit);
     if (is_left_to_server()) return;
     auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
+    tell_server(habit);
   }
   send_kept_posts();
 }

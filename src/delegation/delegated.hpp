@@ -18,6 +18,7 @@ class Delegated final : public AnyLock {
   struct Known : locks::Habit {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
+    std::uint64_t combined_told = 0;
   };
 
  public:
@@ -101,6 +102,7 @@ class Delegated final : public AnyLock {
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static void tell(Station::Seat& seat, Known& habit);
+  void tell_server(Known& habit);
 
   std::shared_ptr<Station> station_;
   const bool always_delegates_;

@@ -262,8 +262,12 @@ void Station::serve(Servant& self) {
     const Word request = rings_.pending(port, client);
     if (request == 0) continue;
     if (execute_for(self, port, client, request)) found = true;
-    if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
-      break;  // another one is at work by now
+    if (self.counted.load(std::memory_order_relaxed)) [[likely]]
+      continue;
+    // Another one is at work by now, and may sleep: while this one executed a request, the client's
+    // next one was not to be seen.
+    ring_bell();
+    break;
   }
   return found;
 }
@@ -331,7 +335,8 @@ unsigned Station::execute_all(Servant& self, Port& port, unsigned client, Word n
   const long waits = waits_of_thread();
   const unsigned executed = execute_all(self, port, client, number);
   std::atomic<unsigned>& apart = entry(number).apart;
-  const unsigned fewer = apart.load(std::memory_order_relaxed) - (executed != 0 ? 1 : 0);
+  const unsigned left = apart.load(std::memory_order_relaxed);
+  const unsigned fewer = left - (executed != 0 && left != 0 ? 1 : 0);
   apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
   return executed;
 }

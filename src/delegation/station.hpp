@@ -108,7 +108,6 @@ class Station {
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
-  const Rings& rings() const noexcept { return rings_; }
   const Board& board() const noexcept { return board_; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
 

@@ -81,6 +81,10 @@ void Station::leave_blocking() {
   restore_rank(self);
   self.counted = true;
   ++at_work_;
+  // Who has been at work may have gone to sleep, and leaves the next request to this one.
+  if (!asleep_) return;
+  asleep_ = false;
+  watchdog_wake_.notify_one();
 }
 
 void Station::watch() {

@@ -153,6 +153,7 @@ void begin_child() {
   t.id = gettid();
   t.serving = nullptr;
   t.servant = nullptr;
+  t.asked_in = nullptr;  // who asks is not here, nor is its stack
   t.todo = 0;
   if (t.kept != nullptr) t.kept->forget();
   Seats::instance().keep_only(t);

@@ -213,10 +213,11 @@ class Nested {
   static void run(void* nested) {
     auto& self = *static_cast<Nested*>(nested);
     const Nested*& asked_in = this_thread.asked_in;
-    self.before_ = asked_in;
+    const Nested* const before = asked_in;
+    self.before_ = before;
     asked_in = &self;
     self.function_(self.argument_);
-    asked_in = self.before_;
+    if (asked_in == &self) asked_in = before;  // else it has forked, and this is the child
   }
 
  private:

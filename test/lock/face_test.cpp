@@ -300,7 +300,7 @@ TEST(LockFace, ConditionsWaitForAPredicate) {
   EXPECT_THROW(changed.wait(), muster::error) << "outside of a section";
 }
 
-// A broadcast would wake all; a system's condition may wake another one by mistake, but seldom.
+// A broadcast would wake all. A signal may do so, too, for who is about to wait, but seldom does.
 TEST(LockFace, ASignalWakesOne) {
   const HangGuard guard(60);
   muster::lock lock("rcl");
@@ -323,6 +323,7 @@ TEST(LockFace, ASignalWakesOne) {
       });
     }
     while (!is(waiting, 3)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all have given the lock up only
     lock.execute([&] { changed.notify_one(); });
     while (is(woken, 0)) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

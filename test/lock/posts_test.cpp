@@ -255,6 +255,30 @@ TEST_F(Posts, KeepTheirOrderAroundASectionThatWaits) {
   EXPECT_EQ(3 * rounds_of_three, data.count);
 }
 
+// Of locks of one server: the next section at once would be before what its thread has posted.
+TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
+  const auto lock = make("auto");
+  const auto other = make();
+  delegation::Condition condition(*lock);
+  std::atomic<unsigned> executed{0};
+  auto slow = [&] {
+    const std::int64_t until_ns = now_ns() + 200'000;
+    while (now_ns() < until_ns) sched_yield();
+    ++executed;
+  };
+  auto posting = [&] {
+    other->post(section_of(slow));
+    condition.wait(1000);
+  };
+  unsigned seen = 0;
+  auto look = [&] { seen = executed; };
+  for (unsigned i = 1; i <= rounds(40); ++i) {
+    delegation::execute_section(*lock, section_of(posting));
+    delegation::execute_section(*lock, section_of(look));
+    ASSERT_EQ(i, seen);
+  }
+}
+
 TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
   const auto station = std::make_shared<Station>();
   const auto lock = make_lock({.kind = "auto", .station = station});
