@@ -303,12 +303,10 @@ class lock {
     detail::check(muster_post(
         handle_,
         [](void* argument) noexcept {
-          std::unique_ptr<copy> mine(static_cast<copy*>(argument));
-          const detail::order order = mine->order;
-          order.begin(argument);
+          const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
+          mine->order.begin(mine.get());
           mine->section();
-          mine.reset();  // what it has captured ends inside, too
-          order.end(argument);
+          mine->order.end(mine.get());
         },
         owned.get()));
     static_cast<void>(owned.release());
