@@ -32,15 +32,7 @@ Words bench(const Words& more) {
   return words;
 }
 
-/// Runs it and reads its object.
-json run_json(Words words) {
-  words.emplace_back("--json");
-  Program program(bench(words));
-  const Outcome outcome = program.wait();
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(program.left(2s), IsEmpty());
-  return json::parse(outcome.out);
-}
+json run_json(const Words& words) { return json::parse(run_muster_for_json(bench(words))); }
 
 json find_row(const json& results, const std::string& implementation, unsigned participants = 2) {
   for (const json& row : results.at("results")) {

@@ -38,14 +38,7 @@ Words bench(const Words& more) {
   return words;
 }
 
-json run_json(Words words) {
-  words.emplace_back("--json");
-  Program program(bench(words));
-  const Outcome outcome = program.wait();
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(program.left(2s), IsEmpty());
-  return json::parse(outcome.out);
-}
+json run_json(const Words& words) { return json::parse(run_muster_for_json(bench(words))); }
 
 /// Whether each of its threads had a CPU, in each round.
 bool is_whole(const json& row) {

@@ -98,6 +98,15 @@ Outcome run_muster(const std::vector<std::string>& arguments,
   return Program(arguments, environment).wait();
 }
 
+std::string run_muster_for_json(std::vector<std::string> arguments) {
+  arguments.emplace_back("--json");
+  Program program(arguments);
+  const Outcome outcome = program.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(program.left(std::chrono::seconds(2)).empty());
+  return outcome.out;
+}
+
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
                     std::set<std::string> files, const std::vector<std::string>& pictures) {
   const bool can_draw = std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") == 0;

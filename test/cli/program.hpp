@@ -40,6 +40,10 @@ class Program {
 Outcome run_muster(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment = {});
 
+/// Runs it with --json as well, and expects success and that none of its processes is left; what it
+/// has printed.
+std::string run_muster_for_json(std::vector<std::string> arguments);
+
 /// Expects `--output` to have left these files in the folder, none of them empty, and of each
 /// picture a PNG and an SVG; without matplotlib, that it says what to install. True if it drew.
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,

@@ -38,6 +38,21 @@ TEST_F(Delegation, ExecutesOnTheServer) {
   EXPECT_NE(std::string::npos, lock->explain().find("server: on CPU")) << lock->explain();
 }
 
+TEST_F(Delegation, ClientsRequestsAreOnLinesOfTheirOwn) {
+  const delegation::Board& board = station_->board();
+  const auto line_of = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) / delegation::line_bytes;
+  };
+  for (unsigned client = 0; client < 100; ++client) {
+    const unsigned first = client * Station::depth;
+    const unsigned last = first + Station::depth - 1;
+    EXPECT_GT(line_of(&board.at(last + 1)), line_of(&board.at(last) + 1));
+    EXPECT_GT(line_of(&board.at(last + 1)), line_of(&board.error(last) + 1));
+    // What sections leave in errno is read with each answer, and seldom written.
+    EXPECT_GT(line_of(&board.error(first)), line_of(&board.at(last) + 1));
+  }
+}
+
 TEST_F(Delegation, ASectionThatBlocksStopsNoOtherLock) {
   const auto slow = make();
   const auto quick = make();
