@@ -101,6 +101,7 @@ class Plain : public AnyLock {
     } else if constexpr (has_parts<L>) {
       if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
       run_at_once(t, section);
+      run_deferred();
       // In a fork's child the others are not there: their requests are their own process's.
       if (in_own_process() && !lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
         serve_others(t);
@@ -178,6 +179,7 @@ class Plain : public AnyLock {
     static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
     set_errno(t, before);  // waiting may have changed it
     run_at_once(t, section);
+    run_deferred();
     const int left = *t.error;
     if (in_own_process()) [[likely]]  // in a fork's child who waits behind it is not there
       lock_.release(last_seat(t).port, last_seat(t).ticket);
@@ -454,6 +456,7 @@ void AnyLock::run_all_deferred() noexcept {
 void AnyLock::defer(Section section) {
   if (std::exchange(deferred_in_, generation()) != generation()) deferred_.clear();
   deferred_.push_back(section);
+  look_after_section();
 }
 
 std::vector<Section> AnyLock::take_deferred() noexcept {

@@ -83,6 +83,9 @@ class AnyLock {
   /// executes that one.
   void defer(Section section);
   bool has_deferred() const { return !deferred_.empty(); }
+  /// In a section of this lock, or for one that is: its executor looks, after that, for posts that
+  /// it has left. For locks whose clients do not look each time.
+  virtual void look_after_section() {}
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
     if (has_deferred()) [[unlikely]]
@@ -94,7 +97,6 @@ class AnyLock {
   [[gnu::always_inline]] void run_at_once(Thread& thread, Section section) {
     thread.inside = this;
     section();
-    run_deferred();
   }
   /// Posts to this lock that sections of other locks have made and that are not sent yet.
   void count_kept(int more) noexcept {

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
 
@@ -117,9 +118,7 @@ void Delegated::execute(Section section) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
   if (always_delegates_ && knows(t)) return delegate_at_once(t, section);
-  if (came_back && t.quick == number_ever() && execute_at_once(t, section)) {
-    return send_kept_posts();
-  }
+  if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
   execute_anywhere(section);
 }
 
@@ -189,16 +188,21 @@ void Delegated::tell_server(Known& habit) {
   if (std::exchange(habit.combined_told, combined) != combined) station_->ring_bell();
 }
 
-/// Which is also when the steward has to know how many sections were the client's own.
+/// After a section that was executed at once: somebody waits, or it has left posts. And it is when
+/// the steward has to know how many sections were the client's own.
 void Delegated::give_after_visit(Thread& thread) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
+  if (has_deferred() || thread.todo != 0) habit.visits = 0;  // perhaps nobody else wants the lock
+  run_deferred();
   thread.inside = nullptr;
   tell(seat, habit);
   Work work({}, station_->board(), this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});
+  ++habit.inlined;
   tell_server(habit);
   if (habit.delegates) thread.quick = 0;
+  send_kept_posts();
 }
 
 /// After a section: whether the thread's next one is executed at once; and now and then, whether a
@@ -316,6 +320,11 @@ void Delegated::prepare_to_send() {
   }
 }
 
+/// As if somebody waited: that is all that the short way looks at.
+void Delegated::look_after_section() {
+  station_->wanted_cell(number_).value.store(1, std::memory_order_relaxed);
+}
+
 void Delegated::give_up() {
   if (this_thread.for_another && this_thread.serving == nullptr) {
     throw Error(Status::unsupported,
@@ -329,6 +338,7 @@ void Delegated::give_up() {
 bool Delegated::take_again() {
   Port port(station_->seat(take_seat(0)).port);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
+  if (has_deferred()) look_after_section();  // whoever had it meanwhile may have cleared that
   return true;
 }
 

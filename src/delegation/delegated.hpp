@@ -6,7 +6,6 @@
 #include <string>
 
 #include "delegation/any_lock.hpp"
-#include "delegation/kept.hpp"
 #include "delegation/station.hpp"
 #include "delegation/work.hpp"
 #include "lock/auto.hpp"
@@ -32,6 +31,7 @@ class Delegated final : public AnyLock {
   void post(Section section) override;
   void give_up() override;
   bool take_again() override;
+  void look_after_section() override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
   const Station* station() const override { return station_.get(); }
   std::optional<unsigned> server_core() const override { return station_->core(); }
@@ -39,15 +39,18 @@ class Delegated final : public AnyLock {
   std::string explain() const override;
 
   /// The way of most sections, of a thread whose `quick` is this lock: its client executes it.
-  /// False if the lock is taken.
-  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) {
+  /// False if the lock is taken. Where sections wait for memory, the next one's access begins as
+  /// soon as the processor has room for it beside this one: so the fewer instructions, the better.
+  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) noexcept {
     if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
       return false;
     run_at_once(thread, section);
-    // Read again: what lives across the section has to be stored, too.
+    // All is read again, the lock too: what lives across the section has to be saved before it.
+    // Likewise give_after_visit() sees to all that is not of every section.
+    auto& lock = *static_cast<Delegated*>(thread.inside);
     auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
     auto& habit = *static_cast<Known*>(thread.last_habit);
-    auto_.give(seat.port, habit, [&] { give_after_visit(thread); });
+    lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
     thread.inside = nullptr;
     return true;
   }
@@ -113,15 +116,18 @@ class Delegated final : public AnyLock {
   PerSeat<Known> habits_;
 };
 
+/// Whether there is a shorter way than AnyLock::execute() for the calling thread,
+inline bool may_execute_at_once(const AnyLock& lock) noexcept {
+  return this_thread.quick == lock.number_ever();
+}
+/// which is this; false if the lock is taken.
+[[gnu::always_inline]] inline bool execute_at_once(AnyLock& lock, Section section) noexcept {
+  return static_cast<Delegated&>(lock).execute_at_once(this_thread, section);
+}
+
 /// AnyLock::execute(), the short way where there is one.
-[[gnu::always_inline]] inline void execute_section(AnyLock& lock, Section section) {
-  Thread& t = this_thread;
-  if (t.quick != lock.number_ever() || t.inside != nullptr ||
-      !static_cast<Delegated&>(lock).execute_at_once(t, section)) [[unlikely]] {
-    return lock.execute(section);
-  }
-  if (t.todo != 0) [[unlikely]]
-    send_kept_posts();
+inline void execute_section(AnyLock& lock, Section section) {
+  if (!may_execute_at_once(lock) || !execute_at_once(lock, section)) lock.execute(section);
 }
 
 }  // namespace muster::delegation

@@ -55,6 +55,7 @@ void keep_post(AnyLock& lock, Section section) {
   Thread& t = this_thread;
   if (t.kept == nullptr) t.kept = new Kept;
   t.kept->add(lock, section);
+  if (AnyLock* const outermost = Inside::outermost()) outermost->look_after_section();
 }
 
 void send_kept_posts_now() noexcept {

@@ -28,8 +28,9 @@ inline constexpr unsigned seats_max = 16'384;
 struct Thread {
   // The first line: all that a section of the lock used last needs.
 
-  /// Number of the lock of which it may execute a section at once, if that is free and it is
-  /// outside of all sections: it does not delegate there, and has nothing pending. 0: of none.
+  /// Number of the lock of which it may execute a section at once, if that is free: it does not
+  /// delegate there, and has nothing pending. 0: of none. It is last_lock if it is not 0; in a
+  /// section it is then of that one's lock or of one around it, which is taken.
   std::uint64_t quick = 0;
   void* last_seat = nullptr;  ///< what it has at the lock that it used last
   void* last_habit = nullptr;
@@ -129,7 +130,9 @@ class Depth {
 /// have left requests in other seats, which come first.
 class KeepLast {
  public:
-  KeepLast() : thread_(this_thread), seat_(thread_.last_seat), habit_(thread_.last_habit) {}
+  KeepLast() : thread_(this_thread), seat_(thread_.last_seat), habit_(thread_.last_habit) {
+    thread_.quick = 0;
+  }
   ~KeepLast() {
     thread_.quick = 0;
     thread_.last_lock = 0;
@@ -169,6 +172,14 @@ class Inside {
   /// that was asked for in such a section.
   static bool of(const AnyLock* lock) noexcept {
     return any_of([lock](const AnyLock* at) { return at == lock; });
+  }
+  /// The lock of the section around all that it executes; null: it executes none.
+  static AnyLock* outermost() noexcept {
+    AnyLock* lock = this_thread.inside;
+    for (const Inside* at = this_thread.outer; at != nullptr; at = at->outer_) {
+      if (at->lock_ != nullptr) lock = at->lock_;
+    }
+    return lock;
   }
   /// Whether it executes any; not while it waits for a condition in its only one.
   static bool any() noexcept {

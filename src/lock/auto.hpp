@@ -60,7 +60,10 @@ class Auto {
       if (take(m)) {
         h.set_delegates(false);
         work.run_own(m);
-        give(m, h, [&] { give_after_visit(m, h, work, combines); });
+        give(m, h, [&] {
+          give_after_visit(m, h, work, combines);
+          ++h.inlined;
+        });
         return true;
       }
       h.set_delegates(true);
@@ -72,15 +75,16 @@ class Auto {
   /// The two halves of executing a section at once: true if the lock is now the client's, which
   /// then executes the section;
   bool take(M& m) const { return desk_.take(m); }
-  /// and gives the lock back, by `visit()`, which calls give_after_visit(), if somebody waits.
+  /// and gives the lock back; by `visit()`, which calls give_after_visit() and counts, if somebody
+  /// waits. (All in one branch: what is needed after it has to be kept across the call.)
   template <class Visit>
   [[gnu::always_inline]] void give(M& m, Habit& h, Visit visit) const {
     if (!wanted_.is_set(m)) [[likely]] {
       desk_.give(m);
+      ++h.inlined;
     } else {
       visit();
     }
-    ++h.inlined;
   }
 
   /// Posts the request and sees to it that it is executed.

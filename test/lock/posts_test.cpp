@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -74,6 +75,37 @@ TEST_F(Posts, KeepTheirOrderFromLockToLock) {
   for (const auto& lock : locks) {
     const delegation::Counters counters = lock->counters();
     EXPECT_GE(counters.inlined + counters.delegated, turns);
+  }
+}
+
+// Also where the client executes its sections the short way, which does not look for each of these.
+TEST_F(Posts, ComeAfterTheSectionInOrder) {
+  const auto lock = make("auto");
+  const auto inner = make("ticket");
+  const auto other = make("rcl");
+  std::string order;
+  auto first = [&] { order += "2"; };
+  auto second = [&] { order += "3"; };
+  auto third = [&] { order += "4"; };
+  auto nothing = [] {};
+  auto posts = [&] { other->post(section_of(third)); };
+  auto own = [&] {
+    lock->post(section_of(first));
+    lock->post(section_of(second));
+    order += "1";
+  };
+  auto others = [&] {
+    inner->execute(section_of(posts));
+    order += "1";
+  };
+  for (int turn = 0; turn < 4; ++turn) {
+    order.clear();
+    delegation::execute_section(*lock, section_of(own));
+    EXPECT_EQ("123", order) << turn;
+    order.clear();
+    delegation::execute_section(*lock, section_of(others));
+    other->execute(section_of(nothing));
+    EXPECT_EQ("14", order) << turn;
   }
 }
 
