@@ -370,6 +370,7 @@ class Pthread final : public AnyLock {
  private:
   /// With the mutex taken, which it gives back.
   void run(Section section) {
+    this_thread.quick = 0;
     const unsigned process = generation();
     {
       const Inside inside(this, false);

@@ -85,7 +85,7 @@ class AnyLock {
   bool has_deferred() const { return !deferred_.empty(); }
   /// In a section of this lock, or for one that is: its executor looks, after that, for posts that
   /// it has left. For locks whose clients do not look each time.
-  virtual void look_after_section() {}
+  virtual void look_after_section() noexcept {}
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
     if (has_deferred()) [[unlikely]]

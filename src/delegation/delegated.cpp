@@ -193,7 +193,6 @@ void Delegated::tell_server(Known& habit) {
 void Delegated::give_after_visit(Thread& thread) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
-  if (has_deferred() || thread.todo != 0) habit.visits = 0;  // perhaps nobody else wants the lock
   run_deferred();
   thread.inside = nullptr;
   tell(seat, habit);
@@ -320,9 +319,9 @@ void Delegated::prepare_to_send() {
   }
 }
 
-/// As if somebody waited: that is all that the short way looks at.
-void Delegated::look_after_section() {
-  station_->wanted_cell(number_).value.store(1, std::memory_order_relaxed);
+/// Almost as if somebody waited: that is all that the short way looks at.
+void Delegated::look_after_section() noexcept {
+  Port::set_by_section(station_->wanted_cell(number_));
 }
 
 void Delegated::give_up() {
@@ -338,7 +337,8 @@ void Delegated::give_up() {
 bool Delegated::take_again() {
   Port port(station_->seat(take_seat(0)).port);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
-  if (has_deferred()) look_after_section();  // whoever had it meanwhile may have cleared that
+  // Whoever had it meanwhile may have cleared that.
+  if (has_deferred() || this_thread.todo != 0) look_after_section();
   return true;
 }
 

@@ -31,7 +31,7 @@ class Delegated final : public AnyLock {
   void post(Section section) override;
   void give_up() override;
   bool take_again() override;
-  void look_after_section() override;
+  void look_after_section() noexcept override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
   const Station* station() const override { return station_.get(); }
   std::optional<unsigned> server_core() const override { return station_->core(); }

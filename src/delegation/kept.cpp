@@ -7,6 +7,14 @@
 #include "delegation/any_lock.hpp"
 
 namespace muster::delegation {
+namespace {
+
+/// What a thread has kept it sends at the end of the section around all.
+void look_after_outermost() noexcept {
+  if (AnyLock* const lock = Inside::outermost()) lock->look_after_section();
+}
+
+}  // namespace
 
 void Kept::add(AnyLock& lock, Section section) {
   posts_.push_back({&lock, section});
@@ -55,7 +63,7 @@ void keep_post(AnyLock& lock, Section section) {
   Thread& t = this_thread;
   if (t.kept == nullptr) t.kept = new Kept;
   t.kept->add(lock, section);
-  if (AnyLock* const outermost = Inside::outermost()) outermost->look_after_section();
+  if (t.serving == nullptr) look_after_outermost();  // a server looks each time
 }
 
 void send_kept_posts_now() noexcept {
@@ -79,6 +87,7 @@ void adopt_posts(LeftPosts left) noexcept {
   } else {
     t.kept->adopt(*left.posts);
   }
+  look_after_outermost();
 }
 
 }  // namespace muster::delegation

@@ -33,7 +33,9 @@ constexpr std::int64_t yield_ns = 1'000'000;
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool answered) noexcept {
   if (wanted == nullptr) return await_whoever_comes(own, other);
-  const auto says_somebody = [&] { return wanted->value.load(std::memory_order_relaxed) != 0; };
+  const auto says_somebody = [&] {
+    return wanted->value.load(std::memory_order_relaxed) == by_another;
+  };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
   if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, *wanted);
@@ -42,7 +44,7 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool a
   for (;;) {
     if (poll_for(own, patience)) return 0;
     if (!says_somebody()) {
-      wanted->value.store(1, std::memory_order_relaxed);
+      wanted->value.store(by_another, std::memory_order_relaxed);
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
@@ -76,7 +78,7 @@ int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
   FutexLot lot(false);
   for (;;) {
     if (is_over()) return over;
-    wanted.value.store(1, std::memory_order_relaxed);
+    wanted.value.store(by_another, std::memory_order_relaxed);
     if (is_over()) return over;
     lot.set_slice(slice_ns);
     slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);

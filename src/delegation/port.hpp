@@ -106,6 +106,14 @@ class Port : public Hardware {
   static void clear(Cell& wanted) noexcept {
     if (FutexLot::peek(wanted.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
   }
+  /// By a section of the lock: at its end, what it has left is to be seen to. Unless it is set.
+  static void set_by_section(Cell& wanted) noexcept {
+    Word none = 0;
+    wanted.value.compare_exchange_strong(none, by_section, std::memory_order_relaxed);
+  }
+  static bool is_by_section(const Cell& wanted) noexcept {
+    return wanted.value.load(std::memory_order_relaxed) == by_section;
+  }
   static bool is_slept_on(const Cell& wanted) noexcept {
     FutexLot::light_fence();
     return FutexLot::peek(wanted.sleepers) != 0;
@@ -137,6 +145,9 @@ class Port : public Hardware {
  private:
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
+  // What `wanted` says.
+  static constexpr Word by_another = 1;
+  static constexpr Word by_section = 2;
 
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;

@@ -302,10 +302,11 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
     executed = execute_apart(self, port, client, number);
   }
   const bool is_wanted = its.wanted.value.load(std::memory_order_relaxed) != 0;
+  const bool by_section = Port::is_by_section(its.wanted);
   if (is_wanted) [[unlikely]]
     Port::clear(its.wanted);
   lock.give(port);
-  if (is_wanted) [[unlikely]]
+  if (is_wanted && (!by_section || Port::is_slept_on(its.wanted))) [[unlikely]]
     Port::let_one_in(*lock.held, its.wanted);
   send_kept_posts();
   return executed != 0;

@@ -75,8 +75,7 @@ class Auto {
   /// The two halves of executing a section at once: true if the lock is now the client's, which
   /// then executes the section;
   bool take(M& m) const { return desk_.take(m); }
-  /// and gives the lock back; by `visit()`, which calls give_after_visit() and counts, if somebody
-  /// waits. (All in one branch: what is needed after it has to be kept across the call.)
+  /// and gives the lock back; if somebody waits, by `visit()`: give_after_visit(), and the count.
   template <class Visit>
   [[gnu::always_inline]] void give(M& m, Habit& h, Visit visit) const {
     if (!wanted_.is_set(m)) [[likely]] {
@@ -124,6 +123,7 @@ class Auto {
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
   template <class Work, class Combines>
   [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
+    const bool by_section = wanted_.is_by_section(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
     const unsigned executed = combines() ? desk_.pass(m, work) : 0;
@@ -131,7 +131,8 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    if (++h.visits < visits_max && combines() && !wanted_.is_slept_on(m)) return;
+    const bool goes_on = by_section || (++h.visits < visits_max && combines());
+    if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
     wanted_.let_one_in(m, *desk_.held);
   }

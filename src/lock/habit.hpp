@@ -45,6 +45,14 @@ class Wanted {
 
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
+  /// Whether only a section asks, on hardware, for the visit at its end: nobody waits.
+  bool is_by_section(M& m) const {
+    if constexpr (requires { m.is_by_section(*cell_); }) {
+      return m.is_by_section(*cell_);
+    } else {
+      return false;
+    }
+  }
   void clear(M& m) const {
     if constexpr (requires { m.clear(*cell_); }) {
       m.clear(*cell_);

@@ -139,6 +139,24 @@ TEST_P(EveryLock, TakesTurnsWithOthers) {
   for (unsigned i = 0; i < std::size(locks); ++i) EXPECT_EQ(executed[i], counts[i]) << i;
 }
 
+TEST_P(EveryLock, ASectionIsKnownAfterAnotherOneInIt) {
+  const HangGuard guard(60, std::string(GetParam()));
+  const auto lock = make();
+  const auto inner = make_lock({.kind = "auto", .station = nullptr});
+  auto nothing = [] {};
+  bool is_known = false;
+  auto around = [&] {
+    delegation::execute_section(*inner, section_of(nothing));
+    is_known = delegation::Inside::of(lock.get());
+  };
+  for (int turn = 0; turn < 4; ++turn) {
+    for (int i = 0; i < turn; ++i) delegation::execute_section(*inner, section_of(nothing));
+    delegation::execute_section(*lock, section_of(around));
+    EXPECT_TRUE(is_known) << turn;
+    EXPECT_FALSE(delegation::Inside::any()) << turn;
+  }
+}
+
 TEST_P(EveryLock, GivesErrnoBack) {
   const HangGuard guard(60, std::string(GetParam()));
   const auto lock = make();

@@ -81,8 +81,8 @@ TEST_F(Posts, KeepTheirOrderFromLockToLock) {
 // Also where the client executes its sections the short way, which does not look for each of these.
 TEST_F(Posts, ComeAfterTheSectionInOrder) {
   const auto lock = make("auto");
-  const auto inner = make("ticket");
   const auto other = make("rcl");
+  std::unique_ptr<delegation::AnyLock> inner;
   std::string order;
   auto first = [&] { order += "2"; };
   auto second = [&] { order += "3"; };
@@ -98,14 +98,57 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
     inner->execute(section_of(posts));
     order += "1";
   };
-  for (int turn = 0; turn < 4; ++turn) {
-    order.clear();
-    delegation::execute_section(*lock, section_of(own));
-    EXPECT_EQ("123", order) << turn;
-    order.clear();
-    delegation::execute_section(*lock, section_of(others));
+  for (const char* const kind : {"ticket", "rcl-batch", "pthread-mutex", "auto"}) {
+    inner = delegation::make_lock({.kind = kind, .station = nullptr});
+    for (int turn = 0; turn < 3; ++turn) {
+      order.clear();
+      delegation::execute_section(*lock, section_of(own));
+      EXPECT_EQ("123", order) << kind << turn;
+      order.clear();
+      delegation::execute_section(*lock, section_of(others));
+      other->execute(section_of(nothing));
+      EXPECT_EQ("14", order) << kind << turn;
+    }
+  }
+}
+
+// Who has the lock meanwhile may look for what the section has left, and finds nothing.
+TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
+  const HangGuard guard(60, "a section that waits after its posts");
+  const auto lock = make("auto");
+  const auto other = make("rcl");
+  delegation::Condition changed(*lock);
+  bool waits = false;
+  bool is_posted_executed = false;
+  auto nothing = [] {};
+  auto posted = [&] { is_posted_executed = true; };
+  auto waiting = [&] {
+    other->post(section_of(posted));
+    waits = true;
+    changed.wait();
+  };
+  auto section = [&] {
+    lock->post(section_of(waiting));
+    // Executed there and then, as a part of this section.
+    EXPECT_THROW(lock->prepare_wait(), Error);
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    waits = false;
+    is_posted_executed = false;
+    delegation::execute_section(*lock, section_of(nothing));
+    std::thread visitor([&] {
+      bool may_signal = false;
+      auto look = [&] { may_signal = waits; };
+      for (int later = 0; later < 8; later += may_signal ? 1 : 0) {
+        delegation::execute_section(*lock, section_of(look));
+        sched_yield();
+      }
+      changed.signal();
+    });
+    delegation::execute_section(*lock, section_of(section));
     other->execute(section_of(nothing));
-    EXPECT_EQ("14", order) << turn;
+    EXPECT_TRUE(is_posted_executed) << turn;
+    visitor.join();
   }
 }
 
