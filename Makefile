@@ -12,8 +12,8 @@ FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: packages-build ## Every barrier on this machine, in threads and in processes (3 minutes)
-	@cmake/build.sh release
+demo: packages-build ## Every barrier on this machine, in threads and in processes (5 minutes)
+	@cmake/build.sh release muster-programs
 	@bench/demo.sh
 
 test: packages-test ## Everything that is checked: all suites, in one ctest
@@ -27,7 +27,7 @@ build: packages-build ## build/$(PRESET): release, debug, asan, tsan, tsan-clang
 	@cmake/build.sh $(PRESET)
 
 bench: packages-build ## The barriers' benchmark with its default settings (40 s)
-	@cmake/build.sh release
+	@cmake/build.sh release muster-programs
 	@build/release/muster bench barrier
 
 soak: packages-test ## The tests MUSTER_SOAK times as long, by default 10 (half an hour)
@@ -38,11 +38,11 @@ format: ## Format every C and C++ source in place
 	@$(FORMATTED) | xargs clang-format -i
 
 install: packages-build ## Install to PREFIX (and DESTDIR)
-	@cmake/build.sh release
+	@cmake/build.sh release muster-programs
 	@cmake --install build/release --prefix $(PREFIX)
 
 install-openmpi: packages-build ## Open MPI's component to ~/.openmpi/components, or OPENMPI_PREFIX
-	@cmake/build.sh release
+	@cmake/build.sh release muster-programs
 	@cmake/install-openmpi.sh build/release $(OPENMPI_PREFIX)
 
 peers: packages-build ## More MPIs to measure against, to build/peers
