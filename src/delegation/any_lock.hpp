@@ -23,6 +23,7 @@ struct Counters {
   std::uint64_t inlined = 0;    ///< executed by the client itself
   std::uint64_t delegated = 0;  ///< executed by a server or another client
   std::uint64_t combined = 0;   ///< of others, executed by a client
+  std::uint64_t waited = 0;     ///< `auto`, with conditions: of inlined, what had to wait
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
 };
 

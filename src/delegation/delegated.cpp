@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/delegated.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -17,8 +18,8 @@ constexpr unsigned polls_before_handover = 500;
 /// A client polls so often before it looks whether the server is still there.
 constexpr unsigned polls_of_a_client = 40;
 
-/// A client that delegates asks so often whether a server should start.
-constexpr unsigned requests_between_looks = 8;
+/// A client that meets others asks so often whether a server should start.
+constexpr unsigned meets_between_looks = 8;
 
 bool is_pending(const Hardware::Cell* entry) {
   return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
@@ -172,13 +173,15 @@ void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell&
   tell_server(habit);
 }
 
-/// What the station counts of a client.
-void Delegated::tell(Station::Seat& seat, Known& habit) {
+/// What the station counts of a client. True if the client has met others since the last time.
+bool Delegated::tell(Station::Seat& seat, Known& habit) {
   const std::uint64_t sections = habit.inlined.value() + habit.delegated.value();
   seat.sections += sections - habit.sections_told;
   habit.sections_told = sections;
-  seat.meets += habit.delegated.value() - habit.meets_told;
-  habit.meets_told = habit.delegated.value();
+  const std::uint64_t meets = habit.delegated.value() + habit.waited.value();
+  const std::uint64_t more = meets - std::exchange(habit.meets_told, meets);
+  seat.meets += more;
+  return more != 0;
 }
 
 /// A server may sleep that has looked while this client executed others' requests, and so has not
@@ -207,15 +210,14 @@ void Delegated::give_after_visit(Thread& thread) {
 /// After a section: whether the thread's next one is executed at once; and now and then, whether a
 /// server would be of use.
 void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
-  tell(seat, habit);
+  const bool met = tell(seat, habit);
   const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
   if (!outside || always_delegates_) return;
   thread.quick = 0;
   if (!in_own_process()) return;  // the section has forked
-  if (habit.delegates) {
-    if (habit.until_trial % requests_between_looks == 0) station_->consider();
-  } else if (thread.last_lock == number_ever() &&
-             !is_pending(seat.last)) {  // else see comes_back()
+  if (met && habit.meets_told % meets_between_looks == 0) station_->consider();
+  if (!habit.delegates && thread.last_lock == number_ever() &&
+      !is_pending(seat.last)) {  // else see comes_back()
     thread.quick = number_ever();
   }
 }
@@ -232,7 +234,10 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   }
   desk_.enter(seat.port, seat.ring);
   Hardware::Cell* const entry = desk_.rings.post(seat.port, seat.ring, number_, work);
-  if (!Port::poll(*entry, polls_before_handover)) {
+  if (Port::poll(*entry, polls_before_handover)) {
+    desk_.rings.has_answer(seat.ring);
+    ++habit.delegated;
+  } else {
     const Blocking blocking(serving);
     auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });
   }
@@ -348,9 +353,34 @@ Counters Delegated::counters() const {
     sum.inlined += habit.inlined.value();
     sum.delegated += habit.delegated.value();
     sum.combined += habit.combined.value();
+    sum.waited += habit.waited.value();
     sum.switches += habit.switches.value();
   });
   return sum;
+}
+
+/// What has become of most sections so far.
+std::string Delegated::way(const Counters& c) const {
+  const std::uint64_t all = c.inlined + c.delegated;
+  const std::uint64_t by_server = c.delegated - std::min(c.combined, c.delegated);
+  if (all == 0) return "none yet";
+  if (always_delegates_) {
+    if (!station_->has_server()) return "executed by their own clients: it has no server now";
+    return "sent to the server: rcl does that with all, while it has one";
+  }
+  const std::string left = station_->has_server() ? "" : ", which has left";
+  if (by_server * 2 > all) return "mostly sent to the server" + left + ": clients meet at the lock";
+  if (by_server * 10 > all) return "partly sent to the server" + left + ": clients meet at times";
+  if (c.combined * 10 > all) {
+    return "combined: clients meet at the lock, and whoever has it executes for the others";
+  }
+  if (c.waited * 10 > all) {
+    return "executed by their own clients, who wait for each other: sections may wait for "
+           "conditions, so that only a server executes them for others";
+  }
+  if (c.delegated + c.waited + c.switches == 0)
+    return "executed by their own clients: no contention so far";
+  return "executed by their own clients: they seldom meet at the lock";
 }
 
 std::string Delegated::explain() const {
@@ -361,19 +391,7 @@ std::string Delegated::explain() const {
   if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
     line("server of its own accord: " + reason);
   }
-  const std::uint64_t all = c.inlined + c.delegated;
-  std::string way = "executed by their own clients: no contention so far";
-  if (all == 0) {
-    way = "none yet";
-  } else if (c.delegated * 10 > all) {
-    way = station_->has_server()
-              ? "mostly sent to the server: clients meet at the lock"
-              : "combined: clients meet at the lock, and whoever has it executes for the others";
-    if (c.delegated * 2 < all && station_->has_server()) way = "partly sent to the server";
-  } else if (c.delegated > 0) {
-    way = "executed by their own clients: they seldom meet at the lock";
-  }
-  line("sections: " + way);
+  line("sections: " + way(c));
   if (!combines()) line("combining: off, since sections may wait for conditions");
   line("executed by the client: " + std::to_string(c.inlined));
   line("executed by others: " + std::to_string(c.delegated));

@@ -104,7 +104,8 @@ class Delegated final : public AnyLock {
   void give(Port& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
-  static void tell(Station::Seat& seat, Known& habit);
+  static bool tell(Station::Seat& seat, Known& habit);
+  std::string way(const Counters& c) const;
   void tell_server(Known& habit);
 
   std::shared_ptr<Station> station_;

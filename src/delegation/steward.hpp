@@ -20,7 +20,8 @@ class Steward {
   struct Look {
     std::int64_t now_ns = 0;
     std::uint64_t sections = 0;
-    std::uint64_t meets = 0;   ///< sections whose client found the lock taken, or a server
+    /// Of these: others executed them, or their client had to wait since others may not.
+    std::uint64_t meets = 0;
     unsigned clients = 0;      ///< threads with sections since the last look
     unsigned usable_cpus = 1;  ///< of the process
     double threads_cpus =

@@ -5,8 +5,7 @@
 // whoever has the lock executes what is posted, and after many such visits lets another have it. A
 // server, if one runs, is to all of this a combiner that always comes.
 //
-// Cost: an exchange and a store while uncontended; else some line transfers for each request that
-// is executed by another.
+// Cost: an exchange and a store while uncontended; else some line transfers a delegated request.
 // Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
 //
 // Invariants:
@@ -66,7 +65,7 @@ class Auto {
         });
         return true;
       }
-      h.set_delegates(true);
+      h.set_delegates(combines() || is_served(m));  // else nobody would execute its requests
       h.until_trial = Habit::trial;
     }
     return delegate(m, ring, h, work, combines);
@@ -116,6 +115,7 @@ class Auto {
       give_after_visit(m, h, work, combines);
       if (!executed) continue;
       ++h.inlined;
+      if (!combines()) ++h.waited;
       if (m.load(entry, relaxed) == 0) return true;
     }
   }

@@ -15,6 +15,7 @@ struct Habit {
   Count inlined;             ///< executed by the client at once
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
+  Count waited;              ///< executed by the client when it had waited, where others may not
   Count switches;            ///< from executing to delegating or back
 
   void set_delegates(bool now) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "delegation/condition.hpp"
 #include "delegation/station.hpp"
 #include "lock/habit.hpp"
 #include "trial.hpp"
@@ -120,6 +121,31 @@ TEST_F(Auto, SendsItsSectionsToTheServerOnceClientsMeet) {
   EXPECT_GT(lock->counters().inlined, counters.inlined) << "it never tries the lock again";
 }
 
+// What is told of it is what has happened, not what the kind is for.
+TEST_F(Auto, TellsOfWaitsForTheLock) {
+  station_->stop();
+  const auto lock = make("auto");
+  const delegation::Condition changed(*lock);
+  meet(*lock);
+  delegation::Counters counters = lock->counters();
+  while (counters.waited * 10 <= counters.inlined) {
+    meet(*lock);
+    counters = lock->counters();
+  }
+  EXPECT_EQ(0U, counters.delegated + counters.switches);
+  expect_told(*lock, "none", "executed by their own clients, who wait for each other");
+}
+
+TEST_F(Auto, TellsOfRcl) {
+  const auto lock = make("rcl");
+  auto nothing = [] {};
+  lock->execute(section_of(nothing));
+  expect_told(*lock, "on CPU", "sent to the server");
+  station_->stop();
+  lock->execute(section_of(nothing));
+  expect_told(*lock, "none", "executed by their own clients: it has no server now\n");
+}
+
 // Where all come at once: a client that has changed its way stays with it.
 TEST_F(Auto, HasHysteresis) {
   for (const bool served : {true, false}) {
@@ -179,6 +205,26 @@ TEST_F(ByItself, ComesAndGoesUnderLoad) {
   EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(sections[0] + sections[1] + sections[2], data.count) << replay_command();
   EXPECT_GT(station_->counters().executed, 0U) << "its servers have done something";
+}
+
+// Where clients wait for each other instead of executing each other's sections.
+TEST_F(ByItself, WhereSectionsMayWaitForConditionsToo) {
+  counts_meets_ = true;
+  const auto lock = make();
+  const delegation::Condition changed(*lock);
+  const std::int64_t give_up_ms = now_ms() + 20'000;
+  delegation::Counters before;
+  run_threads(3, [&](unsigned client) {
+    auto section = [] { sched_yield(); };  // so that others find it taken
+    while (!station_->has_server() && now_ms() < give_up_ms) {
+      for (int i = 0; i < 100; ++i) lock->execute(section_of(section));
+      if (client == 0 && !station_->has_server()) before = lock->counters();
+    }
+  });
+  EXPECT_TRUE(station_->has_server()) << station_->reason();
+  EXPECT_GT(before.waited, 0U);
+  EXPECT_LE(before.waited, before.inlined);
+  EXPECT_LT(20 * before.switches, before.inlined) << "nobody would execute its requests";
 }
 
 TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {

@@ -183,6 +183,10 @@ TEST_F(Delegation, NestedAcrossServersBothWays) {
   });
   EXPECT_EQ(2 * sections, in_b);
   EXPECT_EQ(2 * sections, in_d);
+  for (const AnyLock* const lock : {a.get(), b.get(), c.get(), d.get()}) {
+    const delegation::Counters counters = lock->counters();
+    EXPECT_EQ(2 * sections, counters.inlined + counters.delegated);
+  }
 }
 
 TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {

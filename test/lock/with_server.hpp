@@ -69,10 +69,11 @@ class ByItself : public testing::Test {
  protected:
   void SetUp() override {
     delegation::Steward::Rules rules;
+    rules.meets_per_s = 100;
     rules.trial_ratio = 0;  // these CPUs are the clients' in truth: it is slower
     station_->employ(delegation::Steward(rules), [this](delegation::Steward::Look& look) {
       // With a CPU each they would all wait awake, and meet all the time.
-      look.meets = look.sections;
+      if (!counts_meets_) look.meets = look.sections;
       look.clients = 3;
       look.usable_cpus = usable_cpus_;
       look.threads_cpus = 3;
@@ -85,6 +86,7 @@ class ByItself : public testing::Test {
 
   HangGuard guard_{60};
   std::atomic<unsigned> usable_cpus_{8};
+  std::atomic<bool> counts_meets_{false};
   std::shared_ptr<delegation::Station> station_ = std::make_shared<delegation::Station>();
 };
 
