@@ -134,21 +134,13 @@ class Run {
                                                  kParticipantsMax));
       }
     }
-    if (o.map_by != "none") {
-      try {
-        mapping_ = parse_mapping(o.map_by);
-      } catch (const Error& error) {
-        throw Error(error.code(), std::string(error.what()) + ", none (unbound)");
-      }
-    }
+    mapping_ = parse_map_by(o.map_by);
     static_cast<void>(WaitPolicy::by_name(o.wait, 1, 1));
     if (o.via != "c" && o.via != "template" && o.via != "both") {
       throw Error(Status::unknown_name,
                   fmt::format("no way \"{}\" to call; there are: c, template, both", o.via));
     }
-    if (!(o.seconds > 0 && o.seconds <= 86400)) {
-      throw Error(Status::invalid, "--seconds: more than 0, at most 86400 (a day)");
-    }
+    check_seconds(o.seconds);
   }
 
   void choose_algorithms() {

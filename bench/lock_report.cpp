@@ -86,7 +86,7 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["array"] = o.array;
   json["stride"] = o.stride;
   json["map_by"] = o.map_by;
-  json["operations"] = o.operations == 0 ? Json() : Json(o.operations);
+  json["operations"] = o.operations ? Json(*o.operations) : Json();
   json["rounds"] = o.rounds;
   json["seconds"] = o.seconds;
   json["elapsed_s"] = rounded(results.elapsed_s, 0.01);
@@ -104,13 +104,14 @@ std::string to_csv(const LockRunResults& results) {
   for (const LockRow& row : results.rows) {
     Json json = row_to_json(row);
     // Rows without figures have the same columns.
-    Json& throughput = json["throughput_ops_s"];
-    const Json ci95 = throughput["ci95"];
-    throughput.erase("ci95");
-    throughput["ci95_lo"] = ci95.is_null() ? Json() : ci95.at(0);
-    throughput["ci95_hi"] = ci95.is_null() ? Json() : ci95.at(1);
-    json.erase("to_pthread_mutex");
-    json.erase("to_best");
+    for (const char* name : {"throughput_ops_s", "to_pthread_mutex", "to_best"}) {
+      Json& figures = json[name];
+      if (figures.is_null()) figures = {{"ratio", nullptr}, {"ci95", nullptr}};
+      const Json ci95 = figures["ci95"];
+      figures.erase("ci95");
+      figures["ci95_lo"] = ci95.is_null() ? Json() : ci95.at(0);
+      figures["ci95_hi"] = ci95.is_null() ? Json() : ci95.at(1);
+    }
     const Json flat = json.flatten();
     std::string line;
     std::string head;

@@ -18,14 +18,44 @@
 namespace muster::bench {
 namespace {
 
-constexpr std::int64_t kStart_ns = 5'000'000'000;
-constexpr std::int64_t kPatience_ns = 2'000'000'000;
+constexpr std::int64_t kNsPerS = 1'000'000'000;
+constexpr std::int64_t kStart_ns = 5 * kNsPerS;
+constexpr std::int64_t kPatience_ns = 2 * kNsPerS;
+constexpr std::int64_t kStall_ns = 20 * kNsPerS;  // without any of a given number of operations
 constexpr std::int64_t kSliceMin_ns = 2'000'000;
 constexpr unsigned kThreadsMax = 4096;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Each once, in the order in which they came first.
+template <class T>
+std::vector<T> without_repeats(const std::vector<T>& items) {
+  std::vector<T> once;
+  for (const T& item : items) {
+    if (std::find(once.begin(), once.end(), item) == once.end()) once.push_back(item);
+  }
+  return once;
+}
+
+std::vector<unsigned> threads_of(const LockRunOptions& options) {
+  if (options.threads.empty()) return {1, 2, 4, 8};
+  return without_repeats(options.threads);
+}
+
+void check_locks(const std::vector<std::string>& names) {
+  std::string known = "all, ours, peers";
+  for (const LockEntry& entry : lock_entries()) known += ", " + entry.name;
+  for (const std::string& name : names) {
+    const bool group = name == "all" || name == "ours" || name == "peers";
+    const bool one = std::any_of(lock_entries().begin(), lock_entries().end(),
+                                 [&](const LockEntry& entry) { return entry.name == name; });
+    if (!group && !one) {
+      throw Error(Status::unknown_name, fmt::format("no lock \"{}\"; there are: {}", name, known));
+    }
+  }
 }
 
 /// The array, shared by all teams: they take turns.
@@ -69,23 +99,13 @@ class Run {
  public:
   Run(const LockRunOptions& options, const std::function<void(const Progress&)>& report)
       : report_(report), topology_(Topology::this_machine()) {
+    check(options);
     results_.options = options;
-    LockRunOptions& o = results_.options;
-    if (o.threads.empty()) o.threads = {1, 2, 4, 8};
+    results_.options.threads = threads_of(options);
+    results_.options.patterns = without_repeats(options.patterns);
     results_.host = this_host();
     results_.cpus = usable_cpus();
-    for (const unsigned count : o.threads) {
-      if (count < 1 || count > kThreadsMax) {
-        throw Error(Status::invalid, fmt::format("--threads {}: 1 to {}", count, kThreadsMax));
-      }
-    }
-    if (o.array < 1 || o.array >> 32 != 0 || o.stride < 1) {
-      throw Error(Status::invalid, "--array: 1 to 2^32 - 1; --stride: 1 or more");
-    }
-    if (!(o.seconds > 0) || o.rounds < 1) {
-      throw Error(Status::invalid, "--seconds: more than 0; --rounds: 1 or more");
-    }
-    if (o.map_by != "none") mapping_ = parse_mapping(o.map_by);
+    mapping_ = parse_map_by(options.map_by);
     choose();
   }
 
@@ -93,8 +113,10 @@ class Run {
     const Array array(options().array);
     begin_ns_ = clock_ns();
     const std::size_t groups = options().threads.size() * options().patterns.size();
+    const std::size_t rows = groups * chosen_.size();
+    turns_ = rows * options().rounds;
     share_ns_ = static_cast<std::int64_t>(options().seconds * 1e9) /
-                static_cast<std::int64_t>(groups * std::max<std::size_t>(1, chosen_.size()));
+                static_cast<std::int64_t>(std::max<std::size_t>(1, rows));
     for (const Pattern pattern : options().patterns) {
       for (const unsigned threads : options().threads) run_group(array, pattern, threads);
     }
@@ -107,17 +129,6 @@ class Run {
   const LockRunOptions& options() const { return results_.options; }
 
   void choose() {
-    std::string known = "all, ours, peers";
-    for (const LockEntry& entry : lock_entries()) known += ", " + entry.name;
-    for (const std::string& name : options().locks) {
-      const bool group = name == "all" || name == "ours" || name == "peers";
-      const bool one = std::any_of(lock_entries().begin(), lock_entries().end(),
-                                   [&](const LockEntry& entry) { return entry.name == name; });
-      if (!group && !one) {
-        throw Error(Status::unknown_name,
-                    fmt::format("no lock \"{}\"; there are: {}", name, known));
-      }
-    }
     const auto& asked = options().locks;
     for (const LockEntry& entry : lock_entries()) {
       const bool wanted = contains(asked, "all") || contains(asked, entry.name) ||
@@ -137,7 +148,7 @@ class Run {
     setting.threads = threads;
     setting.pattern = pattern;
     setting.stride = options().stride;
-    setting.operations = options().operations;
+    setting.operations = options().operations.value_or(0);
     setting.seed = options().seed;
     setting.array = array.data();
     setting.words = options().array;
@@ -162,9 +173,11 @@ class Run {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = candidates[(i + round) % candidates.size()];
         c.row.rounds_ops_s.resize(round + 1, kNone);
+        turn_ = fmt::format("{}, {} threads, round {} of {}", pattern_name(pattern), threads,
+                            round + 1, rounds);
         if (c.team != nullptr) run_slice(c, std::max(kSliceMin_ns, share_ns_ / rounds));
-        tell(fmt::format("{}, {} threads, round {} of {}", pattern_name(pattern), threads,
-                         round + 1, rounds));
+        ++turns_done_;
+        tell(0);
       }
     }
     finish(candidates);
@@ -176,18 +189,15 @@ class Run {
     const std::int64_t cpu_ns = c.team->cpu_ns();
     const std::int64_t begin_ns = clock_ns();
     c.team->start_slice();
-    std::int64_t patience_ns = kPatience_ns + slice_ns;
-    if (options().operations == 0) {
-      if (c.team->await_idle(begin_ns + slice_ns) == LockTeam::State::busy) c.team->end_slice();
-    } else {
-      patience_ns *= 10;  // as long as the operations take, within reason
-    }
-    const LockTeam::State state = c.team->await_idle(begin_ns + patience_ns);
+    const LockTeam::State state =
+        options().operations ? await_operations(*c.team) : await_end(*c.team, begin_ns + slice_ns);
     if (state == LockTeam::State::failed) return c.end(RowStatus::failed, c.team->error());
     if (state == LockTeam::State::busy) {
-      return c.end(
-          RowStatus::did_not_finish,
-          fmt::format("its threads did not come to an end within {} ms", patience_ns / 1'000'000));
+      return c.end(RowStatus::did_not_finish,
+                   options().operations
+                       ? fmt::format("its threads got no further for {} s", kStall_ns / kNsPerS)
+                       : fmt::format("its threads did not come to an end within {} ms",
+                                     (kPatience_ns + slice_ns) / 1'000'000));
     }
     const CpuTimes after = cpu_times(topology_.pus());
     Activity activity;
@@ -206,6 +216,17 @@ class Run {
     activity_.add(activity);
     c.row.rounds_ops_s.back() = c.team->throughput_ops_s();
     c.latencies.push_back(c.team->take_latencies());
+  }
+
+  LockTeam::State await_operations(LockTeam& team) {
+    const auto all = static_cast<double>(*options().operations);
+    return team.await_operations(
+        kStall_ns, [&](std::uint64_t done) { tell(static_cast<double>(done) / all); });
+  }
+
+  static LockTeam::State await_end(LockTeam& team, std::int64_t end_ns) {
+    if (team.await_idle(end_ns) == LockTeam::State::busy) team.end_slice();
+    return team.await_idle(end_ns + kPatience_ns);
   }
 
   void finish(std::vector<Candidate>& candidates) {
@@ -246,10 +267,15 @@ class Run {
     for (Candidate& c : candidates) results_.rows.push_back(std::move(c.row));
   }
 
-  void tell(const std::string& what) {
-    const double done = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
-    report_(
-        {std::min(1.0, done / options().seconds), std::max(0.0, options().seconds - done), what});
+  /// `share` of the turn that is on is done: known of operations, which turns have alike.
+  void tell(double share) {
+    const double done_s = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
+    double all_s = options().seconds;
+    if (options().operations) {
+      const double turns = static_cast<double>(turns_done_) + share;
+      all_s = done_s * static_cast<double>(turns_) / turns;
+    }
+    report_({std::min(1.0, done_s / all_s), std::max(0.0, all_s - done_s), turn_});
   }
 
   const std::function<void(const Progress&)>& report_;
@@ -260,9 +286,33 @@ class Run {
   Activity activity_;
   std::int64_t begin_ns_ = 0;
   std::int64_t share_ns_ = 0;
+  std::string turn_;  ///< that is on
+  std::size_t turns_ = 0;
+  std::size_t turns_done_ = 0;
 };
 
 }  // namespace
+
+void check(const LockRunOptions& o) {
+  unsigned most = 0;
+  for (const unsigned count : threads_of(o)) {
+    if (count < 1 || count > kThreadsMax) {
+      throw Error(Status::invalid, fmt::format("--threads {}: 1 to {}", count, kThreadsMax));
+    }
+    most = std::max(most, count);
+  }
+  if (o.array < 1 || o.array >> 32 != 0 || o.stride < 1) {
+    throw Error(Status::invalid, "--array: 1 to 2^32 - 1; --stride: 1 or more");
+  }
+  if (o.operations && *o.operations < most) {
+    throw Error(Status::invalid, fmt::format("--operations {}: {} or more, one for each thread",
+                                             *o.operations, most));
+  }
+  check_seconds(o.seconds);
+  if (o.rounds < 1) throw Error(Status::invalid, "--rounds: 1 or more");
+  static_cast<void>(parse_map_by(o.map_by));
+  check_locks(o.locks);
+}
 
 LockRunResults run_locks(const LockRunOptions& options,
                          const std::function<void(const Progress&)>& report) {

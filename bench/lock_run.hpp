@@ -2,7 +2,9 @@
 // `muster bench lock`, from options to results.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,8 @@ struct LockRunOptions {
   std::vector<Pattern> patterns{Pattern::sequential, Pattern::random};
   std::uint64_t array = 50'000'000;  ///< words of 4 bytes
   std::uint64_t stride = 20;
-  std::uint64_t operations = 0;  ///< of all threads, in a round; 0: equal time for each lock
-  double seconds = 28;
+  std::optional<std::uint64_t> operations;  ///< of all threads, in a round; instead of `seconds`
+  double seconds = 28;                      ///< shared out equally
   unsigned rounds = 5;
   std::uint64_t seed = 1;
   std::string map_by = "core";
@@ -52,7 +54,11 @@ struct LockRunResults {
   std::vector<LockRow> rows;  ///< in groups of equal pattern and threads
 };
 
-/// Measures. Forks: the calling process must have one thread only. Throws Error for the options.
+/// Throws Error for options that run_locks() would refuse.
+void check(const LockRunOptions& options);
+
+/// Measures. Forks: the calling process must have one thread only. Throws what check() throws, and
+/// Error(no_memory).
 LockRunResults run_locks(const LockRunOptions& options,
                          const std::function<void(const Progress&)>& report);
 

@@ -11,10 +11,11 @@ namespace muster::bench {
 
 inline constexpr unsigned kLatenciesMax = 1024;  // a thread and slice
 inline constexpr unsigned kLatencyEvery = 256;   // operations: reading the clock takes time, too
+inline constexpr unsigned kProgressEvery = 16;   // of a given number of operations: a store
 
 struct alignas(kLine) LockReport {
-  std::uint64_t operations;        // in all slices
-  std::uint64_t slice_operations;  // in the last one
+  std::uint64_t operations;                     // in all slices
+  std::atomic<std::uint64_t> slice_operations;  // in the last one; so far, of a given number
   std::int64_t begin_ns;
   std::int64_t end_ns;
   std::uint64_t involuntary_switches;
@@ -42,18 +43,22 @@ template <class Increment>
 void Slice::run(Increment&& increment) {
   LockReport& report = shared_.report(thread_);
   const std::uint32_t slice = shared_.go.load(std::memory_order_relaxed);
-  const std::uint64_t most =
-      setting_.operations == 0
-          ? ~std::uint64_t{0}
-          : (setting_.operations + setting_.threads - 1 - thread_) / setting_.threads;
+  const std::uint64_t most = setting_.operations == 0
+                                 ? ~std::uint64_t{0}
+                                 : setting_.operations / setting_.threads +
+                                       (thread_ < setting_.operations % setting_.threads ? 1 : 0);
   std::uint32_t* const array = setting_.array;
   std::uint64_t done = 0;
+  const auto goes_on = [&] {
+    if (setting_.operations == 0) return shared_.stop.load(std::memory_order_relaxed) != slice;
+    if (done % kProgressEvery == 0) report.slice_operations.store(done, std::memory_order_relaxed);
+    return true;
+  };
   report.latencies_count = 0;
   report.begin_ns = clock_ns();
-  while (done < most &&
-         (setting_.operations != 0 || shared_.stop.load(std::memory_order_relaxed) != slice)) {
+  while (done < most && goes_on()) {
     std::uint32_t* const word = array + walk_.next();
-    if (done++ % kLatencyEvery != 0 || report.latencies_count == kLatenciesMax) {
+    if (done++ % kLatencyEvery != 0 || report.latencies_count == kLatenciesMax) [[likely]] {
       increment(word);
       continue;
     }
@@ -61,7 +66,7 @@ void Slice::run(Increment&& increment) {
     increment(word);
     report.latencies[report.latencies_count++] = static_cast<float>(clock_ns() - before_ns);
   }
-  report.slice_operations = done;
+  report.slice_operations.store(done, std::memory_order_relaxed);
 }
 
 }  // namespace muster::bench

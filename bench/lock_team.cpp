@@ -93,7 +93,7 @@ void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& sett
     subject.settle();
     report.end_ns = clock_ns();
     getrusage(RUSAGE_THREAD, &after);
-    report.operations += report.slice_operations;
+    report.operations += report.slice_operations.load(std::memory_order_relaxed);
     report.involuntary_switches += static_cast<std::uint64_t>(after.ru_nivcsw - before.ru_nivcsw);
     const auto ns = [](const timeval& t) {
       return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_usec * std::int64_t{1000};
@@ -171,6 +171,24 @@ LockTeam::State LockTeam::await_idle(std::int64_t until_ns) {
   }
 }
 
+LockTeam::State LockTeam::await_operations(std::int64_t stall_ns,
+                                           const std::function<void(std::uint64_t)>& look) {
+  constexpr std::int64_t kLook_ns = 200'000'000;
+  std::uint64_t seen = slice_operations();
+  std::int64_t seen_ns = clock_ns();
+  for (;;) {
+    const State state = await_idle(std::min(clock_ns() + kLook_ns, seen_ns + stall_ns));
+    if (state != State::busy) return state;
+    if (const std::uint64_t now = slice_operations(); now != seen) {
+      seen = now;
+      seen_ns = clock_ns();
+      look(seen);
+    } else if (clock_ns() - seen_ns >= stall_ns) {
+      return state;
+    }
+  }
+}
+
 void LockTeam::start_slice() {
   shared_->idle.store(0, std::memory_order_relaxed);
   shared_->go.store(++slice_, std::memory_order_release);
@@ -183,17 +201,23 @@ std::string LockTeam::error() const {
   return shared_->error[0] != '\0' ? shared_->error : "its process died";
 }
 
+std::uint64_t LockTeam::slice_operations() const {
+  std::uint64_t sum = 0;
+  for (unsigned t = 0; t < threads_; ++t) {
+    sum += shared_->report(t).slice_operations.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
 double LockTeam::throughput_ops_s() const {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = 0;
-  std::uint64_t operations = 0;
   for (unsigned t = 0; t < threads_; ++t) {
     const LockReport& report = shared_->report(t);
     begin_ns = std::min(begin_ns, report.begin_ns);
     end_ns = std::max(end_ns, report.end_ns);
-    operations += report.slice_operations;
   }
-  return static_cast<double>(operations) * 1e9 /
+  return static_cast<double>(slice_operations()) * 1e9 /
          static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns));
 }
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,10 +82,15 @@ class LockTeam {
   LockTeam& operator=(const LockTeam&) = delete;
 
   State await_idle(std::int64_t until_ns);
+  /// Of a slice with a given number of operations: waits as long as there are more and more, and
+  /// returns busy when there were no more for `stall_ns`. `look`, called now and then, is told how
+  /// many there are.
+  State await_operations(std::int64_t stall_ns, const std::function<void(std::uint64_t)>& look);
   void start_slice();
   void end_slice();  ///< asks the threads to stop
 
   std::string error() const;
+  std::uint64_t slice_operations() const;         ///< of all threads, in the last slice
   double throughput_ops_s() const;                ///< of the last slice
   std::vector<std::uint64_t> operations() const;  ///< of each thread, in all slices
   std::vector<double> take_latencies();           ///< [ns], sampled in the last slice

@@ -2,8 +2,11 @@
 // The words that all measurements share: how far one is, what became of a row, who was left out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "topology/topology.hpp"
 
 namespace muster::bench {
 
@@ -20,5 +23,11 @@ struct LeftOut {
   std::string name;
   std::string why;
 };
+
+/// How `--map-by` binds: core, numa, socket, or nothing for "none". Throws Error(unknown_name).
+std::optional<Mapping> parse_map_by(const std::string& name);
+
+/// Throws Error(invalid) for what `--seconds` of a whole measurement cannot be.
+void check_seconds(double seconds);
 
 }  // namespace muster::bench

@@ -29,6 +29,7 @@ void run(Options& options) {
   for (const std::string& name : options.patterns) {
     options.run.patterns.push_back(parse_pattern(name));
   }
+  bench::check(options.run);  // a mistake leaves no folder
   if (!options.output.empty()) make_folder(options.output);
 
   ProgressLine line;
@@ -66,10 +67,13 @@ void add_bench_lock(CLI::App& group) {
   command->add_option("--stride", o.stride, "Words from one to the next, strided")
       ->capture_default_str();
   command->add_option("--operations", o.operations,
-                      "Increments in a round, of all threads (default: equal time for each lock)");
+                      "Increments in a round, of all threads, however long they take (default: "
+                      "equal time for each lock)");
   command->add_option("--map-by", o.map_by, "How threads are bound: core, numa, socket, none")
       ->capture_default_str();
-  command->add_option("--seconds", o.seconds, "Time for the whole measurement")
+  command
+      ->add_option("--seconds", o.seconds,
+                   "Time for the whole measurement; does not hold with --operations")
       ->capture_default_str();
   command->add_option("--rounds", o.rounds, "How often each lock has its turn")
       ->check(CLI::Range(1U, 1000U))

@@ -4,16 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "bench/lock_report.hpp"
+#include "bench/lock_slice.hpp"
 #include "machine/error.hpp"
 
 namespace muster::bench {
 namespace {
 
-LockRunResults run(std::vector<std::string> locks, std::uint64_t operations = 0,
+LockRunResults run(std::vector<std::string> locks, std::optional<std::uint64_t> operations = {},
                    double seconds = 0.8) {
   LockRunOptions options;
   options.locks = std::move(locks);
@@ -36,7 +41,7 @@ bool had_cpus_in_each_round(const LockRow& row) {
 TEST(LockBench, MeasuresOursPeersAndNoLock) {
   LockRunResults results;
   for (double seconds = 0.8; seconds < 20; seconds *= 2) {
-    results = run({"auto", "rcl", "rcl-post", "pthread_mutex", "none"}, 0, seconds);
+    results = run({"auto", "rcl", "rcl-post", "pthread_mutex", "none"}, {}, seconds);
     if (std::all_of(results.rows.begin(), results.rows.end(), had_cpus_in_each_round)) break;
   }
   ASSERT_EQ(20U, results.rows.size());
@@ -55,6 +60,69 @@ TEST(LockBench, MeasuresOursPeersAndNoLock) {
 TEST(LockBench, CountsOperationsWhereTheyAreAskedFor) {
   const LockRunResults results = run({"cas-spin", "rcl"}, 3001);
   for (const LockRow& row : results.rows) EXPECT_EQ(2 * 3001U, row.operations) << row.lock;
+}
+
+/// Each operation takes a millisecond; from the `Last`th on, it does not end.
+template <std::uint64_t Last>
+class Dear final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run([this](std::uint32_t*) {
+      do {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      } while (done_.load() >= Last);
+      ++done_;
+    });
+  }
+
+ private:
+  std::atomic<std::uint64_t> done_{0};
+};
+
+struct Waited {
+  LockTeam::State state;
+  std::uint64_t operations;
+  std::uint64_t looks;
+};
+
+template <std::uint64_t Last>
+Waited wait_for(std::uint64_t operations, std::int64_t stall_ns) {
+  const LockEntry entry{"dear", LockEntry::ours, "", "",
+                        [](const std::string&) -> std::unique_ptr<LockSubject> {
+                          return std::make_unique<Dear<Last>>();
+                        }};
+  std::uint32_t word = 0;
+  LockSetting setting;
+  setting.threads = 2;
+  setting.operations = operations;
+  setting.array = &word;
+  setting.words = 1;
+  LockTeam team(entry, setting);
+  EXPECT_EQ(LockTeam::State::idle, team.await_idle(clock_ns() + 60'000'000'000)) << team.error();
+  team.start_slice();
+  std::uint64_t looks = 0;
+  std::uint64_t seen = 0;
+  const LockTeam::State state = team.await_operations(stall_ns, [&](std::uint64_t done) {
+    EXPECT_GT(done, seen);
+    seen = done;
+    ++looks;
+  });
+  return {state, team.slice_operations(), looks};
+}
+
+TEST(LockBench, OperationsTakeAsLongAsTheyGoOn) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Waited waited = wait_for<~std::uint64_t{0}>(6001, 2'000'000'000);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(LockTeam::State::idle, waited.state) << waited.operations << " were done";
+  EXPECT_EQ(6001U, waited.operations);
+  EXPECT_GE(waited.looks, 2U) << "nobody could tell how far it is";
+}
+
+TEST(LockBench, OperationsThatDoNotGoOnAreGivenUp) {
+  const Waited waited = wait_for<200>(6001, 1'000'000'000);
+  EXPECT_EQ(LockTeam::State::busy, waited.state);
+  EXPECT_LT(waited.operations, 6001U);
 }
 
 TEST(LockBench, RowsHaveWhatIsPromised) {
@@ -85,6 +153,7 @@ TEST(LockBench, ARowWithoutFiguresHasTheSameColumns) {
   results.rows.resize(2);
   results.rows[0].lock = "one";
   results.rows[0].throughput_ops_s = {.median = 200, .min = 100, .ci95 = {150, 250}};
+  results.rows[0].to_best = {.ratio = 0.75, .ci95 = {0.5, 0.875}, .rounds = 3};
   results.rows[1].lock = "other";
   results.rows[1].status = RowStatus::failed;
   const std::string csv = to_csv(results);
@@ -98,7 +167,12 @@ TEST(LockBench, ARowWithoutFiguresHasTheSameColumns) {
   EXPECT_THAT(csv, testing::HasSubstr("_median,throughput_ops_s_min,throughput_ops_s_ci95_lo,"
                                       "throughput_ops_s_ci95_hi,latency"));
   EXPECT_THAT(csv, testing::HasSubstr(",200.0,100.0,150.0,250.0,"));
+  EXPECT_THAT(csv, testing::HasSubstr(",to_pthread_mutex_ratio,to_pthread_mutex_ci95_lo,"
+                                      "to_pthread_mutex_ci95_hi,to_best_ratio,to_best_ci95_lo,"
+                                      "to_best_ci95_hi,verdict,"));
+  EXPECT_THAT(csv, testing::HasSubstr(",,,,0.75,0.5,0.875,quiet,"));
   EXPECT_THAT(csv, testing::HasSubstr("other,ours,0,sequential,failed,,,,,,"));
+  EXPECT_THAT(csv, testing::HasSubstr(",0,,,,,,,quiet,"));
 }
 
 TEST(LockBench, RefusesWhatItDoesNotKnow) {
