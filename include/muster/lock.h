@@ -121,7 +121,9 @@ MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
  * lock; leave the section, and see muster_lock_recover(). MUSTER_EBUSY, as from all of these: the
  * condition was made before a fork, in the parent. */
 MUSTER_API int muster_cond_wait(muster_cond* cond);
-/** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. */
+/** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. Zero or
+ * less, as what is left of a deadline may be, is over at once: the lock is given up and taken again
+ * all the same, so that others get in between. */
 MUSTER_API int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns);
 MUSTER_API int muster_cond_signal(muster_cond* cond);
 MUSTER_API int muster_cond_broadcast(muster_cond* cond);
@@ -135,8 +137,8 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * the most servers) or "spread" (the fewest); one core stays free of servers. `realtime`:
  * SCHED_FIFO, if the system allows it; muster_server_explain() tells. A section that takes longer
  * than some 8 ms goes on without it. On a machine that MUSTER_TOPOLOGY imposes, where it is decided
- * and counted, and the thread is not bound. MUSTER_EINVAL: not to there; MUSTER_EUNKNOWN: no such
- * policy. */
+ * and counted, and the thread is not bound. MUSTER_EINVAL: not to there, or the process may
+ * not use one of the CPUs; MUSTER_EUNKNOWN: no such policy. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where, int realtime);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
  * muster_server_explain() and muster_server_stop(): it was started before a fork, in the parent. */

@@ -80,6 +80,10 @@ struct order {
 /// What a section left: a value, nothing, or what it threw.
 template <class R>
 class outcome {
+  static_assert(std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>,
+                "what a section returns is moved to its caller: return what cannot be moved in a "
+                "std::unique_ptr, or a reference to where it stays");
+
  public:
   template <class F>
   void run(F& section) noexcept {
@@ -87,7 +91,8 @@ class outcome {
       if constexpr (std::is_void_v<R>) {
         section();
       } else if constexpr (std::is_reference_v<R>) {
-        value_ = &section();
+        auto&& result = section();
+        value_ = std::addressof(result);
       } else {
         value_.emplace(section());
       }
@@ -268,7 +273,8 @@ class lock {
   lock(const lock&) = delete;
   lock& operator=(const lock&) = delete;
 
-  /// Executes the section and returns what it returns.
+  /// Executes the section and returns what it returns: nothing, a reference, or a value, which has
+  /// to be movable.
   template <class F>
   auto execute(F&& section) -> std::invoke_result_t<F&> {
     using R = std::invoke_result_t<F&>;
@@ -369,6 +375,20 @@ class thread_place {
   unsigned core_ = 0;
 };
 
+namespace detail {
+
+/// At least 0, also for what is not a number; at most 146 years, so that a deadline can be made.
+template <class Rep, class Period>
+std::chrono::nanoseconds bounded(std::chrono::duration<Rep, Period> timeout) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  // Exact up to 104 days. Cast at once to integers, hours::max() would overflow.
+  const double ns = std::chrono::duration<double, std::nano>(timeout).count();
+  if (!(ns > 0)) return std::chrono::nanoseconds(0);
+  return std::chrono::nanoseconds(ns < double{most} ? static_cast<std::int64_t>(ns) : most);
+}
+
+}  // namespace detail
+
 /// A condition for sections of a lock: made before the lock is used, waited for inside of sections.
 class condition {
  public:
@@ -390,12 +410,13 @@ class condition {
   void wait(Predicate holds) {
     while (!holds()) wait();
   }
-  /// False if the time was over.
+  /// False if the time was over. Any duration will do: seconds::max() is for ever; zero or less is
+  /// over at once, with the lock given up and taken again.
   template <class Rep, class Period>
   bool wait_for(std::chrono::duration<Rep, Period> timeout) {
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
+    const std::chrono::nanoseconds at_most = detail::bounded(timeout);
     order_.give_up();
-    const int status = muster_cond_timedwait(handle_, ns < 0 ? 0 : ns);
+    const int status = muster_cond_timedwait(handle_, at_most.count());
     order_.take_again();
     if (status == MUSTER_ETIMEDOUT) return false;
     detail::check(status);
@@ -403,7 +424,7 @@ class condition {
   }
   template <class Rep, class Period, class Predicate>
   bool wait_for(std::chrono::duration<Rep, Period> timeout, Predicate holds) {
-    const auto end = std::chrono::steady_clock::now() + timeout;
+    const auto end = std::chrono::steady_clock::now() + detail::bounded(timeout);
     while (!holds()) {
       if (!wait_for(end - std::chrono::steady_clock::now())) return holds();
     }
@@ -417,16 +438,28 @@ class condition {
   [[no_unique_address]] detail::order order_;
 };
 
+namespace detail {
+
+template <class... Arguments>
+inline constexpr bool without_options = true;
+template <class First, class... Others>
+inline constexpr bool without_options<First, Others...> =
+    !std::is_same_v<std::remove_cvref_t<First>, lock_options>;
+
+}  // namespace detail
+
 /// A value reachable only inside its lock's sections.
 ///
 ///   muster::guarded<std::string> name("of an auto lock");
 ///   muster::guarded<std::string> other(muster::lock_options{"rcl", &server}, "by this server");
+///
+/// Who has it const executes sections that get the value const, in mutual exclusion all the same.
 template <class T>
 class guarded {
  public:
   /// The value is made of the arguments, and the lock as the options say if they come first.
   template <class... Arguments>
-  requires std::is_constructible_v<T, Arguments...>
+  requires std::is_constructible_v<T, Arguments...> && detail::without_options<Arguments...>
   explicit guarded(Arguments&&... arguments) : value_(std::forward<Arguments>(arguments)...) {}
   template <class... Arguments>
   requires std::is_constructible_v<T, Arguments...>
@@ -439,6 +472,10 @@ class guarded {
     return lock_.execute([&] { return std::invoke(section, value_); });
   }
   template <class F>
+  auto execute(F&& section) const {
+    return lock_.execute([&] { return std::invoke(section, value_); });
+  }
+  template <class F>
   void post(F&& section) {
     lock_.post([this, mine = std::forward<F>(section)]() mutable { std::invoke(mine, value_); });
   }
@@ -447,14 +484,14 @@ class guarded {
     return lock_.async(
         [this, mine = std::forward<F>(section)]() mutable { return std::invoke(mine, value_); });
   }
-  T copy() {
+  T copy() const {
     return execute([](const T& value) { return value; });
   }
   muster::lock& native_lock() noexcept { return lock_; }
 
  private:
   T value_;
-  muster::lock lock_;  // last: what was posted is executed before the value ends
+  mutable muster::lock lock_;  // last: what was posted is executed before the value ends
 };
 
 }  // namespace muster

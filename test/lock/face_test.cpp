@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <any>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -81,9 +83,22 @@ TEST(LockFace, ReturnsWhatTheSectionReturns) {
     EXPECT_EQ(11, n) << *kind;
     int& reference = lock.execute([&]() -> int& { return n; });
     EXPECT_EQ(&n, &reference) << *kind;
+    int&& expiring = lock.execute([&]() -> int&& { return std::move(n); });
+    EXPECT_EQ(&n, &expiring) << *kind;
     const auto pointer = lock.execute([&] { return std::make_unique<int>(n); });
     EXPECT_EQ(11, *pointer) << *kind;
   }
+}
+
+TEST(LockFace, AReferenceIsToWhatHasItsOwnAddressOperator) {
+  struct Hidden {
+    Hidden* operator&() { return nullptr; }  // NOLINT(google-runtime-operator): the point
+  } hidden;
+  muster::lock lock;
+  EXPECT_EQ(std::addressof(hidden),
+            std::addressof(lock.execute([&]() -> Hidden& { return hidden; })));
+  Hidden&& expiring = lock.async([&]() -> Hidden&& { return std::move(hidden); }).get();
+  EXPECT_EQ(std::addressof(hidden), std::addressof(expiring));
 }
 
 TEST(LockFace, ExceptionsReachTheCaller) {
@@ -248,8 +263,29 @@ TEST(LockFace, GuardedByTheLockThatIsNamed) {
   muster::guarded<std::vector<int>> empty(muster::lock_options{.kind = "mcs"});
   EXPECT_NE(std::string::npos, empty.native_lock().explain().find("lock: mcs"));
   EXPECT_TRUE(empty.copy().empty());
+  // A value that could be made of anything, options as well.
+  muster::guarded<std::any> any(muster::lock_options{.kind = "mcs"});
+  EXPECT_NE(std::string::npos, any.native_lock().explain().find("lock: mcs"));
+  EXPECT_FALSE(any.copy().has_value());
+  muster::lock_options named{.kind = "mcs"};
+  muster::guarded<std::any> five(named, 5);
+  EXPECT_NE(std::string::npos, five.native_lock().explain().find("lock: mcs"));
+  EXPECT_EQ(5, std::any_cast<int>(five.copy()));
   const muster::lock_options unknown{.kind = "none-of-these"};
   EXPECT_THROW(muster::guarded<int>(unknown, 1), muster::error);
+}
+
+TEST(LockFace, AConstGuardedIsReadOnly) {
+  const HangGuard guard(60);
+  muster::guarded<std::vector<int>> numbers(3, 7);
+  const auto& view = numbers;
+  const bool value_is_const = view.execute(
+      [](auto& vector) { return std::is_const_v<std::remove_reference_t<decltype(vector)>>; });
+  EXPECT_TRUE(value_is_const);
+  EXPECT_EQ((std::vector<int>{7, 7, 7}), view.copy());
+  muster_lock_counters counters;
+  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(numbers.native_lock().native_handle(), &counters));
+  EXPECT_EQ(2U, counters.by_client + counters.by_others) << "in the lock";
 }
 
 /// How a call fails: what it throws.
@@ -275,66 +311,6 @@ TEST(LockFace, AFutureWithoutAResultIsRefused) {
     EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->wait(); }));
     EXPECT_EQ(MUSTER_EINVAL, status_of([&] { static_cast<void>(invalid->is_ready()); }));
   }
-}
-
-TEST(LockFace, ConditionsWaitForAPredicate) {
-  const HangGuard guard(60);
-  muster::server server;
-  muster::lock lock("rcl", &server);
-  muster::condition changed(lock);
-  int level = 0;
-  std::thread producer([&] {
-    for (int i = 0; i < 100; ++i) {
-      lock.execute([&] {
-        ++level;
-        changed.notify_all();
-      });
-    }
-  });
-  lock.execute([&] { changed.wait([&] { return level == 100; }); });
-  producer.join();
-  const bool in_time = lock.execute(
-      [&] { return changed.wait_for(std::chrono::milliseconds(5), [&] { return level == 101; }); });
-  EXPECT_FALSE(in_time);
-  EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(nullptr));
-  EXPECT_THROW(changed.wait(), muster::error) << "outside of a section";
-}
-
-// A broadcast would wake all. A signal may do so, too, for who is about to wait, but seldom does.
-TEST(LockFace, ASignalWakesOne) {
-  const HangGuard guard(60);
-  muster::lock lock("rcl");
-  bool one_was_woken = false;
-  for (int attempt = 0; attempt < 5 && !one_was_woken; ++attempt) {
-    muster::condition changed(lock);
-    int waiting = 0;
-    int woken = 0;
-    const auto is = [&](const int& count, int wanted) {
-      return lock.execute([&] { return count == wanted; });
-    };
-    std::vector<std::thread> waiters;
-    for (int i = 0; i < 3; ++i) {
-      waiters.emplace_back([&] {
-        lock.execute([&] {
-          ++waiting;
-          changed.wait();
-          ++woken;
-        });
-      });
-    }
-    while (!is(waiting, 3)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all have given the lock up only
-    lock.execute([&] { changed.notify_one(); });
-    while (is(woken, 0)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    one_was_woken = is(woken, 1);
-    while (!is(woken, 3)) {
-      lock.execute([&] { changed.notify_one(); });
-      std::this_thread::yield();
-    }
-    for (std::thread& waiter : waiters) waiter.join();
-  }
-  EXPECT_TRUE(one_was_woken);
 }
 
 thread_local int of_this_thread = 0;
