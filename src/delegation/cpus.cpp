@@ -2,6 +2,7 @@
 #include "delegation/cpus.hpp"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,21 +27,35 @@ constexpr std::int64_t between_counts_ns = 1'000'000'000;
 std::atomic<std::int64_t> next_count_ns{0};
 std::atomic<unsigned> last_count{1};
 
-}  // namespace
-
-PuSet binding_of(int thread_id) {
+/// `read(mask, bytes)`: zero, or the system's error.
+template <class Read>
+PuSet read_binding(Read read) {
   for (std::size_t words = 1024 / bits_per_word; words <= PuSet::kEnd / bits_per_word; words *= 4) {
     std::vector<MaskWord> mask(words);
-    const long bytes =
-        syscall(SYS_sched_getaffinity, thread_id, words * sizeof(MaskWord), mask.data());
-    if (bytes < 0 && errno == EINVAL) continue;  // the kernel's mask is longer
+    const int error = read(mask.data(), words * sizeof(MaskWord));
+    if (error == EINVAL) continue;  // the kernel's mask is longer
     PuSet cpus;
-    for (unsigned cpu = 0; cpu < static_cast<unsigned>(std::max(bytes, 0L)) * 8; ++cpu) {
+    for (unsigned cpu = 0; error == 0 && cpu < words * bits_per_word; ++cpu) {
       if ((mask[cpu / bits_per_word] >> cpu % bits_per_word & 1) != 0) cpus.add(cpu);
     }
     return cpus;
   }
   return {};
+}
+
+}  // namespace
+
+PuSet binding_of(int thread_id) {
+  return read_binding([&](MaskWord* mask, std::size_t bytes) {
+    return syscall(SYS_sched_getaffinity, thread_id, bytes, mask) < 0 ? errno : 0;
+  });
+}
+
+PuSet binding_of(std::thread& thread) {
+  return read_binding([&](MaskWord* mask, std::size_t bytes) {
+    return pthread_getaffinity_np(thread.native_handle(), bytes,
+                                  reinterpret_cast<cpu_set_t*>(mask));
+  });
 }
 
 int bind_thread(int thread_id, const PuSet& cpus) {

@@ -2,12 +2,15 @@
 // On which CPUs threads may run.
 #pragma once
 
+#include <thread>
+
 #include "topology/pu_set.hpp"
 
 namespace muster::delegation {
 
 /// The CPUs that a thread may run on; 0: the calling thread. Empty if the system does not say.
 PuSet binding_of(int thread_id);
+PuSet binding_of(std::thread& thread);
 /// Zero, or the system's error.
 int bind_thread(int thread_id, const PuSet& cpus);
 

@@ -162,7 +162,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   at_work_ = 1;
   realtime_granted_ = false;
   try {
-    const std::string failure = bind(add_servant(), place_.cpus);
+    const std::string failure = bind(add_servant(), place_.cpus, options.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
@@ -204,7 +204,7 @@ void Station::place(const ServerOptions& options) {
   std::string failure;
   if (phase_ != Phase::serving) failure = "it does not run";
   for (std::size_t i = 0; i < servants_.size() && failure.empty(); ++i) {
-    failure = bind(*servants_[i], next.cpus);
+    failure = bind(*servants_[i], next.cpus, options.cpus);
   }
   if (!failure.empty()) {
     for (const auto& servant : servants_) bind(*servant, place_.cpus);

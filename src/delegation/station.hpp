@@ -192,7 +192,7 @@ class Station {
   bool look_after_servants(bool whole_period);
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
-  static std::string bind(Servant& servant, const PuSet& cpus);
+  static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void grant_realtime();
   void rank_anew(Servant& servant) const;
   void outrank(Servant& servant) const;

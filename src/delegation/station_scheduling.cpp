@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
 
 namespace muster::delegation {
@@ -26,8 +27,9 @@ bool set_rank(std::thread& thread, Rank rank) {
 
 }  // namespace
 
-/// Empty, or why the thread is not where it should be.
-std::string Station::bind(Servant& servant, const PuSet& cpus) {
+/// Empty, or why the thread is not where it should be. The system leaves out the CPUs that are not
+/// there: that is refused of those that were `named`.
+std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
   std::vector<unsigned> const numbers = cpus.to_vector();
   cpu_set_t* const mask = CPU_ALLOC(numbers.back() + 1);
@@ -36,8 +38,17 @@ std::string Station::bind(Servant& servant, const PuSet& cpus) {
   for (const unsigned cpu : numbers) CPU_SET_S(cpu, bytes, mask);
   const int error = pthread_setaffinity_np(servant.thread.native_handle(), bytes, mask);
   CPU_FREE(mask);
-  if (error == 0) return {};
-  return "it cannot be bound to CPU " + cpus.to_string() + ": " + std::strerror(error) +
+  std::string why;
+  if (error != 0) {
+    why = std::strerror(error);
+  } else {
+    if (named.empty()) return {};
+    const PuSet bound_to = binding_of(servant.thread);
+    const PuSet left_out = named - bound_to;
+    if (bound_to.empty() || left_out.empty()) return {};
+    why = "it may not use " + left_out.to_string();
+  }
+  return "it cannot be bound to CPU " + cpus.to_string() + ": " + why +
          "; name CPUs this process may use";
 }
 

@@ -13,17 +13,26 @@
 namespace muster {
 
 PuSet PuSet::parse(std::string_view text) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(Status::invalid, fmt::format("PU list '{}': {}; write it like 0-3,8", text, why));
+  };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string compact;
+  bool after_blank = false;
   for (const char c : text) {
-    if (c != ' ' && c != '\t' && c != '\n') compact += c;
+    const bool blank = c == ' ' || c == '\t' || c == '\n';
+    if (!blank) {
+      if (after_blank && is_digit(c) && !compact.empty() && is_digit(compact.back())) {
+        fail("blanks separate no numbers, commas do");
+      }
+      compact += c;
+    }
+    after_blank = blank;
   }
   PuSet set;
   if (compact.empty() || compact == "none") return set;
   const char* at = compact.data();
   const char* const end = at + compact.size();
-  const auto fail = [&](const std::string& why) {
-    throw Error(Status::invalid, fmt::format("PU list '{}': {}; write it like 0-3,8", text, why));
-  };
   const auto number = [&]() -> unsigned {
     unsigned value = 0;
     const auto [after, error] = std::from_chars(at, end, value);

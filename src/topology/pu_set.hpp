@@ -22,8 +22,8 @@ class PuSet {
     for (const unsigned pu : pus) add(pu);
   }
 
-  /// "0-3,8", "5", "0-30:2" (every second one), "" or "none" for the empty set; spaces are ignored.
-  /// Throws Error(Status::invalid).
+  /// "0-3,8", "5", "0-30:2" (every second one), "" or "none" for the empty set. Blanks count for
+  /// nothing, and separate no numbers. Throws Error(Status::invalid).
   static PuSet parse(std::string_view text);
 
   void add(unsigned pu);

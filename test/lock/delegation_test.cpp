@@ -306,6 +306,7 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
     EXPECT_EQ(static_cast<int>(target), cpu);
   }
   EXPECT_THROW(station_->place({.cpus = {cpus.back() + 100}}), Error);
+  EXPECT_THROW(station_->place({.cpus = {cpus.front(), cpus.back() + 100}}), Error) << "nor partly";
   lock->execute(section_of(where));
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
@@ -492,8 +493,11 @@ TEST(Placement, TheObserverHearsOfEachServer) {
 
 TEST(DelegationWithoutServer, AServerThatCannotStartLeavesNothing) {
   const auto station = std::make_shared<Station>();
-  EXPECT_THROW(station->start({.cpus = {allowed_cpus().back() + 100}}), Error);
-  EXPECT_FALSE(station->has_server());
+  const unsigned last = allowed_cpus().back();
+  for (const PuSet& cpus : {PuSet{last + 100}, PuSet{last, last + 100}}) {
+    EXPECT_THROW(station->start({.cpus = cpus}), Error) << cpus.to_string();
+    EXPECT_FALSE(station->has_server());
+  }
   station->start({});
   EXPECT_TRUE(station->has_server());
   EXPECT_THROW(station->start({}), Error) << "it runs already";

@@ -340,6 +340,7 @@ TEST(LevelMask, UnknownNamesListTheValidOnes) {
 TEST(PuSet, ReadsAndWritesLists) {
   EXPECT_EQ(PuSet::parse("0-3,8"), (PuSet{0, 1, 2, 3, 8}));
   EXPECT_EQ(PuSet::parse(" 5 "), PuSet{5});
+  EXPECT_EQ(PuSet::parse("0 - 3,\t8\n, 10 - 14 : 2"), (PuSet{0, 1, 2, 3, 8, 10, 12, 14}));
   EXPECT_EQ(PuSet::parse("0-8:4"), (PuSet{0, 4, 8}));
   EXPECT_TRUE(PuSet::parse("").empty());
   EXPECT_TRUE(PuSet::parse("none").empty());
@@ -349,6 +350,10 @@ TEST(PuSet, ReadsAndWritesLists) {
   for (const char* const bad : {"a", "1,", ",1", "3-1", "1-", "0-8:0", "1;2", "1048576", "-1",
                                 "99999999999999999999", "0x3"}) {
     expect_part(error_of(Status::invalid, [bad] { (void)PuSet::parse(bad); }), bad);
+  }
+  for (const char* const bad : {"0 1", "1 0", "0-1\t2", "3,1  \n 2"}) {
+    expect_part(error_of(Status::invalid, [bad] { (void)PuSet::parse(bad); }),
+                "blanks separate no numbers");
   }
 }
 
