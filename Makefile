@@ -12,7 +12,7 @@ FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: packages-build ## Every barrier on this machine, in threads and in processes (5 minutes)
+demo: packages-build ## Every barrier on this machine, in threads and in processes (6 minutes)
 	@cmake/build.sh release muster-programs
 	@bench/demo.sh
 
