@@ -11,11 +11,31 @@
 namespace muster::bench {
 namespace {
 
+Json latency_to_json(const LatencyDistribution& latency) {
+  const auto ns = [](double value) { return rounded(value, 1); };
+  Json from_ns = Json::array();
+  Json operations = Json::array();
+  for (const auto& bucket : latency.histogram) {
+    from_ns.push_back(bucket.from_ns);
+    operations.push_back(std::llround(bucket.operations));
+  }
+  return {{"min", ns(latency.min)},
+          {"p10", ns(latency.p10)},
+          {"p25", ns(latency.p25)},
+          {"median", ns(latency.median)},
+          {"p75", ns(latency.p75)},
+          {"p90", ns(latency.p90)},
+          {"p99", ns(latency.p99)},
+          {"p99.9", ns(latency.p999)},
+          {"max", ns(latency.max)},
+          {"samples", latency.samples},
+          {"histogram", {{"from_ns", from_ns}, {"operations", operations}}}};
+}
+
 Json row_to_json(const LockRow& row) {
   const bool ok = row.status == RowStatus::ok;
   const auto if_ok = [&](double value, double unit) { return ok ? rounded(value, unit) : Json(); };
   const Summary& t = row.throughput_ops_s;
-  const Summary& l = row.latency_ns;
   constexpr const char* kinds[] = {"ours", "peer", "reference"};
   Json json;
   json["lock"] = row.lock;
@@ -28,10 +48,7 @@ Json row_to_json(const LockRow& row) {
       {"median", if_ok(t.median, 1)},
       {"min", if_ok(t.min, 1)},
       {"ci95", ok ? Json::array({rounded(t.ci95.lo, 1), rounded(t.ci95.hi, 1)}) : Json()}};
-  json["latency_ns"] = {{"median", if_ok(l.median, 1)},
-                        {"min", if_ok(l.min, 1)},
-                        {"p99", if_ok(l.p99, 1)},
-                        {"samples", l.samples}};
+  json["latency_ns"] = latency_to_json(row.latency_ns);
   json["fairness"] = if_ok(row.fairness, 0.01);
   const bool counted = ok && std::isfinite(row.cache_misses_percent);
   json["cache_misses_percent"] = counted ? rounded(row.cache_misses_percent, 0.01) : Json("n/a");
@@ -43,7 +60,15 @@ Json row_to_json(const LockRow& row) {
   return json;
 }
 
-std::string ops(double value) { return fmt::format("{:.3g} M/s", value / 1e6); }
+/// Three digits, in at most seven characters.
+std::string millions(double ops) {
+  const double value = ops / 1e6;
+  return value >= 999.5               ? fmt::format("{:.0f}", value)
+         : value < 0.001 && value > 0 ? fmt::format("{:.1e}", value)
+                                      : fmt::format("{:.3g}", value);
+}
+
+std::string ns_or_dash(double value) { return std::isnan(value) ? "-" : format_ns(value); }
 
 std::string group_to_text(std::vector<const LockRow*> rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const LockRow* a, const LockRow* b) {
@@ -53,18 +78,19 @@ std::string group_to_text(std::vector<const LockRow*> rows) {
     return a_ok && a->throughput_ops_s.median > b->throughput_ops_s.median;
   });
   std::string text =
-      fmt::format("{:<16} {:>10}  {:^23} {:>9} {:>9} {:>9} {:>8} {:>10}\n", "lock", "median",
-                  "95 % interval", "latency", "p99", "fairness", "misses", "to pthread");
+      fmt::format("{:<14} {:>8}  {:^17} {:>7} {:>7} {:>7} {:>8} {:>7} {:>10}\n", "lock", "M/s",
+                  "95 % interval", "latency", "p99", "p99.9", "fairness", "misses", "to pthread");
   for (const LockRow* row : rows) {
     if (row->status != RowStatus::ok) {
-      text += fmt::format("{:<16} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
+      text += fmt::format("{:<14} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
       continue;
     }
     const Summary& t = row->throughput_ops_s;
+    const LatencyDistribution& l = row->latency_ns;
     text +=
-        fmt::format("{:<16} {:>10}  {:>10} - {:<10} {:>9} {:>9} {:>9} {:>8} {:>10}{}\n", row->lock,
-                    ops(t.median), ops(t.ci95.lo), ops(t.ci95.hi),
-                    format_ns(row->latency_ns.median), format_ns(row->latency_ns.p99),
+        fmt::format("{:<14} {:>8}  {:>7} - {:<7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>10}{}\n",
+                    row->lock, millions(t.median), millions(t.ci95.lo), millions(t.ci95.hi),
+                    ns_or_dash(l.median), ns_or_dash(l.p99), ns_or_dash(l.p999),
                     std::isfinite(row->fairness) ? fmt::format("{:.3g}", row->fairness) : "starved",
                     std::isfinite(row->cache_misses_percent)
                         ? fmt::format("{:.2f} %", row->cache_misses_percent)
@@ -103,6 +129,7 @@ std::string to_csv(const LockRunResults& results) {
   std::string lines;
   for (const LockRow& row : results.rows) {
     Json json = row_to_json(row);
+    json["latency_ns"].erase("histogram");
     // Rows without figures have the same columns.
     for (const char* name : {"throughput_ops_s", "to_pthread_mutex", "to_best"}) {
       Json& figures = json[name];

@@ -85,7 +85,7 @@ struct Candidate {
   LockRow row;
   const LockEntry* entry;
   std::unique_ptr<LockTeam> team;
-  std::vector<std::vector<double>> latencies;
+  std::vector<LatencySample> latencies;
   Activity activity;
 
   void end(RowStatus status, std::string reason) {
@@ -215,7 +215,8 @@ class Run {
     c.activity.add(activity);
     activity_.add(activity);
     c.row.rounds_ops_s.back() = c.team->throughput_ops_s();
-    c.latencies.push_back(c.team->take_latencies());
+    const std::vector<LatencySample> latencies = c.team->latencies();
+    c.latencies.insert(c.latencies.end(), latencies.begin(), latencies.end());
   }
 
   LockTeam::State await_operations(LockTeam& team) {
@@ -242,7 +243,7 @@ class Run {
         if (!std::isnan(value)) blocks.push_back({value});
       }
       row.throughput_ops_s = summarize(blocks, options().seed);
-      row.latency_ns = summarize(c.latencies, options().seed);
+      row.latency_ns = latency_distribution(std::move(c.latencies));
       row.cache_misses_percent = c.team->cache_misses_percent();
       const std::vector<std::uint64_t> operations = c.team->operations();
       const auto [fewest, most] = std::minmax_element(operations.begin(), operations.end());

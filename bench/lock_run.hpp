@@ -35,7 +35,7 @@ struct LockRow {
   std::string reason;
   Summary throughput_ops_s;          ///< of rounds; min is the slowest
   std::vector<double> rounds_ops_s;  ///< NaN where it had no turn
-  Summary latency_ns;                ///< sampled operations
+  LatencyDistribution latency_ns;
   double fairness = 0;  ///< most over fewest operations of a thread; infinite: one had none
   double cache_misses_percent = 0;  ///< NaN: the machine does not tell
   std::uint64_t operations = 0;

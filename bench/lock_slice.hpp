@@ -2,6 +2,7 @@
 // The measured loop, and what a team's process shares with the coordinator.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
 #include "bench/lock_team.hpp"
@@ -9,9 +10,7 @@
 
 namespace muster::bench {
 
-inline constexpr unsigned kLatenciesMax = 1024;  // a thread and slice
-inline constexpr unsigned kLatencyEvery = 256;   // operations: reading the clock takes time, too
-inline constexpr unsigned kProgressEvery = 16;   // of a given number of operations: a store
+inline constexpr unsigned kProgressEvery = 16;  // of a given number of operations: a store
 
 struct alignas(kLine) LockReport {
   std::uint64_t operations;                     // in all slices
@@ -20,8 +19,7 @@ struct alignas(kLine) LockReport {
   std::int64_t end_ns;
   std::uint64_t involuntary_switches;
   std::int64_t cpu_ns;
-  std::uint32_t latencies_count;
-  float latencies[kLatenciesMax];
+  LatencySampler::Report latencies;  // in the last slice
 };
 
 /// Followed by a LockReport for each thread; zero at first.
@@ -54,17 +52,18 @@ void Slice::run(Increment&& increment) {
     if (done % kProgressEvery == 0) report.slice_operations.store(done, std::memory_order_relaxed);
     return true;
   };
-  report.latencies_count = 0;
+  std::uint64_t timed = sampler_.begin(report.latencies);
   report.begin_ns = clock_ns();
-  while (done < most && goes_on()) {
-    std::uint32_t* const word = array + walk_.next();
-    if (done++ % kLatencyEvery != 0 || report.latencies_count == kLatenciesMax) [[likely]] {
-      increment(word);
-      continue;
+  for (;;) {
+    for (const std::uint64_t until = std::min(timed, most); done != until && goes_on(); ++done) {
+      increment(array + walk_.next());
     }
+    if (done != timed || done == most) break;
+    std::uint32_t* const word = array + walk_.next();
     const std::int64_t before_ns = clock_ns();
     increment(word);
-    report.latencies[report.latencies_count++] = static_cast<float>(clock_ns() - before_ns);
+    timed = sampler_.record(report.latencies, clock_ns() - before_ns);
+    ++done;
   }
   report.slice_operations.store(done, std::memory_order_relaxed);
 }

@@ -110,7 +110,8 @@ Slice::Slice(LockShared& shared, unsigned thread, const LockSetting& setting)
     : shared_(shared),
       thread_(thread),
       setting_(setting),
-      walk_(setting.pattern, setting.words, setting.stride, setting.seed + thread) {}
+      walk_(setting.pattern, setting.words, setting.stride, setting.seed + thread),
+      sampler_(~(setting.seed + thread)) {}
 
 LockTeam::LockTeam(const LockEntry& entry, const LockSetting& setting)
     : memory_(
@@ -227,11 +228,13 @@ std::vector<std::uint64_t> LockTeam::operations() const {
   return all;
 }
 
-std::vector<double> LockTeam::take_latencies() {
-  std::vector<double> all;
+std::vector<LatencySample> LockTeam::latencies() const {
+  std::vector<LatencySample> all;
   for (unsigned t = 0; t < threads_; ++t) {
-    const LockReport& report = shared_->report(t);
-    all.insert(all.end(), report.latencies, report.latencies + report.latencies_count);
+    const LatencySampler::Report& report = shared_->report(t).latencies;
+    for (std::uint32_t i = 0; i < report.count; ++i) {
+      all.push_back({report.ns[i], static_cast<float>(report.every)});
+    }
   }
   return all;
 }

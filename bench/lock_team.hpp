@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/contestant.hpp"
+#include "bench/latency.hpp"
 #include "sim/walk.hpp"
 #include "topology/pu_set.hpp"
 
@@ -45,6 +46,7 @@ class Slice {
   unsigned thread_;
   const LockSetting& setting_;
   Walk walk_;
+  LatencySampler sampler_;
 };
 
 /// A lock under test.
@@ -93,7 +95,7 @@ class LockTeam {
   std::uint64_t slice_operations() const;         ///< of all threads, in the last slice
   double throughput_ops_s() const;                ///< of the last slice
   std::vector<std::uint64_t> operations() const;  ///< of each thread, in all slices
-  std::vector<double> take_latencies();           ///< [ns], sampled in the last slice
+  std::vector<LatencySample> latencies() const;   ///< sampled in the last slice
   double cache_misses_percent() const;            ///< of all slices; NaN: the machine does not tell
   std::uint64_t involuntary_switches() const;
   std::int64_t cpu_ns() const;

@@ -86,8 +86,14 @@ void add_bench_lock(CLI::App& group) {
                       "Folder for lock.json, lock.csv, and a plot (PNG and SVG)");
   command->footer(
       "Each thread increments words of one array, each inside a critical section. All locks take\n"
-      "turns, round by round. Latency: of every 256th operation. Fairness: most over fewest\n"
-      "operations of a thread. Misses: by the machine's counters, n/a where it has none.");
+      "turns, round by round. Latency: of operations drawn at random over the whole turn, median "
+      "and\n"
+      "percentiles of all operations, with the clock's reading in it (see the row `none`); \"-\": "
+      "too\n"
+      "few samples for that one. The JSON object has the whole distribution, the picture draws "
+      "it.\n"
+      "Fairness: most over fewest operations of a thread. Misses: by the machine's counters, n/a\n"
+      "where it has none. What each field means: doc/delegation.md.");
   command->callback([options] { run(*options); });
 }
 

@@ -20,6 +20,14 @@ def in_order(rows, key):
     return list(dict.fromkeys(row[key] for row in rows))
 
 
+def format_ns(value, _=None):
+    """For a ticker, too."""
+    for unit in ("ns", "us", "ms", "s"):
+        if value < 1000 or unit == "s":
+            return f"{value:.3g} {unit}".replace("us", "\u00b5s")
+        value /= 1000
+
+
 def save(figure, directory, name, **keywords):
     """As PNG and SVG; never half a picture under its name. SVGs carry no date."""
     for suffix, metadata in (("png", {}), ("svg", {"Date": None})):

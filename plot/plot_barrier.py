@@ -11,7 +11,7 @@ import math
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, plt, save
+from common import COLOURS, format_ns, in_order, plt, save
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -31,13 +31,6 @@ def name_of(row):
         return row["implementation"]
     name = row["algorithm"]
     return name + " (template)" if row["via"] == "template" else name
-
-
-def format_ns(value, _=None):
-    for unit in ("ns", "us", "ms", "s"):
-        if value < 1000 or unit == "s":
-            return f"{value:.3g} {unit}".replace("us", "\u00b5s")
-        value /= 1000
 
 
 def curves(rows):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Throughput against threads, from what `muster bench lock --json` wrote.
+"""Throughput against threads, and how latency is distributed with one number of them, from what
+`muster bench lock --json` wrote.
 
     plot_lock.py lock.json DIRECTORY      writes DIRECTORY/lock.png and lock.svg
 
@@ -10,57 +11,103 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, plt, save
+from common import COLOURS, format_ns, in_order, plt, save
+from matplotlib.ticker import FuncFormatter
 
 OURS = COLOURS[:13]
 PEERS = ["#000000", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
 MARKERS = "osD^vP<>phX*d"
+SHARE_MIN = 1e-5  # of operations; fewer are not drawn
 
 
-def draw(axes, pattern, rows):
-    counts = {"ours": 0, "peer": 0}
+def styles(rows):
+    """Lock -> keywords of its curve: the same in every panel."""
+    found = {}
+    for kind, colours, line in (("ours", OURS, "-"), ("peer", PEERS, "--")):
+        locks = in_order([row for row in rows if row["kind"] == kind], "lock")
+        for number, lock in enumerate(locks):
+            found[lock] = dict(color=colours[number % len(colours)], linestyle=line, label=lock,
+                               marker=MARKERS[number % len(MARKERS)], markersize=4,
+                               linewidth=2 if lock == "auto" else 1)
+    return found
+
+
+def draw_throughput(axes, rows, style):
     for lock in in_order(rows, "lock"):
-        points = [row for row in rows if row["lock"] == lock and row["pattern"] == pattern
-                  and row["status"] == "ok" and row["kind"] != "reference"]
-        if not points:
-            continue
-        kind = points[0]["kind"]
-        number = counts[kind]
-        counts[kind] += 1
-        colours = OURS if kind == "ours" else PEERS
+        points = [row for row in rows if row["lock"] == lock]
         x = [row["threads"] for row in points]
         figures = [row["throughput_ops_s"] for row in points]
-        y = [figure["median"] / 1e6 for figure in figures]
-        colour = colours[number % len(colours)]
-        axes.plot(x, y, label=lock, color=colour, marker=MARKERS[number % len(MARKERS)],
-                  markersize=4, linewidth=2 if lock == "auto" else 1,
-                  linestyle="-" if kind == "ours" else "--")
+        axes.plot(x, [figure["median"] / 1e6 for figure in figures], **style[lock])
         axes.fill_between(x, [figure["ci95"][0] / 1e6 for figure in figures],
-                          [figure["ci95"][1] / 1e6 for figure in figures], color=colour, alpha=0.15)
+                          [figure["ci95"][1] / 1e6 for figure in figures],
+                          color=style[lock]["color"], alpha=0.15)
     threads = sorted({row["threads"] for row in rows})
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(threads, [str(count) for count in threads])
     axes.minorticks_off()
-    axes.set_title(pattern)
     axes.set_xlabel("threads")
+    axes.grid(alpha=0.3)
+
+
+def contended(rows, cpus):
+    """The number of threads whose latencies are shown: as many as have a CPU each, where that is
+    more than one; else the least that contend."""
+    threads = {row["threads"] for row in rows}
+    fitting = [count for count in threads if 1 < count <= cpus]
+    more = [count for count in threads if count > max(1, cpus)]
+    return max(fitting) if fitting else min(more) if more else max(threads)
+
+
+def draw_latency(axes, rows, style):
+    """The share of operations that take so long or longer. It is known at each bucket's bounds, and
+    interpolated inside."""
+    for row in rows:
+        histogram = row["latency_ns"]["histogram"]
+        left = total = sum(histogram["operations"])
+        x, y = [], []
+        for from_ns, operations in zip(histogram["from_ns"], histogram["operations"]):
+            width = 1 << max(0, from_ns.bit_length() - 3)
+            x += [max(from_ns, 1), from_ns + width]
+            y += [left / total, (left - operations) / total]
+            left -= operations
+        x[-1], y[-1] = max(row["latency_ns"]["max"], x[-2]), y[-2]
+        axes.plot(x, y, **dict(style[row["lock"]], marker=""))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(SHARE_MIN, 1.3)
+    axes.xaxis.set_major_formatter(FuncFormatter(format_ns))
+    axes.minorticks_off()
+    axes.set_xlabel("latency of an increment")
     axes.grid(alpha=0.3)
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         data = json.load(file)
-    rows = data["results"]
+    rows = [row for row in data["results"] if row["status"] == "ok" and row["kind"] != "reference"]
+    if not rows:
+        sys.exit("plot_lock.py: no lock came to an end, so there is nothing to draw")
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "muster"})
     patterns = in_order(rows, "pattern")
-    figure, all_axes = plt.subplots(1, len(patterns), figsize=(5.5 * len(patterns) + 2, 5.5),
-                                    squeeze=False, sharey=True)
-    for axes, pattern in zip(all_axes[0], patterns):
-        draw(axes, pattern, rows)
+    style = styles(data["results"])
+    figure, all_axes = plt.subplots(2, len(patterns), figsize=(5.5 * len(patterns) + 2, 10.5),
+                                    squeeze=False, sharey="row", sharex="row")
+    threads = contended(rows, data["machine"]["cpus"])
+    for (above, below), pattern in zip(zip(*all_axes), patterns):
+        above.set_title(pattern)
+        draw_throughput(above, [row for row in rows if row["pattern"] == pattern], style)
+        below.set_title("{}, {} thread{}".format(pattern, threads, "" if threads == 1 else "s"))
+        draw_latency(below, [row for row in rows if row["pattern"] == pattern
+                             and row["threads"] == threads and row["latency_ns"]["samples"] > 0],
+                     style)
     all_axes[0][0].set_ylabel("increments, millions a second")
+    all_axes[1][0].set_ylabel("share of increments that take as long or longer")
     all_axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
     figure.suptitle("Critical sections: {}, {} CPUs, array of {:g} words{}".format(
         data["machine"]["model"], data["machine"]["cpus"], data["array"],
         "" if data["verdict"] == "quiet" else " (noisy)"))
+    figure.subplots_adjust(top=0.93)
     save(figure, sys.argv[2], "lock", dpi=120, bbox_inches="tight")
 
 

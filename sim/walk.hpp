@@ -29,16 +29,31 @@ inline Pattern parse_pattern(std::string_view name) {
               "no pattern \"" + std::string(name) + "\"; there are: sequential, strided, random");
 }
 
+/// Numbers at random: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+class SplitMix64 {
+ public:
+  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 /// How an index goes on, as each thread's own. Fewer than 2^32 words.
 class Walk {
  public:
   Walk(Pattern pattern, std::uint64_t words, std::uint64_t stride, std::uint64_t seed)
-      : pattern_(pattern), words_(words), stride_(stride % words), state_(seed) {
-    at_ = next_random() % words;
+      : pattern_(pattern), words_(words), stride_(stride % words), random_(seed) {
+    at_ = random_.next() % words;
   }
   std::uint64_t next() noexcept {
     if (pattern_ == Pattern::random) {
-      at_ = (next_random() >> 32) * words_ >> 32;
+      at_ = (random_.next() >> 32) * words_ >> 32;
     } else {
       at_ += pattern_ == Pattern::sequential ? 1 : stride_;
       if (at_ >= words_) at_ -= words_;
@@ -47,17 +62,10 @@ class Walk {
   }
 
  private:
-  std::uint64_t next_random() noexcept {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
   Pattern pattern_;
   std::uint64_t words_;
   std::uint64_t stride_;
-  std::uint64_t state_;
+  SplitMix64 random_;
   std::uint64_t at_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "bench/lock_report.hpp"
@@ -137,7 +138,9 @@ TEST(LockBench, RowsHaveWhatIsPromised) {
     for (const char* name : {"median", "min", "ci95"}) {
       EXPECT_TRUE(row.at("throughput_ops_s").contains(name)) << name;
     }
-    EXPECT_TRUE(row.at("latency_ns").contains("median"));
+    for (const char* name : {"min", "p10", "p25", "median", "p75", "p90", "p99", "p99.9", "max"}) {
+      EXPECT_TRUE(row.at("latency_ns").contains(name)) << name;
+    }
     const auto& misses = row.at("cache_misses_percent");
     EXPECT_TRUE(misses == "n/a" || misses.is_number());
     EXPECT_NE(misses, 0) << "what is not counted is not zero";
@@ -146,6 +149,74 @@ TEST(LockBench, RowsHaveWhatIsPromised) {
   EXPECT_EQ(9, std::count(csv.begin(), csv.end(), '\n'));
   EXPECT_THAT(csv, testing::HasSubstr("throughput_ops_s_median"));
   EXPECT_THAT(to_text(results), testing::HasSubstr("std::mutex"));
+}
+
+/// A row of this many samples of 64 operations each, the last of which took long.
+LockRow row_of(std::size_t samples) {
+  std::vector<LatencySample> latencies(samples, {40, 64});
+  latencies.back() = {123e6F, 64};
+  LockRow row;
+  row.lock = "flat-combining";
+  row.throughput_ops_s = {.median = 123.4e6, .min = 1, .ci95 = {98.76e6, 1234.5e6}};
+  row.latency_ns = latency_distribution(latencies);
+  row.fairness = 23456.7;
+  row.cache_misses_percent = 12.345;
+  row.to_pthread = {.ratio = 123.456, .ci95 = {1, 2}, .rounds = 3};
+  row.noise.noisy = true;
+  return row;
+}
+
+TEST(LockBench, LatenciesAreADistribution) {
+  LockRunResults results;
+  results.rows = {row_of(10'000), row_of(100)};
+  const nlohmann::ordered_json json = to_json(results);
+  const auto& many = json.at("results").at(0).at("latency_ns");
+  EXPECT_EQ(many.at("samples"), 10'000);
+  for (const char* name : {"min", "p10", "p25", "median", "p75", "p90", "p99", "p99.9"}) {
+    EXPECT_EQ(many.at(name), 40) << name;
+  }
+  EXPECT_EQ(many.at("max"), 123'000'000);
+  EXPECT_EQ(many.at("histogram").dump(), R"({"from_ns":[40,117440512],"operations":[639936,64]})");
+  const auto& few = json.at("results").at(1).at("latency_ns");
+  EXPECT_EQ(few.at("p90"), 40);
+  EXPECT_EQ(few.at("p99"), nullptr);
+  EXPECT_EQ(few.at("p99.9"), nullptr);
+  const std::string csv = to_csv(results);
+  EXPECT_THAT(csv,
+              testing::HasSubstr(",latency_ns_min,latency_ns_p10,latency_ns_p25,latency_ns_median,"
+                                 "latency_ns_p75,latency_ns_p90,latency_ns_p99,latency_ns_p99.9,"
+                                 "latency_ns_max,latency_ns_samples,fairness,"));
+  EXPECT_THAT(csv, testing::HasSubstr(",40.0,40.0,40.0,40.0,40.0,,,123000000.0,100,"));
+  EXPECT_THAT(csv, testing::Not(testing::HasSubstr("histogram")));
+}
+
+TEST(LockBench, TheTableIsNotWiderThanATerminal) {
+  LockRunResults results;
+  results.rows = {row_of(10'000), row_of(100)};
+  std::istringstream lines(to_text(results));
+  unsigned rows = 0;
+  std::size_t columns = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("lock ")) columns = line.size();
+    if (!line.starts_with("flat-combining ")) continue;
+    ++rows;
+    EXPECT_LE(line.size(), 100U) << line;
+    EXPECT_EQ(line.find(" noisy"), columns) << line;
+  }
+  EXPECT_EQ(rows, 2U);
+  EXPECT_THAT(to_text(results), testing::HasSubstr("40.0 ns 40.0 ns 40.0 ns "));
+  EXPECT_THAT(to_text(results), testing::HasSubstr("40.0 ns       -       - "));
+}
+
+TEST(LockBench, SamplesStandForAllOperations) {
+  const LockRunResults results = run({"pthread_mutex"}, 400'000);
+  for (const LockRow& row : results.rows) {
+    double operations = 0;
+    for (const auto& bucket : row.latency_ns.histogram) operations += bucket.operations;
+    // Each thread's last window of each of both rounds may be incomplete.
+    EXPECT_NEAR(operations, 800'000, 4 * 1024) << row.threads;
+    EXPECT_GE(row.latency_ns.samples, 2 * LatencySampler::kMax / 2) << row.threads;
+  }
 }
 
 TEST(LockBench, ARowWithoutFiguresHasTheSameColumns) {
