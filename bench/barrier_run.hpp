@@ -90,9 +90,12 @@ struct RunResults {
   std::vector<Row> rows;  ///< in groups of equal mode and participants
 };
 
+/// Throws Error for options that run_barriers() would refuse: unknown_name, invalid, and unsupported
+/// for a peer that is missing here.
+void check(const RunOptions& options);
+
 /// Measures. Forks: the calling process must have one thread only. `report` is called between
-/// slices. Throws Error: unknown_name and invalid for the options; what one contestant does wrong
-/// is in its row.
+/// slices. Throws what check() throws; what one contestant does wrong is in its row.
 RunResults run_barriers(const RunOptions& options,
                         const std::function<void(const Progress&)>& report);
 

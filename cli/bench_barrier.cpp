@@ -28,7 +28,7 @@ void run(Options& options) {
   options.run.modes.clear();
   for (const std::string& mode : options.modes)
     options.run.modes.push_back(bench::parse_mode(mode));
-  // Before anything is measured: what cannot be written is no use.
+  bench::check(options.run);  // a mistake leaves no folder
   if (!options.output.empty()) make_folder(options.output);
 
   ProgressLine line;
