@@ -90,8 +90,8 @@ struct RunResults {
   std::vector<Row> rows;  ///< in groups of equal mode and participants
 };
 
-/// Throws Error for options that run_barriers() would refuse: unknown_name, invalid, and unsupported
-/// for a peer that is missing here.
+/// Throws Error for options that run_barriers() would refuse: unknown_name, invalid, and
+/// unsupported for a peer that is missing here.
 void check(const RunOptions& options);
 
 /// Measures. Forks: the calling process must have one thread only. `report` is called between
