@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -47,6 +48,20 @@ unsigned count_threads_with(const Scheduling& wanted) {
   unsigned count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     if (scheduling_of(std::stoi(task.path().filename())) == wanted) ++count;
+  }
+  return count;
+}
+
+/// How often they have left their CPU to others of their own accord.
+std::uint64_t count_rests_of_threads_with(const Scheduling& wanted) {
+  std::uint64_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (scheduling_of(std::stoi(task.path().filename())) != wanted) continue;
+    std::ifstream status(task.path() / "status");
+    std::string word;
+    while (status >> word && word != "voluntary_ctxt_switches:") continue;
+    std::uint64_t rests = 0;
+    if (status >> rests) count += rests;
   }
   return count;
 }
@@ -144,26 +159,25 @@ TEST_F(Realtime, ASectionThatTakesLongKeepsTheCpuFromNobody) {
 // Where all wait for a section that is executed on the server's CPU, but not by the server, looking
 // for what to do would keep that CPU from it, but for the twentieth that the kernel saves for all.
 TEST_F(Realtime, WhoHasTheLockThatTheServerAwaitsGoesOn) {
+  constexpr std::uint64_t enough = 20;
   const auto lock = make("auto");
-  constexpr std::int64_t work_ns = 100'000'000;
-  constexpr std::int64_t enough_ns = 8 * work_ns;
-  std::int64_t best_ns = INT64_MAX;
+  std::uint64_t rests = 0;
   unsigned executed = 0;
   auto increment = [&] { ++executed; };
   on_one_cpu([&] {
-    for (int attempt = 0; attempt < 10 && best_ns >= enough_ns; ++attempt) {
-      auto works = [&] {
-        std::thread([&] { lock->post(section_of(increment)); }).join();
-        const std::int64_t before_ns = now_ns();
-        const std::int64_t until_ns = thread_cpu_ns() + work_ns;
-        while (thread_cpu_ns() < until_ns) relax();
-        best_ns = std::min(best_ns, now_ns() - before_ns);
-      };
-      lock->execute(section_of(works));
-    }
+    auto works = [&] {
+      std::thread([&] { lock->post(section_of(increment)); }).join();
+      const std::uint64_t before = count_rests_of_threads_with(fifo(0));
+      const std::int64_t until_ns = now_ns() + 20'000'000'000;
+      while (rests < enough && now_ns() < until_ns) {
+        rests = count_rests_of_threads_with(fifo(0)) - before;
+      }
+    };
+    lock->execute(section_of(works));
+    EXPECT_EQ(1U, lock->counters().inlined) << "not by the server";
   });
-  EXPECT_LT(best_ns, enough_ns) << "an eighth of the CPU, in the best of turns";
-  EXPECT_GE(executed, 1U);
+  EXPECT_GE(rests, enough) << "the server keeps its CPU while it has nothing to do";
+  EXPECT_EQ(1U, executed);
 }
 
 /// The calling thread, and those that it makes, may not have it.
