@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,6 +38,9 @@ std::atomic<bool> binding_fails{false};
 thread_local const std::atomic<Word>* watched = nullptr;
 std::atomic<unsigned> woken{0};
 std::atomic<unsigned> woken_while_taken{0};
+
+/// On the thread that wakes others: what each of its wake-ups takes, as if who is woken were quick.
+thread_local const std::function<void()>* after_waking = nullptr;
 
 /// For who registers for fences: how far the first one is.
 enum class Registering { unnoticed, noticed, inside, goes_on };
@@ -71,8 +75,12 @@ extern "C" long syscall(long number, ...) noexcept {
     while (registering != Registering::goes_on) sched_yield();
   }
   static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
-  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
-              arguments[5]);
+  const long result = real(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                           arguments[4], arguments[5]);
+  if (after_waking != nullptr && number == SYS_futex && arguments[1] == FUTEX_WAKE_PRIVATE) {
+    (*after_waking)();
+  }
+  return result;
 }
 
 namespace muster::test {
@@ -234,6 +242,34 @@ TEST_F(Trouble, ALockIsMadeInASectionThatItsServersEndAwaits) {
   lock->execute(section_of(section));
   stopper.join();
   EXPECT_EQ(1U, count);
+}
+
+// The answer is there when the server that asks first looks for it, which is the shorter way.
+TEST_F(Trouble, ANestedSectionThatIsAnsweredAtOnceIsCounted) {
+  const auto other = std::make_shared<delegation::Station>();
+  other->start({});
+  const auto outer = make();
+  const auto inner = make_lock({.kind = "rcl", .station = other});
+  unsigned executed = 0;
+  bool at_once = false;
+  auto increment = [&] { ++executed; };
+  unsigned asked = 0;
+  const std::function<void()> answered = [&] {
+    while (other->counters().executed < asked) sched_yield();
+    at_once = true;
+  };
+  auto around = [&] {
+    ++asked;
+    after_waking = &answered;
+    inner->execute(section_of(increment));
+    after_waking = nullptr;
+  };
+  while (!at_once) {  // until the other server sleeps and is woken
+    sleep_ms(5);
+    outer->execute(section_of(around));
+  }
+  EXPECT_EQ(asked, executed);
+  EXPECT_EQ(asked, inner->counters().delegated);
 }
 
 TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
