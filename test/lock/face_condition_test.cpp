@@ -101,6 +101,27 @@ TEST(LockFace, AnyDurationIsWaitedFor) {
   EXPECT_TRUE(over(Seconds(std::numeric_limits<double>::quiet_NaN())));
 }
 
+// One that is too late for the clock would be early where the sum wraps around, or anything at all.
+TEST(LockFace, ADeadlineCanBeMadeOfAnyDuration) {
+  using std::chrono::nanoseconds;
+  using Seconds = std::chrono::duration<double>;
+  const auto left = nanoseconds::max() - std::chrono::steady_clock::now().time_since_epoch();
+  const auto is_long = [&](auto timeout) {
+    const nanoseconds bounded = detail::bounded(timeout);
+    EXPECT_LE(bounded, left) << Seconds(timeout).count();
+    EXPECT_GE(bounded, std::chrono::hours(24 * 365 * 100)) << Seconds(timeout).count();
+  };
+  is_long(std::chrono::hours::max());
+  is_long(std::chrono::seconds::max());
+  is_long(nanoseconds::max());
+  is_long(nanoseconds::max() - nanoseconds(1));
+  is_long(Seconds(8e9));
+  is_long(Seconds(std::numeric_limits<double>::max()));
+  is_long(Seconds(std::numeric_limits<double>::infinity()));
+  EXPECT_EQ(nanoseconds(1), detail::bounded(nanoseconds(1)));
+  EXPECT_EQ(std::chrono::hours(24 * 100), detail::bounded(std::chrono::hours(24 * 100)));
+}
+
 // A broadcast would wake all. A signal may do so, too, for who is about to wait, but seldom does.
 TEST(LockFace, ASignalWakesOne) {
   const HangGuard guard(60);
