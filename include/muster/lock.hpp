@@ -77,13 +77,15 @@ struct order {
 };
 #endif
 
+/// What a section may return. What cannot be moved is returned in a std::unique_ptr, or as a
+/// reference to where it stays.
+template <class R>
+concept can_be_moved_to_the_caller =
+    std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>;
+
 /// What a section left: a value, nothing, or what it threw.
 template <class R>
 class outcome {
-  static_assert(std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>,
-                "what a section returns is moved to its caller: return what cannot be moved in a "
-                "std::unique_ptr, or a reference to where it stays");
-
  public:
   template <class F>
   void run(F& section) noexcept {
@@ -276,6 +278,7 @@ class lock {
   /// Executes the section and returns what it returns: nothing, a reference, or a value, which has
   /// to be movable.
   template <class F>
+  requires detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>
   auto execute(F&& section) -> std::invoke_result_t<F&> {
     using R = std::invoke_result_t<F&>;
     struct call {
@@ -320,7 +323,8 @@ class lock {
 
   /// The same with a result to come.
   template <class F>
-  auto async(F&& section) -> future<std::invoke_result_t<std::decay_t<F>&>> {
+  requires detail::can_be_moved_to_the_caller < std::invoke_result_t < std::decay_t<F>
+  & >> auto async(F&& section) -> future<std::invoke_result_t<std::decay_t<F>&>> {
     using R = std::invoke_result_t<std::decay_t<F>&>;
     using base = typename future<R>::state;
     struct request : base {

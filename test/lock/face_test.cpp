@@ -101,6 +101,30 @@ TEST(LockFace, AReferenceIsToWhatHasItsOwnAddressOperator) {
   EXPECT_EQ(std::addressof(hidden), std::addressof(expiring));
 }
 
+struct Unmovable {
+  Unmovable() = default;
+  Unmovable(Unmovable&&) = delete;
+};
+
+/// Whether a section that returns that is accepted.
+template <class R>
+inline constexpr bool is_executed = requires(muster::lock& lock, R (*section)()) {
+  lock.execute(section);
+};
+template <class R>
+inline constexpr bool is_posted = requires(muster::lock& lock, R (*section)()) {
+  lock.async(section);
+};
+
+TEST(LockFace, WhatCannotBeMovedIsNotReturned) {
+  EXPECT_FALSE(is_executed<Unmovable>);
+  EXPECT_FALSE(is_posted<Unmovable>);
+  EXPECT_TRUE(is_executed<Unmovable&> && is_executed<Unmovable&&>);
+  EXPECT_TRUE(is_posted<Unmovable&> && is_posted<Unmovable&&>);
+  EXPECT_TRUE(is_executed<std::unique_ptr<Unmovable>> && is_executed<void>);
+  EXPECT_TRUE(is_posted<std::unique_ptr<Unmovable>> && is_posted<void>);
+}
+
 TEST(LockFace, ExceptionsReachTheCaller) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
     const HangGuard guard(60, *kind);
