@@ -43,6 +43,17 @@ PuSet read_binding(Read read) {
   return {};
 }
 
+/// `write(mask, bytes)`: zero, or the system's error.
+template <class Write>
+int write_binding(const PuSet& cpus, Write write) {
+  std::vector<MaskWord> mask;
+  for (const unsigned cpu : cpus.to_vector()) {
+    mask.resize(cpu / bits_per_word + 1);
+    mask.back() |= MaskWord{1} << cpu % bits_per_word;
+  }
+  return write(mask.data(), mask.size() * sizeof(MaskWord));
+}
+
 }  // namespace
 
 PuSet binding_of(int thread_id) {
@@ -59,14 +70,16 @@ PuSet binding_of(std::thread& thread) {
 }
 
 int bind_thread(int thread_id, const PuSet& cpus) {
-  std::vector<MaskWord> mask;
-  for (const unsigned cpu : cpus.to_vector()) {
-    if (cpu / bits_per_word >= mask.size()) mask.resize(cpu / bits_per_word + 1);
-    mask[cpu / bits_per_word] |= MaskWord{1} << cpu % bits_per_word;
-  }
-  const long failed =
-      syscall(SYS_sched_setaffinity, thread_id, mask.size() * sizeof(MaskWord), mask.data());
-  return failed == 0 ? 0 : errno;
+  return write_binding(cpus, [&](const MaskWord* mask, std::size_t bytes) {
+    return syscall(SYS_sched_setaffinity, thread_id, bytes, mask) == 0 ? 0 : errno;
+  });
+}
+
+int bind_thread(std::thread& thread, const PuSet& cpus) {
+  return write_binding(cpus, [&](const MaskWord* mask, std::size_t bytes) {
+    return pthread_setaffinity_np(thread.native_handle(), bytes,
+                                  reinterpret_cast<const cpu_set_t*>(mask));
+  });
 }
 
 PuSet binding_of_process() {

@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
@@ -31,13 +30,7 @@ bool set_rank(std::thread& thread, Rank rank) {
 /// there: that is refused of those that were `named`.
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
-  std::vector<unsigned> const numbers = cpus.to_vector();
-  cpu_set_t* const mask = CPU_ALLOC(numbers.back() + 1);
-  const std::size_t bytes = CPU_ALLOC_SIZE(numbers.back() + 1);
-  CPU_ZERO_S(bytes, mask);
-  for (const unsigned cpu : numbers) CPU_SET_S(cpu, bytes, mask);
-  const int error = pthread_setaffinity_np(servant.thread.native_handle(), bytes, mask);
-  CPU_FREE(mask);
+  const int error = bind_thread(servant.thread, cpus);
   std::string why;
   if (error != 0) {
     why = std::strerror(error);
