@@ -29,7 +29,8 @@ void run(Options& options) {
   for (const std::string& mode : options.modes)
     options.run.modes.push_back(bench::parse_mode(mode));
   bench::check(options.run);  // a mistake leaves no folder
-  if (!options.output.empty()) make_folder(options.output);
+  const ResultFiles files{options.output, "barrier", "plot_barrier.py"};
+  files.prepare();
 
   ProgressLine line;
   const bench::RunResults results =
@@ -47,8 +48,7 @@ void run(Options& options) {
     fmt::print("{}", bench::to_text(results));
   }
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "barrier", "plot_barrier.py"}.write(json, bench::to_csv(results));
+  files.write(json, bench::to_csv(results));
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ void run(Options& options) {
     options.run.patterns.push_back(parse_pattern(name));
   }
   bench::check(options.run);  // a mistake leaves no folder
-  if (!options.output.empty()) make_folder(options.output);
+  const ResultFiles files{options.output, "lock", "plot_lock.py"};
+  files.prepare();
 
   ProgressLine line;
   const bench::LockRunResults results =
@@ -44,8 +45,7 @@ void run(Options& options) {
                    : options.csv ? bench::to_csv(results)
                                  : bench::to_text(results));
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "lock", "plot_lock.py"}.write(json, bench::to_csv(results));
+  files.write(json, bench::to_csv(results));
 }
 
 }  // namespace

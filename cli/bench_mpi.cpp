@@ -123,6 +123,7 @@ std::string to_json(const MpiRunResults& results) {
 
 void run(Options& options) {
   options.run.own_algorithms = !options.defaults;
+  if (!options.output.empty()) expect_writable(options.output);
   ProgressLine line;
   const MpiRunResults results = bench::run_mpi(options.run, [&](const bench::Progress& progress) {
     line.show(progress.share, progress.what, progress.left_s);

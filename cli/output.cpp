@@ -58,6 +58,13 @@ bool plot(const std::string& name, const std::string& data, const std::string& f
   return false;
 }
 
+/// Where a file is made before it gets its name.
+std::string unfinished(const std::string& path) { return fmt::format("{}.{}", path, getpid()); }
+
+int open_new(const std::string& path) {
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
 /// The whole of it; false, with errno, if that failed.
 bool write_all(int fd, const std::string& text) {
   std::size_t written = 0;
@@ -68,6 +75,10 @@ bool write_all(int fd, const std::string& text) {
     written += static_cast<std::size_t>(n);
   }
   return true;
+}
+
+[[noreturn]] void fail_to_write(const std::string& path, int error) {
+  throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
 }
 
 }  // namespace
@@ -101,38 +112,32 @@ std::string format_json(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(Status::system, folder + " cannot be made: " + error.message());
-}
-
 void write_file(const std::string& path, const std::string& text) {
-  const std::string unfinished = fmt::format("{}.{}", path, getpid());
-  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const std::string made = unfinished(path);
+  const int fd = open_new(made);
   bool good = fd >= 0 && write_all(fd, text);
   int error = errno;
   if (fd >= 0 && close(fd) != 0 && good) {
     good = false;
     error = errno;
   }
-  if (good && rename(unfinished.c_str(), path.c_str()) != 0) {
+  if (good && rename(made.c_str(), path.c_str()) != 0) {
     good = false;
     error = errno;
   }
   if (good) return;
-  if (fd >= 0) unlink(unfinished.c_str());
-  throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
+  if (fd >= 0) unlink(made.c_str());
+  fail_to_write(path, error);
 }
 
 void expect_writable(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const auto fail = [&](const char* why) {
-    throw Error(Status::system, fmt::format("{} cannot be written: {}", path, why));
-  };
   std::error_code none;
-  if (std::filesystem::is_directory(path, none)) fail(std::strerror(EISDIR));
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) fail(std::strerror(errno));
+  if (std::filesystem::is_directory(path, none)) fail_to_write(path, EISDIR);
+  const std::string made = unfinished(path);
+  const int fd = open_new(made);
+  if (fd < 0) fail_to_write(path, errno);
+  close(fd);
+  unlink(made.c_str());
 }
 
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint) {
@@ -140,13 +145,22 @@ void write_and_tell(const std::string& path, const std::string& text, const std:
   fmt::print(stderr, "Written: {}{}\n", path, hint);
 }
 
+void ResultFiles::prepare() const {
+  if (folder.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(Status::system, folder + " cannot be made: " + error.message());
+  expect_writable(path("json"));
+  if (!table_type.empty()) expect_writable(path(table_type));
+}
+
 void ResultFiles::write(const std::string& json, const std::string& table) const {
-  const std::string base = folder + "/" + stem;
-  write_file(base + ".json", json);
-  if (!table.empty()) write_file(base + "." + table_type, table);
-  const bool plotted = plot(script, base + ".json", folder);
-  fmt::print(stderr, "Written: {0}.json{1}{2}\n", base,
-             table.empty() ? "" : fmt::format(", {}.{}", base, table_type),
+  if (folder.empty()) return;
+  write_file(path("json"), json);
+  if (!table_type.empty()) write_file(path(table_type), table);
+  const bool plotted = plot(script, path("json"), folder);
+  fmt::print(stderr, "Written: {}{}{}\n", path("json"),
+             table_type.empty() ? "" : ", " + path(table_type),
              plotted ? ", and pictures of it (PNG and SVG)" : "");
 }
 

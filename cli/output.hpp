@@ -41,31 +41,35 @@ class ProgressLine {
 /// As every `--json` prints it; bytes that are not UTF-8 are replaced.
 std::string format_json(const nlohmann::ordered_json& json);
 
-/// Makes the folder, and its parents. Throws Error(system). To be called before anything is
-/// measured: what cannot be written is no use.
-void make_folder(const std::string& folder);
-
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
 /// it. Throws Error(system), naming the file.
 void write_file(const std::string& path, const std::string& text);
 
-/// Before anything is measured: throws Error(system) if write_file() would.
+/// Before anything is measured, since what cannot be written is no use: throws Error(system) if
+/// write_file() would. It is tried, as not only permissions decide; nothing is left of that.
 void expect_writable(const std::string& path);
 
 /// write_file(), and says so on standard error.
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint = "");
 
-/// The files of a measurement: `<folder>/<stem>.json`, the same as a table unless it is empty, and
-/// the pictures (`.png`, `.svg`) that plot/`script` makes of the first. The script is $MUSTER_PLOT
-/// if set, else beside this program's share/, else in the source tree. Says on standard error what
-/// was written, and why there is no picture if there is none. Throws Error(system).
+/// The files of a measurement: `<folder>/<stem>.json`, the same as a table, and the pictures
+/// (`.png`, `.svg`) that plot/`script` makes of the first.
 struct ResultFiles {
-  std::string folder;
+  std::string folder;  ///< empty: none is wanted, and nothing is done
   std::string stem;
   std::string script;
-  std::string table_type = "csv";  ///< of the table's file
+  std::string table_type = "csv";  ///< of the table's file; empty: there is no table
 
+  /// Before anything is measured: makes the folder, and its parents. Throws Error(system) if that
+  /// is not possible, or write() would not be.
+  void prepare() const;
+  /// The script is $MUSTER_PLOT if set, else beside this program's share/, else in the source tree.
+  /// Says on standard error what was written, and why there is no picture if there is none. Throws
+  /// Error(system).
   void write(const std::string& json, const std::string& table) const;
+
+ private:
+  std::string path(const std::string& type) const { return folder + "/" + stem + "." + type; }
 };
 
 }  // namespace muster

@@ -49,7 +49,6 @@ void run(const Options& options) {
   if (ranks.empty()) ranks.push_back(static_cast<unsigned>(machine.shape->cores().size()));
   std::vector<Mapping> mappings;
   for (const std::string& name : options.map_by) mappings.push_back(parse_mapping(name));
-  if (!options.output.empty()) make_folder(options.output);
 
   std::vector<sim::Query> queries;
   for (const unsigned count : ranks) {
@@ -57,6 +56,8 @@ void run(const Options& options) {
       for (const Mapping mapping : mappings) queries.push_back({algorithm, count, mapping});
     }
   }
+  const ResultFiles files{options.output, "sim", "plot_sim.py"};
+  files.prepare();
   if (options.why || !options.trace.empty()) {
     explain_one(options, machine, queries);
     if (options.why) return;
@@ -73,9 +74,7 @@ void run(const Options& options) {
     fmt::print("{}", sim_rows_text(machine, rows));
   }
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "sim", "plot_sim.py"}.write(sim_rows_json(machine, rows),
-                                                          sim_rows_csv(machine, rows));
+  files.write(sim_rows_json(machine, rows), sim_rows_csv(machine, rows));
 }
 
 }  // namespace

@@ -246,7 +246,6 @@ std::vector<std::string> locks_of(const std::vector<std::string>& asked) {
 void run(const Options& options) {
   const sim::MachineModel machine = options.machine.load();
   const CoreTree tree(*machine.shape);
-  if (!options.output.empty()) make_folder(options.output);
   const Places places(options, tree);
   std::vector<Row> rows;
   for (const std::string& lock : locks_of(options.locks)) {
@@ -264,6 +263,8 @@ void run(const Options& options) {
   }
   std::vector<sim::LockQuery> queries;
   for (const Row& row : rows) queries.push_back(row.query);
+  const ResultFiles files{options.output, "sim-lock", "plot_sim_lock.py"};
+  files.prepare();
   ProgressLine line;
   const std::vector<sim::LockOutcome> outcomes = sim::predict_locks(
       machine, tree, queries, options.effort, [&](std::size_t done, std::size_t of) {
@@ -278,8 +279,7 @@ void run(const Options& options) {
   const std::string dumped = format_json(json);
   fmt::print("{}", options.json ? dumped : options.csv ? to_csv(json) : to_text(machine, rows));
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "sim-lock", "plot_sim_lock.py"}.write(dumped, to_csv(json));
+  files.write(dumped, to_csv(json));
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ std::string to_markdown(const sim::Reproduction& all) {
 }
 
 void run(const Options& options) {
-  if (!options.output.empty()) make_folder(options.output);
+  const ResultFiles files{options.output, "reproduce", "plot_sim_lock.py", "md"};
+  files.prepare();
   ProgressLine line;
   const sim::Reproduction all =
       sim::reproduce(options.changes.load("oak"), options.changes.load("jet"), options.quick,
@@ -116,9 +117,7 @@ void run(const Options& options) {
   const std::string dumped = format_json(to_json(all));
   fmt::print("{}", options.json ? dumped : to_text(all));
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "reproduce", "plot_sim_lock.py", "md"}.write(dumped,
-                                                                           to_markdown(all));
+  files.write(dumped, to_markdown(all));
 }
 
 }  // namespace

@@ -131,13 +131,13 @@ void run(const Options& options) {
   const std::vector<sim::Measurement> measured = sim::load_measurements(options.measured);
   std::vector<sim::Measurement> known;
   if (!options.naive_from.empty()) known = sim::load_measurements(options.naive_from);
-  if (!options.output.empty()) make_folder(options.output);
+  const ResultFiles files{options.output, "validate", "plot_sim.py", ""};
+  files.prepare();
   const sim::Validation v = sim::validate(machine, measured, known, options.effort);
   const std::string json = to_json(machine, measured, v);
   fmt::print("{}", options.json ? json : to_text(machine, measured, v));
   std::fflush(stdout);
-  if (options.output.empty()) return;
-  ResultFiles{options.output, "validate", "plot_sim.py"}.write(json, "");
+  files.write(json, "");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <string>
 
 #include "machine/error.hpp"
@@ -35,6 +36,50 @@ TEST(WriteFile, WholeOrNotAtAll) {
     ++entries;
   }
   EXPECT_EQ(entries, 2U) << "something unfinished is left";
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ExpectWritable, FailsWhereWritingWould) {
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("muster-writable-" + std::to_string(getpid()));
+  std::filesystem::create_directories(directory / "folder");
+  write_file(directory / "file", "kept");
+  // Who may do everything cannot make a file in /proc either.
+  const std::filesystem::path not_writable[] = {directory / "none" / "a", directory / "file" / "a",
+                                                directory / "folder", "/proc/file"};
+  for (const std::filesystem::path& path : not_writable) {
+    EXPECT_THROW(write_file(path, "x"), Error) << path;
+    EXPECT_THROW(expect_writable(path), Error) << path;
+  }
+  for (const char* name : {"file", "new"}) EXPECT_NO_THROW(expect_writable(directory / name));
+  std::ifstream file(directory / "file");
+  std::string text;
+  file >> text;
+  EXPECT_EQ(text, "kept");
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    left.insert(entry.path().filename());
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"file", "folder"})) << "what was tried is left";
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ResultFiles, ArePreparedBeforeAnythingIsMeasured) {
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("muster-files-" + std::to_string(getpid()));
+  const auto prepare = [](const std::string& folder, const std::string& table_type = "csv") {
+    ResultFiles{folder, "lock", "plot_lock.py", table_type}.prepare();
+  };
+  prepare("");
+  prepare(directory / "a" / "b");
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "a" / "b"));
+  EXPECT_THROW(prepare("/proc"), Error);
+  write_file(directory / "file", "x");
+  EXPECT_THROW(prepare(directory / "file"), Error);
+  EXPECT_THROW(prepare(directory / "file" / "below"), Error);
+  std::filesystem::create_directories(directory / "a" / "lock.csv");
+  EXPECT_THROW(prepare(directory / "a"), Error);
+  EXPECT_NO_THROW(prepare(directory / "a", ""));
   std::filesystem::remove_all(directory);
 }
 

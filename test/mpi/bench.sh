@@ -75,6 +75,15 @@ grep -qE '^MPICH 9\.8\.7 +release_gather +2\.50 +41\.0 +0\.25 ' <<<"$text" &&
   fail "the table: $text"
 if text=$(THEIRS=1 played --ranks 2 2>&1); then fail "barriers of the MPI's own count as ours"; fi
 grep -qF "the barriers were not ours" <<<"$text" || fail "it does not say why: $text"
+echo kept >"$scratch/file"
+for output in "$scratch/file/below" "$scratch" /proc/file; do # which nobody can write
+  if text=$(played --ranks 2 --output "$output" 2>&1); then fail "it writes $output"; fi
+  [ "$text" = "${text#*muster: "$output" cannot be written: }" ] && fail "of $output it says: $text"
+  launched 0 .
+done
+[ "$(<"$scratch/file")" = kept ] || fail "a file is overwritten"
+played --ranks 2 --output "$scratch/new.json" >/dev/null 2>&1 || fail "--output"
+grep -q '"benchmark": "mpi"' "$scratch/new.json" || fail "--output: $(cat "$scratch/new.json")"
 text=$("$muster" bench mpi --peers "$scratch/peers" --only nonsense 2>&1) && fail "nonsense found"
 grep -qF 'nothing is named like "nonsense"' <<<"$text" || fail "of nonsense it says: $text"
 
