@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "harness.hpp"
 
+#include <execinfo.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,18 +57,31 @@ std::string describe_end(int status) {
 
 char hang_text[1024];
 
+/// What the signal has interrupted; of other threads only a debugger tells.
+void write_stack() {
+  void* frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, std::size(frames)), STDERR_FILENO);
+}
+
 void on_alarm(int) {
   const ssize_t written = write(STDERR_FILENO, hang_text, strlen(hang_text));
   static_cast<void>(written);
+  std::signal(SIGALRM, SIG_DFL);  // what follows may hang, too
+  alarm(10);
+  write_stack();
   _exit(3);
 }
 
 int fork_child(const std::function<void()>& body) {
   std::fflush(nullptr);
   const int parent = getpid();
+  itimerval left{};  // of the guard's time, which a child does not inherit
+  getitimer(ITIMER_REAL, &left);
   const int pid = fork();
   if (pid != 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const long seconds = left.it_value.tv_sec;
+  if (seconds > 1) alarm(static_cast<unsigned>(seconds - 1));  // before its parent's end ends it
   if (getppid() != parent) _exit(0);
   int status = 0;
   try {
@@ -134,7 +149,12 @@ HangGuard::HangGuard(unsigned seconds, const std::string& what) {
   const std::size_t length = std::min(text.size(), sizeof hang_text - 1);
   std::memcpy(hang_text, text.data(), length);
   hang_text[length] = '\0';
-  std::signal(SIGALRM, on_alarm);
+  void* frame = nullptr;
+  backtrace(&frame, 1);  // the first one allocates
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART | SA_NODEFER;
+  sigaction(SIGALRM, &action, nullptr);
   alarm(seconds * (reduced ? 4 : 1) * soak_factor());
 }
 

@@ -113,7 +113,7 @@ class FirstFailure {
 };
 
 /// While it lives, a test that takes longer ends the whole program with the command that replays
-/// it. The limit grows under sanitizers and with MUSTER_SOAK.
+/// it and a stack, one in each child too. The limit grows under sanitizers and with MUSTER_SOAK.
 class HangGuard {
  public:
   explicit HangGuard(unsigned seconds, const std::string& what = "");

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -37,6 +39,21 @@ muster_options shared_options(unsigned participants, const char* algorithm = nul
   muster_options options = options_for(participants, algorithm);
   options.flags = MUSTER_SHARED;
   return options;
+}
+
+TEST(HangGuard, TellsWhereAChildIs) {
+  const HangGuard guard(60);
+  testing::internal::CaptureStderr();
+  Child child([] {
+    itimerval own{};
+    getitimer(ITIMER_REAL, &own);
+    if (own.it_value.tv_sec == 0) _exit(5);  // would hang until its parent's end
+    std::raise(SIGALRM);
+  });
+  EXPECT_EQ(child.wait(), "ended with status 3");
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("HANG after 60 s in HangGuard.TellsWhereAChildIs"));
+  EXPECT_THAT(told, HasSubstr("test-capi-attach(")) << "the stack";
 }
 
 TEST(AttachByFd, GivesTheSameBarrier) {
