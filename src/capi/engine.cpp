@@ -105,14 +105,18 @@ class Leaving : public PlainAtoms {
 
   template <class Pred, Order O>
   bool await(const Atom& phase, Pred pred, OrderTag<O>) const noexcept {
-    for (unsigned polls = 1; !pred(phase.load(std_order(O))); ++polls) {
-      if (polls % 1024 == 0 && has_died(pid_)) return false;
+    for (std::int64_t look_at_ns = 0; !pred(phase.load(std_order(O)));) {
+      const std::int64_t now = now_ns();  // a yield takes as long as others have the CPU
+      if (look_at_ns != 0 && now >= look_at_ns && has_died(pid_)) return false;
+      if (now >= look_at_ns) look_at_ns = now + between_looks_ns;
       sched_yield();
     }
     return true;
   }
 
  private:
+  static constexpr std::int64_t between_looks_ns = 1'000'000;
+
   Word pid_;
 };
 
