@@ -101,11 +101,33 @@ template <class Work>
 bool FlatCombining<check::AnswerAwaitedAlone>::delegate(check::AnswerAwaitedAlone& m, Ticket& t,
                                                         Work& work) const {
   t.alone = false;
-  desk_.enter(m, t.ring);
-  auto* const entry = desk_.rings.post(m, t.ring, desk_.lock, work);
-  if (entry == nullptr) return false;
-  if (!desk_.take(m)) return m.await(*entry, equals(0), acquire);
-  desk_.rings.serve(m, t.ring.client, desk_.lock, work);
+  raise_clients(m, clients(), t.client);
+  work.put(m, t.client);
+  m.store(pending(t.client), 1, release);
+  if (!take_held(m, held())) return m.await(pending(t.client), equals(0), acquire);
+  if (m.load(pending(t.client), relaxed) != 0) {
+    m.store(pending(t.client), 0, relaxed);
+    work.run_own(m);
+  }
+  return serve(m, t, work);
+}
+
+/// Who gets the lock executes its own request, which another combiner may just have.
+template <>
+template <class Work>
+bool FlatCombining<check::NotReadAgain>::delegate(check::NotReadAgain& m, Ticket& t,
+                                                  Work& work) const {
+  t.alone = false;
+  raise_clients(m, clients(), t.client);
+  work.put(m, t.client);
+  m.store(pending(t.client), 1, release);
+  while (!take_held(m, held())) {
+    const Either<check::NotReadAgain> first = await_either(m, pending(t.client), held());
+    if (first.gave_up) return false;
+    if (first.own) return true;
+  }
+  m.store(pending(t.client), 0, relaxed);
+  work.run_own(m);
   return serve(m, t, work);
 }
 

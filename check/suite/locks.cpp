@@ -96,7 +96,7 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
   std::vector<LockScenario> scenarios;
   std::vector<LockScenario> dear;  // come last
   // What rings promise to several locks, the locks that stand on them alone do not need.
-  if (lock == "flat-combining" || lock == "rcl" || lock == "auto") {
+  if (lock == "rcl" || lock == "auto") {
     for (const LockScenario& scenario : lock_scenarios(rings_name)) {
       (scenario.clients * scenario.sections > 3 ? dear : scenarios).push_back(scenario);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What flat-combining, rcl and auto share: a lock, and the rings that its requests are in.
+// What rcl and auto share: a lock, and the rings that its requests are in.
 #pragma once
 
+#include "lock/hints.hpp"
 #include "lock/rings.hpp"
 
 namespace muster::locks {
@@ -20,31 +21,8 @@ struct Desk {
   }
 
   /// True if the caller now has the lock.
-  bool take(M& m) const {
-    if constexpr (requires { m.take(*held); }) {
-      return m.take(*held) == 0;
-    } else {
-      return m.exchange(*held, 1, acquire) == 0;  // pairs with give's store
-    }
-  }
-  void give(M& m) const {
-    if constexpr (requires { m.give(*held); }) {
-      m.give(*held);
-    } else {
-      m.store(*held, 0, release);  // pairs with take's exchange
-    }
-  }
-
-  /// Whether a client but this one, which has entered, has a request.
-  bool has_pending(M& m, Word but) const {
-    const auto any_of = [&](Word from, Word end) {
-      Word client = next_client(m, from, end);
-      while (client < end && rings.pending(m, client) == 0)
-        client = next_client(m, client + 1, end);
-      return client < end;
-    };
-    return any_of(0, but) || any_of(but + 1, m.load(*clients, relaxed));
-  }
+  bool take(M& m) const { return take_held(m, *held); }
+  void give(M& m) const { give_held(m, *held); }
 
   /// Executes what is pending, one request of each client, but not of `but`; how many. The caller
   /// has the lock.

@@ -10,11 +10,13 @@
 // ours.
 //
 // Invariants:
-// 1. Requests are executed by whoever has the lock (rings.hpp).
+// 1. A slot is nonzero while its request is not executed. Only its client makes it nonzero, only
+//    whoever has the lock makes it 0, and looks at it with the lock taken: nothing runs twice.
 // 2. Who has had the lock has had its own request executed.
 #pragma once
 
-#include "lock/desk.hpp"
+#include "lock/hints.hpp"
+#include "lock/reception.hpp"
 
 namespace muster::locks {
 
@@ -25,52 +27,88 @@ class FlatCombining : public Combining<FlatCombining<M>> {
                                  "Hendler, Incze, Shavit and Tzafrir 2010"};
 
   struct Ticket {
-    typename Rings<M>::Ticket ring;
-    bool alone = false;  ///< when it last had the lock, or tried to
+    unsigned client;
+    bool entered = false;  ///< others know of it
+    bool alone = false;    ///< when it last had the lock, or tried to
   };
 
   static Layout layout(const Shape& shape) {
-    return {
-        .global_cells = 2, .slots = shape.clients, .cells_per_slot = Rings<M>::cells_per_client(1)};
+    return {.global_cells = 2, .slots = shape.clients, .cells_per_slot = 1};
   }
   FlatCombining(const Shape& shape, typename M::Cells cells)
-      : passes_(shape.limit), desk_{&cells.global(0), &cells.global(1), {1, cells}, 0} {}
-  Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
+      : passes_(shape.limit), cells_(cells) {}
+  Ticket ticket(unsigned client) const { return {client}; }
 
-  bool take(M& m, Ticket& t) const { return t.alone && desk_.take(m); }
+  bool take(M& m, Ticket& t) const { return t.alone && take_held(m, held()); }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
     t.alone = false;
-    desk_.enter(m, t.ring);
-    typename M::Cell* const entry = desk_.rings.post(m, t.ring, desk_.lock, work);
-    if (entry == nullptr) return false;
-    while (!desk_.take(m)) {
-      const Either<M> first = await_either(m, *entry, *desk_.held);
+    if (!t.entered) raise_clients(m, clients(), t.client);
+    t.entered = true;
+    work.put(m, t.client);
+    m.store(pending(t.client), 1, release);  // pairs with pass's load
+    while (!take_held(m, held())) {
+      const Either<M> first = await_either(m, pending(t.client), held());
       if (first.gave_up) return false;
       if (first.own) return true;
     }
-    desk_.rings.serve(m, t.ring.client, desk_.lock, work);  // unless somebody just has
+    if (m.load(pending(t.client), relaxed) != 0) {  // nobody just has
+      store_unawaited(m, pending(t.client), 0);
+      work.run_own(m);
+    }
     return serve(m, t, work);
   }
   bool give(M& m, Ticket& t) const {
-    if (desk_.has_pending(m, t.ring.client)) return false;
-    desk_.give(m);
+    const Word count = m.load(clients(), relaxed);
+    if (count > 1 && has_pending(m, t.client, count)) return false;
+    give_held(m, held());
     return true;
   }
   template <class Work>
   bool serve(M& m, Ticket& t, Work& work) const {
     t.alone = true;
     for (unsigned passes = 0; passes < passes_; ++passes) {
-      if (desk_.pass(m, work, t.ring.client) == 0) break;
+      if (pass(m, t.client, work) == 0) break;
       t.alone = false;
     }
-    desk_.give(m);
+    give_held(m, held());
     return true;
   }
 
  private:
+  /// Whether a client but this one has a request. Apart: the registers that it takes would have to
+  /// be saved by every section of a client that is alone.
+  [[gnu::noinline]] bool has_pending(M& m, Word but, Word count) const {
+    for (Word client = next_client(m, 0, count); client < count;
+         client = next_client(m, client + 1, count)) {
+      if (client != but && m.load(pending(client), relaxed) != 0) return true;
+    }
+    return false;
+  }
+  /// Executes what is pending of clients but this one, one request of each; how many.
+  template <class Work>
+  unsigned pass(M& m, Word but, Work& work) const {
+    unsigned executed = 0;
+    const Word count = m.load(clients(), relaxed);
+    for (Word client = next_client(m, 0, count); client < count;
+         client = next_client(m, client + 1, count)) {
+      if (client == but || m.load(pending(client), acquire) == 0)
+        continue;  // pairs with delegate's
+      work.run(m, client);
+      m.store(pending(client), 0, release);  // pairs with its client's await
+      ++executed;
+    }
+    return executed;
+  }
+
+  auto& held() const { return cells_.global(0); }
+  auto& clients() const {
+    return cells_.global(1);
+  }  ///< more than the number of any that has posted
+  auto& pending(Word client) const { return cells_.of(client, 0); }
+
   unsigned passes_;
-  Desk<M> desk_;
+  typename M::Cells cells_;
 };
 
 }  // namespace muster::locks

@@ -44,6 +44,25 @@ Word exchange_unawaited(M& m, typename M::Cell& cell, Word word, OrderTag<O> ord
   }
 }
 
+/// A cell that is 1 while somebody has a lock. True if that is the caller now. Who waits for it
+/// sleeps elsewhere, if at all: hardware need not look whether to wake somebody.
+template <Machine M>
+bool take_held(M& m, typename M::Cell& held, Site site = Site::here()) {
+  if constexpr (requires { m.take(held); }) {
+    return m.take(held) == 0;
+  } else {
+    return m.exchange(held, 1, acquire, site) == 0;  // pairs with give_held's store
+  }
+}
+template <Machine M>
+void give_held(M& m, typename M::Cell& held, Site site = Site::here()) {
+  if constexpr (requires { m.give(held); }) {
+    m.give(held);
+  } else {
+    m.store(held, 0, release, site);  // pairs with take_held's exchange
+  }
+}
+
 /// The caller is about to read the cell and then to write its line: hardware fetches it for both.
 template <Machine M>
 void fetch_to_write(M& m, const typename M::Cell& cell) {

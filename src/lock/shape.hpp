@@ -105,8 +105,7 @@ class Combining {
   }
 };
 
-/// Waits until `own` is 0 or `other` is; true if `own` is. Hardware looks at `other` rarely: its
-/// line is the holder's to write.
+/// Waits until `own` is 0 or `other` is; true if `own` is.
 template <Machine M>
 struct Either {
   bool own;
