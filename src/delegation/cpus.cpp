@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "delegation/thread.hpp"
@@ -97,14 +98,17 @@ PuSet binding_of_process() {
   return cpus;
 }
 
-unsigned cpus_of_process() {
+unsigned cpus_of_process() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t due = next_count_ns.load(std::memory_order_relaxed);
   if (now >= due && next_count_ns.compare_exchange_strong(due, now + between_counts_ns)) {
     const NoCancellation whole;
     const int error = errno;  // the section's of whoever asks
-    const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
-    last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
+    try {
+      const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
+      last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {  // the last count stays
+    }
     errno = error;
   }
   return cpus_last_counted();

@@ -20,8 +20,9 @@ int bind_thread(std::thread& thread, const PuSet& cpus);
 PuSet binding_of_process();
 
 /// How many of them can run at a time, as far as control groups' quotas allow; at least 1. Counted
-/// anew if the last count is a second old: 100 us. Thread-safe.
-unsigned cpus_of_process();
+/// anew if the last count is a second old: 100 us. Where there is no memory for that, the last
+/// count. Thread-safe.
+unsigned cpus_of_process() noexcept;
 /// The last count.
 unsigned cpus_last_counted() noexcept;
 

@@ -26,25 +26,25 @@ constexpr Slices if_not_answered{50'000, 1'000'000};
 /// For one that is woken to take the lock: it may need this CPU.
 constexpr std::int64_t wake_up_ns = 200'000;
 /// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
+constexpr unsigned polls_of_both = 2;
 constexpr std::int64_t spin_ns = 4'000;
 constexpr std::int64_t yield_ns = 1'000'000;
 
 }  // namespace
 
-int Port::await_either_slowly(Cell& own, const Cell& other, Cell* wanted, bool answered) noexcept {
-  if (wanted == nullptr) return await_whoever_comes(own, other);
+int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {
   const auto says_somebody = [&] {
-    return wanted->value.load(std::memory_order_relaxed) == by_another;
+    return wanted.value.load(std::memory_order_relaxed) == by_another;
   };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
-  if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, *wanted);
+  if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
   std::int64_t slice_ns = if_answered.first_ns;
   FutexLot lot(false);
   for (;;) {
     if (poll_for(own, patience)) return 0;
     if (!says_somebody()) {
-      wanted->value.store(by_another, std::memory_order_relaxed);
+      wanted.value.store(by_another, std::memory_order_relaxed);
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
@@ -102,15 +102,16 @@ void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
 
 /// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has
 /// no CPU, a yield gives it one.
-int Port::await_whoever_comes(Cell& own, const Cell& other) noexcept {
+int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
+  const bool crowded = is_crowded();
   const std::int64_t start_ns = now_ns();
   std::int64_t slice_ns = if_not_answered.first_ns;
   FutexLot lot(false);
   for (;;) {
-    if (poll(own, polls_at_last)) return 0;
+    if (poll(own, polls_of_both)) return 0;
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
     const std::int64_t waited_ns = now_ns() - start_ns;
-    if (waited_ns < spin_ns) continue;
+    if (waited_ns < spin_ns && !crowded) continue;
     if (waited_ns < yield_ns) {
       sched_yield();
       continue;

@@ -23,6 +23,8 @@ inline constexpr std::size_t line_bytes = 128;
 
 /// How clients wait: a holder is elsewhere and quick, or not running.
 inline constexpr WaitPolicy client_policy{20'000, 2'000'000, "spin-yield-sleep"};
+/// Where more threads use locks than there are CPUs: a holder may need this one.
+inline constexpr WaitPolicy crowded_policy{0, 2'000'000, "yield-sleep"};
 
 class Port : public Hardware {
  public:
@@ -33,6 +35,25 @@ class Port : public Hardware {
 
   /// Clients are seats: one that nobody has, with nothing pending, has no request.
   static Word next_used(Word from, Word end) noexcept { return next_used_seat(from, end); }
+
+  /// More threads use locks than there are CPUs, though perhaps not just now.
+  static bool is_crowded() noexcept {
+    const unsigned threads = seated_threads.load(std::memory_order_relaxed);
+    return threads > cpus_last_counted() && threads > cpus_of_process();
+  }
+  template <class Pred, Order O>
+  bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
+             Site site = Site::here()) noexcept {
+    if (pred(cell.value.load(std_order(O)))) return true;
+    const bool crowded = is_crowded();
+    if (crowded == (policy().spin_ns != 0)) set_policy(crowded ? crowded_policy : client_policy);
+    // A holder that runs has often been about to come: a yield takes much longer.
+    for (unsigned polls = crowded ? polls_at_first : 0; polls > 0; --polls) {
+      relax();
+      if (pred(cell.value.load(std_order(O)))) return true;
+    }
+    return Hardware::await(cell, pred, order, awaited, site);
+  }
 
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
@@ -85,15 +106,19 @@ class Port : public Hardware {
     return true;
   }
 
-  /// Until `own` is 0 (returns 0) or `other` is (returns 1), whose line is its holder's to write:
-  /// it is read soon, since most sections are short, and then seldom.
-  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
-    return await_either(own, other, nullptr, {false, false});
-  }
-  /// The same; sets `wanted` when it has waited for some time.
+  /// Until `own` is 0 (returns 0) or `other` is (returns 1).
+  [[gnu::noinline]] int await_either(Cell& own, const Cell& other,
+                                     OrderTag<Order::acquire>) noexcept;
+  /// The same; sets `wanted` when it has waited for some time. The line of `other` is its holder's
+  /// to write: it is read soon, since most sections are short, and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
                    locks::Expectation expected) noexcept {
-    return await_either(own, other, &wanted, expected);
+    for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
+      if (poll(own, polls)) return 0;
+      // If both are 0, the request is executed.
+      if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
+    }
+    return await_either_slowly(own, other, wanted, expected.answer);
   }
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
@@ -152,18 +177,8 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
-  int await_either(Cell& own, const Cell& other, Cell* wanted,
-                   locks::Expectation expected) noexcept {
-    for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
-      if (poll(own, polls)) return 0;
-      // If both are 0, the request is executed.
-      if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
-    }
-    return await_either_slowly(own, other, wanted, expected.answer);
-  }
-  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell* wanted,
+  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
-  int await_whoever_comes(Cell& own, const Cell& other) noexcept;
   int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
   /// As the machine's own changes do, on a shorter way where nobody sleeps.
   [[gnu::always_inline]] void wake(Cell& cell) noexcept {

@@ -128,6 +128,7 @@ class Seats {
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
+    seated_threads.fetch_sub(1, std::memory_order_relaxed);
     t.last_lock = 0;
     t.quick = 0;
     delete t.kept;
@@ -156,6 +157,7 @@ void begin_child() {
   t.asked_in = nullptr;  // who asks is not here, nor is its stack
   t.todo = 0;
   if (t.kept != nullptr) t.kept->forget();
+  seated_threads.store(t.seats > 0 ? 1 : 0, std::memory_order_relaxed);
   Seats::instance().keep_only(t);
   Seats::instance().release();
 }
@@ -185,7 +187,7 @@ unsigned take_seat(unsigned depth) {
     }
     const unsigned number = Seats::instance().take();
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
-    ++t.seats;
+    if (t.seats++ == 0) seated_threads.fetch_add(1, std::memory_order_relaxed);
   }
   return t.seat(depth);
 }
@@ -213,6 +215,7 @@ void end_executors_child() {
 
 unsigned seats_ever() { return Seats::instance().ever(); }
 
+std::atomic<unsigned> seated_threads{0};
 std::atomic<std::uint64_t> used_seats[seats_max / 64];
 
 void watch_seats(const Station& station) { Seats::instance().watch(station); }

@@ -28,9 +28,9 @@ inline constexpr unsigned seats_max = 16'384;
 struct Thread {
   // The first line: all that a section of the lock used last needs.
 
-  /// Number of the lock of which it may execute a section at once, if that is free: it does not
-  /// delegate there, and has nothing pending. 0: of none. It is last_lock if it is not 0; in a
-  /// section it is then of that one's lock or of one around it, which is taken.
+  /// Number of the lock that it used last, if it may go the short way there: its seat is known, it
+  /// does not delegate, and has nothing pending. 0: of none. It is last_lock if it is not 0; in a
+  /// section it is then of that one's lock or of one around it.
   std::uint64_t quick = 0;
   void* last_seat = nullptr;  ///< what it has at the lock that it used last
   void* last_habit = nullptr;
@@ -72,6 +72,9 @@ unsigned take_seat(unsigned depth);
 
 /// How many seats have been taken at once, at most.
 unsigned seats_ever();
+
+/// Threads that have seats.
+extern std::atomic<unsigned> seated_threads;
 
 /// A bit for each seat that a thread has, or has left while its requests are pending: who looks for
 /// requests need not go by the most threads that there were once.
