@@ -59,19 +59,12 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
   return {core, topology.cores()[core].pus.front(), numa ? static_cast<int>(*numa) : -1};
 }
 
-// Both apart: what the one saves around a section is not the other's to save.
-
-[[gnu::noinline]] int execute(muster_lock* lock, muster_section section, void* argument) {
+// Apart from the short way, which has nothing to catch.
+[[gnu::noinline]] int execute(AnyLock& lock, delegation::Section section) {
   return guarded([&] {
-    lock_of(lock).execute({section, argument});
+    lock.execute(section);
     return Status::ok;
   });
-}
-
-[[gnu::noinline]] int execute_at_once(muster_lock* lock, muster_section section, void* argument) {
-  if (delegation::execute_at_once(lock_of(lock), {section, argument})) [[likely]]
-    return MUSTER_OK;
-  return execute(lock, section, argument);
 }
 
 [[gnu::noinline, gnu::cold]] int refuse_nothing() {
@@ -139,9 +132,8 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
 int muster_execute(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
-  if (muster::delegation::may_execute_at_once(muster::lock_of(lock))) [[likely]]
-    return muster::execute_at_once(lock, section, argument);
-  return muster::execute(lock, section, argument);
+  return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
+                                             muster::execute);
 }
 
 int muster_post(muster_lock* lock, muster_section section, void* argument) {

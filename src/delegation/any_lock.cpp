@@ -23,7 +23,29 @@ namespace {
 
 std::atomic<std::uint64_t> locks_ever{0};
 
-/// Cells of a slot are packed on its line, and its request behind them.
+/// Hardware with the cells of one lock: each global one on a line of its own, then a line for each
+/// slot, its cells packed and its request behind them.
+class PlainPort : public Port {
+ public:
+  using Port::Port;
+
+  class Cells {
+   public:
+    Cells(std::byte* global, std::byte* slots) noexcept : global_(global), slots_(slots) {}
+    Cell& global(unsigned index) const noexcept { return at(global_ + index * line_bytes); }
+    Cell& of(unsigned slot, unsigned index) const noexcept {
+      return at(slots_ + slot * line_bytes + index * sizeof(Cell));
+    }
+
+   private:
+    static Cell& at(std::byte* where) noexcept {
+      return *std::launder(reinterpret_cast<Cell*>(where));
+    }
+    std::byte* global_;
+    std::byte* slots_;
+  };
+};
+
 template <class L>
 class Memory {
  public:
@@ -32,9 +54,7 @@ class Memory {
         bytes_((1 + layout_.global_cells + std::size_t{layout_.slots}) * line_bytes) {}
 
   Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
-  Hardware::Cells cells() const {
-    return {bytes_.data() + line_bytes, slots(), sizeof(Hardware::Cell), line_bytes, line_bytes};
-  }
+  PlainPort::Cells cells() const { return {bytes_.data() + line_bytes, slots()}; }
   Board board() const {
     return {.first = slots() + layout_.cells_per_slot * sizeof(Hardware::Cell)};
   }
@@ -62,14 +82,14 @@ template <class L>
 class Plain : public AnyLock {
  public:
   explicit Plain(const locks::Shape& shape)
-      : AnyLock(L::traits),
+      : AnyLock(L::traits, execute_at_once),
         memory_(shape),
         board_(memory_.board()),
         lock_(shape, memory_.cells()),
         clients_in_(has_clusters<L> ? shape.clusters : 0) {
     static_assert(sizeof(Hardware::Domain) <= line_bytes);
-    if constexpr (requires(Port & m) { lock_.prepare(m); }) {
-      Port port(memory_.domain(), 0);
+    if constexpr (requires(PlainPort & m) { lock_.prepare(m); }) {
+      PlainPort port(memory_.domain(), 0);
       lock_.prepare(port);
     }
     if constexpr (has_server<L>) {
@@ -80,7 +100,7 @@ class Plain : public AnyLock {
 
   ~Plain() override {
     if constexpr (has_server<L>) {
-      Port port(memory_.domain(), 0);
+      PlainPort port(memory_.domain(), 0);
       if (!in_own_process()) {
         static_cast<void>(server_.release());  // the parent's: never joined here
         return;
@@ -90,29 +110,12 @@ class Plain : public AnyLock {
     }
   }
 
-  [[gnu::flatten]] void execute(Section section) override {
+  void execute(Section section) override {
     Thread& t = this_thread;
-    if (t.depth != 0 || t.inside != nullptr || (t.last_lock != number_ever() && !comes_back(t)))
-        [[unlikely]] {
+    if (!is_outside(t) || (t.last_lock != number_ever() && !comes_back(t))) [[unlikely]]
       return execute_anywhere(section);
-    }
-    if constexpr (is_direct<L>) {
-      execute_directly(t, section);
-    } else if constexpr (has_parts<L>) {
-      if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
-      run_at_once(t, section);
-      run_deferred();
-      // In a fork's child the others are not there: their requests are their own process's.
-      if (in_own_process() && !lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
-        serve_others(t);
-      t.inside = nullptr;
-    } else {
-      ClientsWork<Outermost> work(section, board_, this);
-      lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
-      work.finish();
-      if constexpr (has_server<L>) adopt_left(last_seat(t));
-    }
-    send_kept_posts();
+    t.quick = number_ever();
+    execute_quickly(section);
   }
 
   void give_up() override {
@@ -146,11 +149,47 @@ class Plain : public AnyLock {
 
  private:
   struct Seat {
-    Port port;
+    PlainPort port;
     typename L::Ticket ticket;
     int thread_id = 0;  ///< of which the cluster is known
     LeftPosts left{};   ///< of its section, by the server
   };
+
+  static bool is_outside(const Thread& t) {
+    return t.depth == 0 && t.inside == nullptr && t.outer == nullptr;
+  }
+
+  /// AnyLock::short_way().
+  [[gnu::flatten]] static int execute_at_once(AnyLock& lock, Section section, Execute otherwise) {
+    // In a section `quick` is of that one's lock or of one around it.
+    if (this_thread.inside != nullptr) [[unlikely]]
+      return otherwise(lock, section);
+    static_cast<Plain&>(lock).execute_quickly(section);
+    return 0;
+  }
+  /// Of a thread that is outside of all sections and has used this lock last.
+  [[gnu::always_inline]] void execute_quickly(Section section) {
+    Thread& t = this_thread;
+    if constexpr (is_direct<L>) {
+      execute_directly(t, section);
+    } else if constexpr (has_parts<L>) {
+      if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
+      run_at_once(t, section);
+      // All is read again, the lock too: what lives across the section has to be saved before it.
+      auto& lock = static_cast<Plain&>(*t.inside);
+      lock.run_deferred();
+      if (!lock.lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
+        lock.serve_others(t);
+      t.inside = nullptr;
+      send_kept_posts();
+    } else {
+      ClientsWork<Outermost> work(section, board_, this);
+      lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
+      work.finish();
+      if constexpr (has_server<L>) adopt_left(last_seat(t));
+      send_kept_posts();
+    }
+  }
 
   static void adopt_left(Seat& seat) {
     if (seat.left.count != 0) [[unlikely]]
@@ -158,9 +197,7 @@ class Plain : public AnyLock {
   }
   /// From outside of all sections, after other locks: whether the thread has used this one before.
   bool comes_back(Thread& t) {
-    if (t.outer != nullptr || t.serving != nullptr || t.seats == 0 || !in_own_process()) {
-      return false;
-    }
+    if (t.serving != nullptr || t.seats == 0 || !in_own_process()) return false;
     Seat* const seat = seats_.find(t.first);
     if (seat == nullptr) return false;
     choose_cluster(*seat, t.first);
@@ -186,6 +223,7 @@ class Plain : public AnyLock {
     t.inside = nullptr;
     --t.depth;
     set_errno(t, left);
+    send_kept_posts();
   }
   static void set_errno(const Thread& t, int error) {
     if (*t.error != error) [[unlikely]]
@@ -198,7 +236,9 @@ class Plain : public AnyLock {
     work.finish();
     send_kept_posts();
   }
+  /// In a fork's child the others are not there: their requests are their own process's.
   [[gnu::noinline]] void serve_others(const Thread& t) {
+    if (!in_own_process()) return;
     ClientsWork<Outermost> work({}, board_, this);
     lock_.serve(last_seat(t).port, last_seat(t).ticket, work);
     work.finish();
@@ -223,7 +263,7 @@ class Plain : public AnyLock {
 
   Seat& seat_of(unsigned number) {
     return seats_.of(number, [&] {
-      return Seat{Port(memory_.domain(), number), lock_.ticket(number)};
+      return Seat{PlainPort(memory_.domain(), number), lock_.ticket(number)};
     });
   }
   /// A client's cluster is the NUMA node on which its thread first needs the lock.
@@ -279,7 +319,7 @@ class Plain : public AnyLock {
   void serve() {
     if constexpr (has_server<L>) {
       this_thread.error = &errno;
-      Port port(memory_.domain(), 0);
+      PlainPort port(memory_.domain(), 0);
       ServerWork work(*this);
       lock_.serve(port, work);
     }
@@ -332,7 +372,7 @@ struct SharedLock {
 class Pthread final : public AnyLock {
  public:
   explicit Pthread(const LockOptions& options)
-      : AnyLock(locks::PthreadMutex::traits, options.shared_memory != nullptr) {
+      : AnyLock(locks::PthreadMutex::traits, nullptr, options.shared_memory != nullptr) {
     if (!is_shared()) {
       mutex_ = new locks::PthreadMutex;
     } else if (options.creates) {
@@ -368,7 +408,7 @@ class Pthread final : public AnyLock {
   }
 
  private:
-  /// With the mutex taken, which it gives back.
+  /// With the mutex taken, which it gives back. No thread is quick here: there is no short way.
   void run(Section section) {
     this_thread.quick = 0;
     const unsigned process = generation();
@@ -391,8 +431,9 @@ class Pthread final : public AnyLock {
 
 }  // namespace
 
-AnyLock::AnyLock(const locks::Traits& traits, bool shared)
+AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
     : number_ever_(locks_ever.fetch_add(1, std::memory_order_relaxed) + 1),
+      short_way_(way),
       traits_(traits),
       shared_(shared) {}
 
@@ -487,7 +528,7 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
       traits.name == locks::Auto<Port>::traits.name) {
     return std::make_unique<Delegated>(traits, options.station);
   }
-  return locks::with_lock<Port>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
+  return locks::with_lock<PlainPort>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
     locks::Shape shape{.clients = seats_max};
     if constexpr (has_clusters<L>) {
       shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());

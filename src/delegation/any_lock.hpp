@@ -29,8 +29,14 @@ struct Counters {
 
 class AnyLock {
  public:
+  /// Executes a section and returns a code, as those of the C ABI do.
+  using Execute = int (*)(AnyLock& lock, Section section);
+  /// Executes a section with what a thread knows that has used the lock last: 0, or if that is not
+  /// enough what `otherwise` returns.
+  using ShortWay = int (*)(AnyLock& lock, Section section, Execute otherwise);
+
   /// `shared`: between processes, so that a fork's child uses it, too.
-  explicit AnyLock(const locks::Traits& traits, bool shared = false);
+  explicit AnyLock(const locks::Traits& traits, ShortWay way = nullptr, bool shared = false);
   virtual ~AnyLock() = default;
   AnyLock(const AnyLock&) = delete;
   AnyLock& operator=(const AnyLock&) = delete;
@@ -38,8 +44,11 @@ class AnyLock {
   /// Executes the section in mutual exclusion with all others of this lock, and returns after it.
   /// Throws Error: a thread's first call may (no_memory); in a fork's child it does (busy), where
   /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
-  /// in a section. execute_section() in delegated.hpp is the short way.
+  /// in a section.
   virtual void execute(Section section) = 0;
+
+  /// Of threads of which `quick` is this lock. Null: Delegated's, or none ever is.
+  ShortWay short_way() const { return short_way_; }
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
   /// no server it is executed at once; in a section of this lock, right after that one. Throws as
   /// execute().
@@ -138,6 +147,7 @@ class AnyLock {
 
   // Read by every section.
   const std::uint64_t number_ever_;
+  const ShortWay short_way_;
   std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
   const Birth birth_;

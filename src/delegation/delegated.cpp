@@ -115,6 +115,12 @@ bool Delegated::comes_back(Thread& t) {
   return true;
 }
 
+int Delegated::execute_at_once(AnyLock& lock, Section section, Execute otherwise) {
+  if (static_cast<Delegated&>(lock).execute_at_once(this_thread, section)) [[likely]]
+    return 0;
+  return otherwise(lock, section);
+}
+
 void Delegated::execute(Section section) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
@@ -269,7 +275,11 @@ void Delegated::post_anywhere(Section section) {
     prepare_to_send();
     return keep_post(*this, section);
   }
-  if (!station_->has_server()) return execute_section(*this, section);
+  if (!station_->has_server()) {
+    Thread& t = this_thread;
+    if (t.quick == number_ever() && execute_at_once(t, section)) return;
+    return execute(section);
+  }
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);

@@ -38,22 +38,8 @@ class Delegated final : public AnyLock {
   Counters counters() const override;
   std::string explain() const override;
 
-  /// The way of most sections, of a thread whose `quick` is this lock: its client executes it.
-  /// False if the lock is taken. Where sections wait for memory, the next one's access begins as
-  /// soon as the processor has room for it beside this one: so the fewer instructions, the better.
-  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) noexcept {
-    if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
-      return false;
-    run_at_once(thread, section);
-    // All is read again, the lock too: what lives across the section has to be saved before it.
-    // Likewise give_after_visit() sees to all that is not of every section.
-    auto& lock = *static_cast<Delegated*>(thread.inside);
-    auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-    auto& habit = *static_cast<Known*>(thread.last_habit);
-    lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
-    thread.inside = nullptr;
-    return true;
-  }
+  /// AnyLock::short_way(), to which no indirect jump leads: it is the way of most sections.
+  static int execute_at_once(AnyLock& lock, Section section, Execute otherwise);
 
  private:
   class PostedWork;
@@ -80,6 +66,22 @@ class Delegated final : public AnyLock {
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
     return t.last_lock == number_ever() && is_outside(t) && station_->has_server();
+  }
+  /// Of a thread whose `quick` is this lock: its client executes the section. False if the lock is
+  /// taken. Where sections wait for memory, the next one's access begins as soon as the processor
+  /// has room for it beside this one: so the fewer instructions, the better.
+  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) noexcept {
+    if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
+      return false;
+    run_at_once(thread, section);
+    // All is read again, the lock too: what lives across the section has to be saved before it.
+    // Likewise give_after_visit() sees to all that is not of every section.
+    auto& lock = *static_cast<Delegated*>(thread.inside);
+    auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+    auto& habit = *static_cast<Known*>(thread.last_habit);
+    lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
+    thread.inside = nullptr;
+    return true;
   }
   void delegate_at_once(Thread& thread, Section section);
   void post_at_once(Thread& thread, Section section);
@@ -117,18 +119,14 @@ class Delegated final : public AnyLock {
   PerSeat<Known> habits_;
 };
 
-/// Whether there is a shorter way than AnyLock::execute() for the calling thread,
-inline bool may_execute_at_once(const AnyLock& lock) noexcept {
-  return this_thread.quick == lock.number_ever();
-}
-/// which is this; false if the lock is taken.
-[[gnu::always_inline]] inline bool execute_at_once(AnyLock& lock, Section section) noexcept {
-  return static_cast<Delegated&>(lock).execute_at_once(this_thread, section);
-}
-
-/// AnyLock::execute(), the short way where there is one.
-inline void execute_section(AnyLock& lock, Section section) {
-  if (!may_execute_at_once(lock) || !execute_at_once(lock, section)) lock.execute(section);
+/// Executes a section of any lock: by the short way where the calling thread is quick, else as
+/// `otherwise` does.
+inline int execute_section(AnyLock& lock, Section section, AnyLock::Execute otherwise) {
+  if (this_thread.quick != lock.number_ever()) [[unlikely]]
+    return otherwise(lock, section);
+  const AnyLock::ShortWay way = lock.short_way();
+  return way == nullptr ? Delegated::execute_at_once(lock, section, otherwise)
+                        : way(lock, section, otherwise);
 }
 
 }  // namespace muster::delegation

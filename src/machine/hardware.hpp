@@ -299,7 +299,8 @@ class Hardware {
 
   /// On the PU whose number the kernel gives, modulo `ranks`: with more PUs, some share a line.
   /// Nothing but the store of a line that stays in this PU's cache.
-  Awaited count_in_on_pu(const Cells& cells, unsigned ranks, Word episode) noexcept {
+  template <class CellsOf>
+  Awaited count_in_on_pu(const CellsOf& cells, unsigned ranks, Word episode) noexcept {
     Atom& here = cells.of(static_cast<unsigned>(std::max(0, sched_getcpu())) % ranks, 0).value;
     PuCount count(here.load(std::memory_order_relaxed));
     const bool all_here = count.count_in(episode);

@@ -76,7 +76,7 @@ TEST_P(EveryLock, ThreadsComeAndGo) {
   const unsigned generations = rounds(64);
   for (unsigned generation = 0; generation < generations; ++generation) {
     run_threads(4, [&](unsigned) {
-      for (int i = 0; i < 5; ++i) lock->execute(section_of(increment));
+      for (int i = 0; i < 5; ++i) execute_section(*lock, section_of(increment));
     });
   }
   EXPECT_EQ(generations * 20U, count);
@@ -94,13 +94,13 @@ TEST_P(EveryLock, NestsInAnother) {
     auto inside = [&] { ++in_inner; };
     auto around = [&] {
       ++in_outer;
-      inner->execute(section_of(inside));
+      execute_section(*inner, section_of(inside));
     };
     for (unsigned i = 0; i < sections; ++i) {
       if (client == 0) {
-        inner->execute(section_of(inside));
+        execute_section(*inner, section_of(inside));
       } else {
-        outer->execute(section_of(around));
+        execute_section(*outer, section_of(around));
       }
     }
   });
@@ -128,10 +128,9 @@ TEST_P(EveryLock, TakesTurnsWithOthers) {
       auto around = [&] {
         ++counts[at];
         // In one order only: sections that wait for each other would wait for ever.
-        if (inner > at && i % 8 == 0)
-          delegation::execute_section(*locks[inner], section_of(increment));
+        if (inner > at && i % 8 == 0) execute_section(*locks[inner], section_of(increment));
       };
-      delegation::execute_section(*locks[at], section_of(around));
+      execute_section(*locks[at], section_of(around));
       ++executed[at];
       if (inner > at && i % 8 == 0) ++executed[inner];
     }
@@ -146,12 +145,12 @@ TEST_P(EveryLock, ASectionIsKnownAfterAnotherOneInIt) {
   auto nothing = [] {};
   bool is_known = false;
   auto around = [&] {
-    delegation::execute_section(*inner, section_of(nothing));
+    execute_section(*inner, section_of(nothing));
     is_known = delegation::Inside::of(lock.get());
   };
   for (int turn = 0; turn < 4; ++turn) {
-    for (int i = 0; i < turn; ++i) delegation::execute_section(*inner, section_of(nothing));
-    delegation::execute_section(*lock, section_of(around));
+    for (int i = 0; i < turn; ++i) execute_section(*inner, section_of(nothing));
+    execute_section(*lock, section_of(around));
     EXPECT_TRUE(is_known) << turn;
     EXPECT_FALSE(delegation::Inside::any()) << turn;
   }
@@ -170,7 +169,7 @@ TEST_P(EveryLock, GivesErrnoBack) {
         if (sets) errno = mine;
       };
       errno = 7;
-      lock->execute(section_of(section));
+      execute_section(*lock, section_of(section));
       if (errno != (sets ? mine : 7)) failure.report("errno is " + std::to_string(errno));
     }
   });
@@ -187,8 +186,8 @@ TEST_P(EveryLock, PostsFromInsideComeAfter) {
     order.push_back(1);
   };
   auto nothing = [] {};
-  lock->execute(section_of(section));
-  lock->execute(section_of(nothing));
+  execute_section(*lock, section_of(section));
+  execute_section(*lock, section_of(nothing));
   EXPECT_EQ((std::vector<int>{1, 2}), order);
 }
 
@@ -198,12 +197,12 @@ TEST_P(EveryLock, RefusesToWaitForItself) {
   std::string message;
   auto section = [&] {
     try {
-      lock->execute(section_of(nothing));
+      execute_section(*lock, section_of(nothing));
     } catch (const Error& error) {
       message = error.what();
     }
   };
-  lock->execute(section_of(section));
+  execute_section(*lock, section_of(section));
   EXPECT_NE(std::string::npos, message.find("wait for itself")) << message;
 }
 
@@ -234,9 +233,9 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
     };
     for (unsigned i = 0; i < items; ++i) {
       if (client % 2 == 0) {
-        lock->execute(section_of(produce));
+        execute_section(*lock, section_of(produce));
       } else {
-        lock->execute(section_of(consume));
+        execute_section(*lock, section_of(consume));
       }
     }
   });
@@ -245,7 +244,7 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
 
   bool in_time = true;
   auto impatient = [&] { in_time = filled.wait(3'000'000); };
-  lock->execute(section_of(impatient));
+  execute_section(*lock, section_of(impatient));
   EXPECT_FALSE(in_time);
 }
 
@@ -261,11 +260,11 @@ TEST_P(EveryLock, HasRoomForAsManyThreadsAsThereCanBe) {
     EXPECT_THROW(delegation::take_seat(delegation::seats_max), Error);
     auto& depth = delegation::this_thread.depth;
     depth = delegation::this_thread.seats - 1;
-    lock->execute(section_of(increment));
+    execute_section(*lock, section_of(increment));
     depth = 0;
     run_threads(1, [&](unsigned) {
       try {
-        lock->execute(section_of(increment));
+        execute_section(*lock, section_of(increment));
       } catch (const Error& error) {
         if (error.code() == Status::no_memory) refused = error.what();
       }
@@ -282,10 +281,10 @@ TEST_P(EveryLock, ForkedChildIsToldWhy) {
   if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
   const auto lock = make();
   auto nothing = [] {};
-  lock->execute(section_of(nothing));
+  execute_section(*lock, section_of(nothing));
   Child child([&] {
     try {
-      lock->execute(section_of(nothing));
+      execute_section(*lock, section_of(nothing));
     } catch (const Error& error) {
       if (error.code() == Status::busy) _exit(0);
     }
@@ -299,7 +298,7 @@ TEST_P(EveryLock, ForkedChildHasItsOwn) {
   const HangGuard guard(60, std::string(GetParam()));
   auto nothing = [] {};
   const auto parents = make_lock({.kind = "rcl", .station = nullptr});
-  parents->execute(section_of(nothing));
+  execute_section(*parents, section_of(nothing));
   ASSERT_TRUE(parents->station()->has_server());
   Child child([&] {
     unsigned count = 0;
@@ -307,7 +306,7 @@ TEST_P(EveryLock, ForkedChildHasItsOwn) {
     {
       const auto lock = make();
       run_threads(2, [&](unsigned) {
-        for (int i = 0; i < 20; ++i) lock->execute(section_of(increment));
+        for (int i = 0; i < 20; ++i) execute_section(*lock, section_of(increment));
         lock->post(section_of(increment));
       });
     }
@@ -401,18 +400,18 @@ TEST(LockTrial, NoticesTwiceNeverAndAnothersResult) {
   const LockTrial trial{.seed = case_seed(), .clients = 2, .sections = 2000};
   EXPECT_NE("", run_lock_trial(
                     [&](delegation::Section section) {
-                      lock->execute(section);
-                      if (++turn % 1000 == 0) lock->execute(section);
+                      execute_section(*lock, section);
+                      if (++turn % 1000 == 0) execute_section(*lock, section);
                     },
                     trial));
   EXPECT_NE("", run_lock_trial(
                     [&](delegation::Section section) {
-                      if (++turn % 1000 != 0) lock->execute(section);
+                      if (++turn % 1000 != 0) execute_section(*lock, section);
                     },
                     trial));
   EXPECT_NE("", run_lock_trial(
                     [&](delegation::Section section) {
-                      lock->execute(section);
+                      execute_section(*lock, section);
                       if (++turn % 1000 == 0) ++static_cast<Numbered*>(section.argument)->result;
                     },
                     trial));

@@ -86,11 +86,11 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
       waits = true;
       while (!may_go) condition->wait();
     };
-    lock->execute(section_of(section));
+    execute_section(*lock, section_of(section));
   });
   auto nothing = [] {};
   while (!waits) sched_yield();
-  lock->execute(section_of(nothing));  // it has given the lock up
+  execute_section(*lock, section_of(nothing));  // it has given the lock up
   sleep_ms(20);
   Child child([&] {
     if (!is_refused([&] { condition->signal(); })) _exit(3);
@@ -104,7 +104,7 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
     may_go = true;
     condition->broadcast();
   };
-  lock->execute(section_of(release_it));
+  execute_section(*lock, section_of(release_it));
   waiter.join();
 }
 
@@ -125,7 +125,7 @@ TEST_F(Fork, KeptPostsAreTheParents) {
     const auto a = make_lock({.kind = kind, .station = without_server});
     const auto b = make_lock({.kind = "auto", .station = without_server});
     auto nothing = [] {};
-    a->execute(section_of(nothing));  // so that it is at once from now on
+    execute_section(*a, section_of(nothing));  // so that it is at once from now on
     unsigned count = 0;
     auto increment = [&] { ++count; };
     Forks forks;
@@ -139,7 +139,7 @@ TEST_F(Fork, KeptPostsAreTheParents) {
       own->post(section_of(increment));
       if (count != 0) _exit(3);
     };
-    a->execute(section_of(section));
+    execute_section(*a, section_of(section));
     if (forks.pid == 0) _exit(count == 1 ? 0 : 4);  // its own is sent as ever
     EXPECT_EQ(0, forks.wait()) << kind;
     EXPECT_EQ(2U, count) << kind;
@@ -165,7 +165,7 @@ TEST_F(Fork, KeptPostsAreTheParentsWhileTheyAreSent) {
     b->post(section_of(forking));
     b->post(section_of(increment));
   };
-  a->execute(section_of(section));
+  execute_section(*a, section_of(section));
   if (forks.pid == 0) {
     own.reset();
     _exit(count == 2 ? 0 : 3);  // one before it was there, one of its own
@@ -191,7 +191,7 @@ TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
         lock->post(section_of(count));
         if (!in_a_post) forking();
       };
-      lock->execute(section_of(section));
+      execute_section(*lock, section_of(section));
       if (getpid() != parent) _exit(0);
       EXPECT_EQ(kind == std::string("rcl") ? EXIT_FAILURE : 0, forks.wait());
       EXPECT_EQ(1, count.value());
@@ -219,7 +219,7 @@ TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
     sleep_ms(20);
     inside.reset();
   };
-  lock->execute(section_of(section));
+  execute_section(*lock, section_of(section));
   if (getpid() != parent) _exit(0);
   EXPECT_EQ(0, forks.wait());
   EXPECT_EQ(2, count.value()) << "one each";
@@ -237,7 +237,7 @@ TEST_F(Fork, InAPostOfASectionThatWaitsForACondition) {
     if (forks.pid == 0) _exit(refused ? 0 : 3);
     EXPECT_FALSE(refused);
   };
-  lock->execute(section_of(section));
+  execute_section(*lock, section_of(section));
   EXPECT_EQ(0, forks.wait());
 }
 
@@ -245,19 +245,19 @@ TEST_F(Fork, InASectionThatItsClientExecutes) {
   for (const bool at_once : {false, true}) {
     const auto lock = make("auto");
     auto nothing = [] {};
-    delegation::execute_section(*lock, section_of(nothing));
+    execute_section(*lock, section_of(nothing));
     Forks forks;
     if (at_once) {
-      delegation::execute_section(*lock, section_of(forks));
+      execute_section(*lock, section_of(forks));
     } else {
-      lock->execute(section_of(forks));
+      execute_section(*lock, section_of(forks));
     }
     if (forks.pid == 0) {
-      if (!is_refused([&] { delegation::execute_section(*lock, section_of(nothing)); })) _exit(3);
+      if (!is_refused([&] { execute_section(*lock, section_of(nothing)); })) _exit(3);
       unsigned count = 0;
       auto increment = [&] { ++count; };
       const auto own = make_lock({.kind = "rcl", .station = nullptr});
-      delegation::execute_section(*own, section_of(increment));
+      execute_section(*own, section_of(increment));
       _exit(count == 1 ? 0 : 4);
     }
     EXPECT_EQ(0, forks.wait());
@@ -275,16 +275,16 @@ TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
       const auto lock = make_lock({.kind = kind, .station = station});
       SharedCount count;
       auto nothing = [] {};
-      if (at_once) lock->execute(section_of(nothing));
+      if (at_once) execute_section(*lock, section_of(nothing));
       const pid_t parent = getpid();
       std::thread other;
       Forks forks;
       auto section = [&] {
-        other = std::thread([&] { lock->execute(section_of(count)); });
+        other = std::thread([&] { execute_section(*lock, section_of(count)); });
         sleep_ms(20);
         forks();
       };
-      delegation::execute_section(*lock, section_of(section));
+      execute_section(*lock, section_of(section));
       if (getpid() != parent) _exit(0);
       EXPECT_EQ(0, forks.wait());
       other.join();
@@ -317,17 +317,17 @@ TEST_F(Fork, AChildThatComesBackToWhoCombinesEnds) {
       std::thread other;
       auto section = [&] {
         forker = std::thread([&] {
-          lock->execute(section_of(forking));
+          execute_section(*lock, section_of(forking));
           if (getpid() != parent) _exit(0);
         });
         sleep_ms(5);
         other = std::thread([&] {
-          lock->execute(section_of(count));
+          execute_section(*lock, section_of(count));
           if (getpid() != parent) _exit(3);
         });
         sleep_ms(5);
       };
-      lock->execute(section_of(section));
+      execute_section(*lock, section_of(section));
       if (getpid() != parent) _exit(4);
       const std::thread::id asked = forker.get_id();
       forker.join();
@@ -344,7 +344,7 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
   for (const char* const kind : {"rcl", "rcl-batch"}) {
     const auto lock = make(kind);
     Forks forks;
-    lock->execute(section_of(forks));
+    execute_section(*lock, section_of(forks));
     EXPECT_EQ(EXIT_FAILURE, forks.wait()) << kind;
   }
   const auto lock = make();
@@ -356,10 +356,10 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
     unsigned count = 0;
     auto increment = [&] { ++count; };
     const auto own = make_lock({.kind = "rcl", .station = nullptr});
-    own->execute(section_of(increment));
+    execute_section(*own, section_of(increment));
     _exit(count == 1 ? 0 : 4);
   };
-  lock->execute(section_of(section));
+  execute_section(*lock, section_of(section));
   EXPECT_EQ(0, forks.wait());
 }
 

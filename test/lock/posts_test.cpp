@@ -30,12 +30,12 @@ TEST_F(Posts, PostsKeepTheirOrder) {
       for (unsigned i = 1; i <= posts; ++i) sections.push_back({&data, client, i, 0, 0});
       for (unsigned i = 0; i + 1 < posts; ++i) {
         if (i % 100 == 99) {
-          lock->execute({Numbered::execute, &sections[i]});  // after those posted before
+          execute_section(*lock, {Numbered::execute, &sections[i]});  // after those posted before
         } else {
           lock->post({Numbered::execute, &sections[i]});
         }
       }
-      lock->execute({Numbered::execute, &sections[posts - 1]});
+      execute_section(*lock, {Numbered::execute, &sections[posts - 1]});
     });
     EXPECT_STREQ("", data.wrong) << kind;
     EXPECT_EQ(3 * posts, data.count) << kind;
@@ -64,11 +64,11 @@ TEST_F(Posts, KeepTheirOrderFromLockToLock) {
       if (i % 4 < 2) {
         lock.post(section_of(sections[i]));
       } else {
-        delegation::execute_section(lock, section_of(sections[i]));
+        execute_section(lock, section_of(sections[i]));
       }
     }
     auto nothing = [] {};
-    for (const auto& lock : locks) lock->execute(section_of(nothing));
+    for (const auto& lock : locks) execute_section(*lock, section_of(nothing));
     EXPECT_EQ(turns, last);
   });
   EXPECT_EQ(0U, wrong);
@@ -95,18 +95,18 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
     order += "1";
   };
   auto others = [&] {
-    inner->execute(section_of(posts));
+    execute_section(*inner, section_of(posts));
     order += "1";
   };
   for (const char* const kind : {"ticket", "rcl-batch", "pthread-mutex", "auto"}) {
     inner = delegation::make_lock({.kind = kind, .station = nullptr});
     for (int turn = 0; turn < 3; ++turn) {
       order.clear();
-      delegation::execute_section(*lock, section_of(own));
+      execute_section(*lock, section_of(own));
       EXPECT_EQ("123", order) << kind << turn;
       order.clear();
-      delegation::execute_section(*lock, section_of(others));
-      other->execute(section_of(nothing));
+      execute_section(*lock, section_of(others));
+      execute_section(*other, section_of(nothing));
       EXPECT_EQ("14", order) << kind << turn;
     }
   }
@@ -135,18 +135,18 @@ TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
   for (int turn = 0; turn < 3; ++turn) {
     waits = false;
     is_posted_executed = false;
-    delegation::execute_section(*lock, section_of(nothing));
+    execute_section(*lock, section_of(nothing));
     std::thread visitor([&] {
       bool may_signal = false;
       auto look = [&] { may_signal = waits; };
       for (int later = 0; later < 8; later += may_signal ? 1 : 0) {
-        delegation::execute_section(*lock, section_of(look));
+        execute_section(*lock, section_of(look));
         sched_yield();
       }
       changed.signal();
     });
-    delegation::execute_section(*lock, section_of(section));
-    other->execute(section_of(nothing));
+    execute_section(*lock, section_of(section));
+    execute_section(*other, section_of(nothing));
     EXPECT_TRUE(is_posted_executed) << turn;
     visitor.join();
   }
@@ -179,9 +179,9 @@ TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
     auto in_b = [&] {
       b_taken = true;
       while (!a_taken) sched_yield();
-      a->execute(section_of(nothing));
+      execute_section(*a, section_of(nothing));
     };
-    b->execute(section_of(in_b));
+    execute_section(*b, section_of(in_b));
   });
   auto in_a = [&] {
     a_taken = true;
@@ -189,9 +189,9 @@ TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
     for (Numbered& section : numbered) b->post({Numbered::execute, &section});
     EXPECT_EQ(0U, data.count);
   };
-  a->execute(section_of(in_a));
+  execute_section(*a, section_of(in_a));
   auto nothing = [] {};
-  b->execute(section_of(nothing));
+  execute_section(*b, section_of(nothing));
   other.join();
   EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(posts, data.count);
@@ -207,19 +207,19 @@ TEST_F(Posts, PostsToALockFurtherOutComeAfterItsSection) {
   auto in_inner = [&] {
     for (int i = 0; i < 40; ++i) outer->post(section_of(posted));
     try {
-      outer->execute(section_of(posted));
+      execute_section(*outer, section_of(posted));
     } catch (const Error& error) {
       refused = error.what();
     }
   };
   const auto plain = make("mcs");  // whose section the caller executes, too
   auto in_outer = [&] {
-    plain->execute(section_of(in_inner));
+    execute_section(*plain, section_of(in_inner));
     first();
   };
-  outer->execute(section_of(in_outer));
+  execute_section(*outer, section_of(in_outer));
   auto nothing = [] {};
-  outer->execute(section_of(nothing));
+  execute_section(*outer, section_of(nothing));
   ASSERT_EQ(41U, order.size());
   EXPECT_EQ(1, order.front());
   EXPECT_NE(std::string::npos, refused.find("wait for itself")) << refused;
@@ -236,18 +236,18 @@ TEST_F(Posts, APostedSectionThatWaitsIsNotExecutedAgain) {
       while (!may_go) condition.wait();
     };
     auto posts = [&] { lock->post(section_of(waits)); };
-    std::thread poster([&] { lock->execute(section_of(posts)); });
+    std::thread poster([&] { execute_section(*lock, section_of(posts)); });
     auto nothing = [] {};
-    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    for (int i = 0; i < 200; ++i) execute_section(*lock, section_of(nothing));
     sleep_ms(20);
-    for (int i = 0; i < 200; ++i) lock->execute(section_of(nothing));
+    for (int i = 0; i < 200; ++i) execute_section(*lock, section_of(nothing));
     auto release_it = [&] {
       may_go = true;
       condition.broadcast();
     };
-    lock->execute(section_of(release_it));
+    execute_section(*lock, section_of(release_it));
     poster.join();
-    lock->execute(section_of(nothing));
+    execute_section(*lock, section_of(nothing));
     EXPECT_EQ(1U, executed) << kind;
   }
 }
@@ -264,7 +264,7 @@ TEST_F(Posts, PostsOfSectionsOfServersAreSent) {
   };
   const unsigned sections = rounds(200);
   run_threads(3, [&](unsigned) {
-    for (unsigned i = 0; i < sections; ++i) a->execute(section_of(in_a));
+    for (unsigned i = 0; i < sections; ++i) execute_section(*a, section_of(in_a));
   });
   while (count < 3 * 20 * sections) sched_yield();
   EXPECT_EQ(3 * 20 * sections, count);
@@ -280,7 +280,7 @@ TEST_F(Posts, ALockThatEndsHasExecutedWhatASectionPosted) {
     b.reset();
     EXPECT_EQ(40U, count);
   };
-  a->execute(section_of(in_a));
+  execute_section(*a, section_of(in_a));
   EXPECT_EQ(40U, count);
 }
 
@@ -293,12 +293,12 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
     may_go = true;
     condition.broadcast();
   };
-  auto around = [&] { lock->execute(section_of(release_it)); };
+  auto around = [&] { execute_section(*lock, section_of(release_it)); };
   auto section = [&] {
     other->post(section_of(around));  // needs the lock
     while (!may_go) condition.wait();
   };
-  lock->execute(section_of(section));
+  execute_section(*lock, section_of(section));
   EXPECT_TRUE(may_go);
 }
 
@@ -317,15 +317,15 @@ TEST_F(Posts, KeepTheirOrderAroundASectionThatWaits) {
       condition.wait(1000);
     };
     other->post({Numbered::execute, &sections[3 * i]});
-    delegation::execute_section(*lock, section_of(section));
+    execute_section(*lock, section_of(section));
     if (i % 2 == 0) {
       other->post({Numbered::execute, &sections[3 * i + 2]});
     } else {
-      other->execute({Numbered::execute, &sections[3 * i + 2]});
+      execute_section(*other, {Numbered::execute, &sections[3 * i + 2]});
     }
   }
   auto nothing = [] {};
-  other->execute(section_of(nothing));
+  execute_section(*other, section_of(nothing));
   EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(3 * rounds_of_three, data.count);
 }
@@ -348,8 +348,8 @@ TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
   unsigned seen = 0;
   auto look = [&] { seen = executed; };
   for (unsigned i = 1; i <= rounds(40); ++i) {
-    delegation::execute_section(*lock, section_of(posting));
-    delegation::execute_section(*lock, section_of(look));
+    execute_section(*lock, section_of(posting));
+    execute_section(*lock, section_of(look));
     ASSERT_EQ(i, seen);
   }
 }
@@ -366,9 +366,9 @@ TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
     condition.wait(100'000);
   };
   const unsigned sections = rounds(80);
-  for (unsigned i = 0; i < sections; ++i) delegation::execute_section(*lock, section_of(section));
+  for (unsigned i = 0; i < sections; ++i) execute_section(*lock, section_of(section));
   auto nothing = [] {};
-  other->execute(section_of(nothing));
+  execute_section(*other, section_of(nothing));
   EXPECT_EQ(sections, count);
   EXPECT_EQ(sections, lock->counters().inlined);
   const delegation::Counters others = other->counters();
@@ -396,23 +396,23 @@ TEST_F(Posts, ANestedSectionDoesNotQueueBehindWhatItsThreadHasPosted) {
       auto in_b = [&] {
         b_taken = true;
         while (!outer_taken) sched_yield();
-        outer->execute(section_of(nothing));
+        execute_section(*outer, section_of(nothing));
       };
-      b->execute(section_of(in_b));
+      execute_section(*b, section_of(in_b));
     });
     while (!b_taken) sched_yield();
     auto increment = [&] { ++count; };
     auto posts = [&] { b->post(section_of(increment)); };
     unsigned posted = 0;
     // Each of the server's threads, as far as that can be had.
-    for (; server_posts && posted < 12; ++posted) outer->execute(section_of(posts));
+    for (; server_posts && posted < 12; ++posted) execute_section(*outer, section_of(posts));
     for (; !server_posts && posted < 1; ++posted) posts();
-    delegation::execute_section(*outer, section_of(nothing));  // so that it is at once from now on
+    execute_section(*outer, section_of(nothing));  // so that it is at once from now on
     auto in_outer = [&] {
       outer_taken = true;
-      c->execute(section_of(nothing));
+      execute_section(*c, section_of(nothing));
     };
-    delegation::execute_section(*outer, section_of(in_outer));
+    execute_section(*outer, section_of(in_outer));
     holder.join();
     while (count < posted) sched_yield();
   }
@@ -438,7 +438,7 @@ TEST_F(Posts, AreExecutedBeforeASectionWaitsForThem) {
     }
     EXPECT_EQ((std::vector<int>{1, 2, 2}), order);
   };
-  a->execute(section_of(in_a));
+  execute_section(*a, section_of(in_a));
   b->prepare_wait();
   EXPECT_EQ(3U, order.size()) << "once each";
   EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
@@ -458,9 +458,9 @@ TEST_F(Posts, AreExecutedBeforeANestedSectionWaitsForThem) {
   };
   auto in_a = [&] {
     b->post(section_of(first));
-    b->execute(section_of(in_b));
+    execute_section(*b, section_of(in_b));
   };
-  a->execute(section_of(in_a));
+  execute_section(*a, section_of(in_a));
   EXPECT_EQ((std::vector<int>{1, 2, 3}), order);
 }
 

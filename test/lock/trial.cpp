@@ -64,7 +64,7 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial, const
 }
 
 std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial) {
-  return run_lock_trial([&](delegation::Section section) { lock.execute(section); }, trial,
+  return run_lock_trial([&](delegation::Section section) { execute_section(lock, section); }, trial,
                         [&](delegation::Section section) { lock.post(section); });
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "delegation/any_lock.hpp"
+#include "delegation/delegated.hpp"
 #include "harness.hpp"
 
 namespace muster::test {
@@ -58,6 +58,15 @@ std::uint64_t sections_run();
 template <class Fn>
 delegation::Section section_of(Fn& fn) {
   return {[](void* argument) { (*static_cast<Fn*>(argument))(); }, &fn};
+}
+
+/// As programs have it executed: by the short way where there is one.
+inline void execute_section(delegation::AnyLock& lock, delegation::Section section) {
+  delegation::execute_section(lock, section,
+                              [](delegation::AnyLock& any, delegation::Section what) {
+                                any.execute(what);
+                                return 0;
+                              });
 }
 
 }  // namespace muster::test

@@ -445,7 +445,7 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
     condition.signal();
   };
   std::thread owner([&] {
-    while (!stop) delegation::execute_section(*lock, section_of(busy));
+    while (!stop) execute_section(*lock, section_of(busy));
   });
   std::vector<std::uint64_t> awaited;
   auto waiter = [&] {
@@ -453,7 +453,7 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
     while (waits) condition.wait();
     awaited.push_back(since_signal);
   };
-  for (int turn = 0; turn < 40; ++turn) delegation::execute_section(*lock, section_of(waiter));
+  for (int turn = 0; turn < 40; ++turn) execute_section(*lock, section_of(waiter));
   stop = true;
   owner.join();
   std::sort(awaited.begin(), awaited.end());
@@ -470,7 +470,7 @@ TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
   std::atomic<bool> stop{false};
   auto nothing = [] {};
   std::thread waiter([&] {
-    while (!stop) delegation::execute_section(*lock, section_of(nothing));
+    while (!stop) execute_section(*lock, section_of(nothing));
   });
   watched = &station->desk(0).held->value;
   woken = 0;
@@ -479,7 +479,7 @@ TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
     const std::int64_t until_ns = now_ns() + 200'000;
     while (now_ns() < until_ns) relax();
   };
-  while (woken < 40) delegation::execute_section(*lock, section_of(busy));
+  while (woken < 40) execute_section(*lock, section_of(busy));
   watched = nullptr;
   stop = true;
   waiter.join();
