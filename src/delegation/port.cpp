@@ -108,7 +108,7 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) n
   std::int64_t slice_ns = if_not_answered.first_ns;
   FutexLot lot(false);
   for (;;) {
-    if (poll(own, polls_of_both)) return 0;
+    if (poll(own, crowded ? 1 : polls_of_both)) return 0;
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
     const std::int64_t waited_ns = now_ns() - start_ns;
     if (waited_ns < spin_ns && !crowded) continue;
