@@ -46,7 +46,8 @@ std::string format_json(const nlohmann::ordered_json& json);
 void write_file(const std::string& path, const std::string& text);
 
 /// Before anything is measured, since what cannot be written is no use: throws Error(system) if
-/// write_file() would. It is tried, as not only permissions decide; nothing is left of that.
+/// write_file() would, but for a full disk. It is tried, as not only permissions decide; nothing is
+/// left of that.
 void expect_writable(const std::string& path);
 
 /// write_file(), and says so on standard error.

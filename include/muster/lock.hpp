@@ -278,8 +278,8 @@ class lock {
   /// Executes the section and returns what it returns: nothing, a reference, or a value, which has
   /// to be movable.
   template <class F>
-  requires detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>
-  auto execute(F&& section) -> std::invoke_result_t<F&> {
+  requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto execute(F&& section)
+      -> std::invoke_result_t<F&> {
     using R = std::invoke_result_t<F&>;
     struct call {
       std::remove_reference_t<F>* section;
@@ -323,8 +323,8 @@ class lock {
 
   /// The same with a result to come.
   template <class F>
-  requires detail::can_be_moved_to_the_caller < std::invoke_result_t < std::decay_t<F>
-  & >> auto async(F&& section) -> future<std::invoke_result_t<std::decay_t<F>&>> {
+  requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<std::decay_t<F>&>>) auto async(
+      F&& section) -> future<std::invoke_result_t<std::decay_t<F>&>> {
     using R = std::invoke_result_t<std::decay_t<F>&>;
     using base = typename future<R>::state;
     struct request : base {

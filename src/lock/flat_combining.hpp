@@ -102,9 +102,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   }
 
   auto& held() const { return cells_.global(0); }
-  auto& clients() const {
-    return cells_.global(1);
-  }  ///< more than the number of any that has posted
+  /// More than the number of any client that has posted.
+  auto& clients() const { return cells_.global(1); }
   auto& pending(Word client) const { return cells_.of(client, 0); }
 
   unsigned passes_;
