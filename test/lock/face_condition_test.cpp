@@ -159,6 +159,32 @@ TEST(LockFace, ASignalWakesOne) {
   EXPECT_TRUE(one_was_woken);
 }
 
+TEST(LockFace, ABroadcastWakesAll) {
+  constexpr int waiters = 3;
+  const HangGuard guard(60, "a broadcast that is to wake all");
+  for (const char* const kind : {"auto", "rcl", "mcs"}) {
+    muster::lock lock(kind);
+    muster::condition changed(lock);
+    int waiting = 0;
+    int told = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < waiters; ++i) {
+      threads.emplace_back([&] {
+        lock.execute([&] {
+          ++waiting;
+          changed.wait();
+          ++told;
+        });
+      });
+    }
+    while (lock.execute([&] { return waiting; }) < waiters) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all have given the lock up only
+    lock.execute([&] { changed.notify_all(); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(waiters, told) << kind;
+  }
+}
+
 // So programs wait for a deadline; it may be over before they look.
 TEST(LockAbi, ATimeThatIsOverGivesTheLockUpAllTheSame) {
   const HangGuard guard(60);
