@@ -152,6 +152,64 @@ TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
   }
 }
 
+// They return though nothing is executed yet; the next one waits until there is room.
+TEST_F(Posts, SixteenAreOutstandingAtMost) {
+  constexpr unsigned most = 16;  // as documented
+  for (const char* const kind : {"rcl", "auto"}) {
+    SCOPED_TRACE(kind);
+    const auto lock = make(kind);
+    std::atomic<unsigned> count{0};
+    std::atomic<unsigned> returned{0};
+    unsigned executed_before_the_last = 0;
+    auto increment = [&] { ++count; };
+    auto nothing = [] {};
+    BlockedSection blocked(*lock);
+    std::thread client([&] {
+      for (unsigned i = 0; i <= most; ++i) {
+        lock->post(section_of(increment));
+        if (i == most) executed_before_the_last = count;
+        ++returned;
+      }
+      execute_section(*lock, section_of(nothing));
+    });
+    while (returned < most) sched_yield();
+    sleep_ms(20);  // in which another one would return
+    EXPECT_EQ(most, returned);
+    EXPECT_EQ(0U, count);
+    blocked.end();
+    client.join();
+    EXPECT_EQ(most + 1, returned);
+    EXPECT_GE(executed_before_the_last, most / 2);
+    EXPECT_EQ(most + 1, count);
+  }
+}
+
+TEST_F(Posts, AStoppedServerHasExecutedWhatWasPosted) {
+  constexpr unsigned posts = 16;
+  for (const char* const kind : {"rcl", "auto"}) {
+    SCOPED_TRACE(kind);
+    const auto lock = make(kind);
+    std::atomic<unsigned> count{0};
+    unsigned count_at_end = 0;
+    auto increment = [&] {
+      sleep_ms(1);
+      ++count;
+    };
+    BlockedSection blocked(*lock);
+    for (unsigned i = 0; i < posts; ++i) lock->post(section_of(increment));
+    std::thread stopper([&] {
+      station_->stop();
+      count_at_end = count;
+    });
+    while (station_->has_server()) sched_yield();
+    EXPECT_EQ(0U, count) << "all are outstanding when it begins to stop";
+    blocked.end();
+    stopper.join();
+    EXPECT_EQ(posts, count_at_end);
+    station_->start({});
+  }
+}
+
 TEST_F(Posts, ADestroyedLockHasExecutedWhatWasPosted) {
   std::atomic<unsigned> count{0};
   auto increment = [&] { ++count; };
