@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The server's runtime: what programs do inside critical sections.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -63,6 +65,57 @@ TEST_F(Delegation, ASectionThatBlocksStopsNoOtherLock) {
   EXPECT_EQ(1000U, count);
   blocked.end();
   EXPECT_GE(station_->counters().by_watchdog, 1U);
+}
+
+/// `block` is a section that waits for `let_go`.
+template <class Block, class LetGo>
+void others_go_on_while(const Station& station, AnyLock& slow, AnyLock& quick, const Block& block,
+                        const LetGo& let_go) {
+  const std::uint64_t before = station.counters().by_watchdog;
+  std::atomic<bool> inside{false};
+  auto blocks = [&] {
+    inside = true;
+    block();
+  };
+  std::thread client([&] { slow.execute(section_of(blocks)); });
+  while (!inside) sched_yield();
+  std::uint64_t count = 0;
+  auto increment = [&] { ++count; };
+  for (int i = 0; i < 1000; ++i) quick.execute(section_of(increment));
+  EXPECT_EQ(1000U, count);
+  let_go();
+  client.join();
+  EXPECT_GT(station.counters().by_watchdog, before);
+}
+
+TEST_F(Delegation, ASectionThatReadsFromAPipeStopsNoOtherLock) {
+  int ends[2];
+  ASSERT_EQ(0, pipe(ends));
+  char sent = 'x';
+  char received = 0;
+  const auto reads = [&] { EXPECT_EQ(1, read(ends[0], &received, 1)); };
+  const auto writes = [&] { EXPECT_EQ(1, write(ends[1], &sent, 1)); };
+  others_go_on_while(*station_, *make(), *make(), reads, writes);
+  EXPECT_EQ(sent, received);
+  for (const int end : ends) close(end);
+}
+
+TEST_F(Delegation, ASectionThatWaitsForAMutexStopsNoOtherLock) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  bool had_it = false;
+  const auto locks = [&] {
+    EXPECT_EQ(0, pthread_mutex_lock(&mutex));
+    had_it = true;
+    pthread_mutex_unlock(&mutex);
+  };
+  const auto unlocks = [&] {
+    EXPECT_FALSE(had_it);
+    pthread_mutex_unlock(&mutex);
+  };
+  pthread_mutex_lock(&mutex);
+  others_go_on_while(*station_, *make(), *make(), locks, unlocks);
+  EXPECT_TRUE(had_it);
+  pthread_mutex_destroy(&mutex);
 }
 
 TEST_F(Delegation, ManySectionsBlockAtOnce) {
