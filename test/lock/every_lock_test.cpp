@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "delegation/condition.hpp"
+#include "delegation/cpus.hpp"
 #include "delegation/delegated.hpp"
 #include "delegation/station.hpp"
 #include "lock/registry.hpp"
@@ -57,9 +58,35 @@ TEST_P(EveryLock, ExcludesAndExecutesOnce) {
   }
 }
 
+/// While it lives, the calling thread and those that it makes have at most two of its CPUs.
+class OnTwoCpus {
+ public:
+  OnTwoCpus() {
+    std::vector<unsigned> cpus = allowed_cpus();
+    if (cpus.size() > 2) cpus.resize(2);
+    for (const unsigned cpu : cpus) cpus_.add(cpu);
+    EXPECT_EQ(0, delegation::bind_thread(0, cpus_));
+  }
+  ~OnTwoCpus() { EXPECT_EQ(0, delegation::bind_thread(0, before_)); }
+  OnTwoCpus(const OnTwoCpus&) = delete;
+  OnTwoCpus& operator=(const OnTwoCpus&) = delete;
+  const PuSet& cpus() const { return cpus_; }
+
+ private:
+  const PuSet before_ = delegation::binding_of(0);
+  PuSet cpus_;
+};
+
 TEST_P(EveryLock, ManyThreadsOnFewCpus) {
   const HangGuard guard(60, std::string(GetParam()));
+  const OnTwoCpus few;
   const auto lock = make();
+  if (has_server() && lock->station() != nullptr) {
+    delegation::default_station(locks::Style::server)->place({.cpus = few.cpus()});
+  }
+  if (!under_tsan && !emulated) {  // they have threads of their own
+    EXPECT_EQ(few.cpus(), delegation::binding_of_process()) << "a server's thread is elsewhere";
+  }
   EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
                                        .clients = emulated ? 16U : 64U,
                                        .sections = is_fair() ? rounds(40) : rounds(1000),
