@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether more threads use locks than there are CPUs: who waits goes by it.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "delegation/cpus.hpp"
+#include "delegation/port.hpp"
+#include "delegation/thread.hpp"
+#include "machine/usable_cpus.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+using delegation::Port;
+using delegation::seated_threads;
+
+/// Threads that have used the lock, and stay until they are sent away.
+class Users {
+ public:
+  Users(AnyLock& lock, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      threads_.emplace_back([this, &lock] {
+        auto nothing = [] {};
+        execute_section(lock, section_of(nothing));
+        ++seated_;
+        seated_.notify_one();
+        leave_.wait(false);
+      });
+    }
+    for (unsigned now = seated_; now < count; now = seated_) seated_.wait(now);
+  }
+  ~Users() {
+    leave_ = true;
+    leave_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Users(const Users&) = delete;
+  Users& operator=(const Users&) = delete;
+
+ private:
+  std::atomic<unsigned> seated_{0};
+  std::atomic<bool> leave_{false};
+  std::vector<std::thread> threads_;
+};
+
+TEST(Crowd, ThreadsThatHaveEndedAreNotCounted) {
+  const HangGuard guard(60);
+  const auto lock = make_lock({.kind = "mcs", .station = nullptr});
+  const unsigned before = seated_threads;
+  for (int turn = 0; turn < 3; ++turn) {
+    {
+      const Users users(*lock, 5);
+      EXPECT_EQ(before + 5, seated_threads);
+    }
+    EXPECT_EQ(before, seated_threads);
+  }
+}
+
+TEST(Crowd, AThreadCountsOnceHoweverManySeatsItHas) {
+  const HangGuard guard(60);
+  const auto outer = make_lock({.kind = "mcs", .station = nullptr});
+  const auto inner = make_lock({.kind = "cc-synch", .station = nullptr});
+  const unsigned before = seated_threads;
+  run_threads(1, [&](unsigned) {
+    auto nothing = [] {};
+    auto around = [&] { execute_section(*inner, section_of(nothing)); };
+    execute_section(*outer, section_of(around));
+    EXPECT_EQ(2U, delegation::this_thread.seats);
+    EXPECT_EQ(before + 1, seated_threads);
+  });
+  EXPECT_EQ(before, seated_threads);
+}
+
+TEST(Crowd, AForksChildHasItsOwnThreadAtMost) {
+  if (!children_make_threads) GTEST_SKIP() << "no process of threads is forked here";
+  const HangGuard guard(60);
+  const auto lock = make_lock({.kind = "mcs", .station = nullptr});
+  const Users users(*lock, 3);
+  run_threads(1, [&](unsigned) {
+    const auto end_of_child_with = [](unsigned seated) {
+      return Child([=] { _exit(seated_threads == seated ? 0 : 3); }).wait();
+    };
+    EXPECT_EQ("", end_of_child_with(0)) << "its thread has used no lock";
+    auto nothing = [] {};
+    execute_section(*lock, section_of(nothing));
+    EXPECT_EQ("", end_of_child_with(1));
+  });
+}
+
+TEST(Crowd, IsMoreThreadsThanCpus) {
+  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
+  const HangGuard guard(60);
+  const std::vector<unsigned> allowed = allowed_cpus();
+  for (unsigned cpus = 1; cpus <= std::min<std::size_t>(2, allowed.size()); ++cpus) {
+    Child child([&] {
+      PuSet few;
+      for (unsigned i = 0; i < cpus; ++i) few.add(allowed[i]);
+      if (delegation::bind_thread(0, few) != 0) _exit(5);
+      const unsigned expected = std::min(cpus, cpu_quota().value_or(cpus));
+      while (delegation::cpus_of_process() != expected) sleep_ms(10);  // its parent's count ages
+      const auto lock = make_lock({.kind = "mcs", .station = nullptr});
+      const unsigned before = seated_threads;  // 1 if its parent's thread has used a lock
+      for (int turn = 0; turn < 2; ++turn) {
+        if (Port::is_crowded()) _exit(6);
+        {
+          const Users as_many(*lock, expected - before);
+          if (Port::is_crowded()) _exit(7);
+          const Users one_more(*lock, 1);
+          if (!Port::is_crowded()) _exit(8);
+        }
+      }
+      _exit(0);
+    });
+    EXPECT_EQ("", child.wait()) << cpus << " CPUs";
+  }
+}
+
+}  // namespace
+}  // namespace muster::test
