@@ -364,6 +364,36 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
 
+// Of CPUs that the process may not use it does not know.
+TEST(DelegationWithoutServer, AServerStartsOnACpuThatTheProcessMayUse) {
+  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
+  const HangGuard guard(60);
+  const std::vector<unsigned> cpus = allowed_cpus();
+  for (const unsigned allowed : {cpus.front(), cpus.back()}) {
+    Child child([&] {
+      bind_to_cpu(allowed);
+      const auto station = std::make_shared<Station>();
+      station->start({});
+      const auto lock = make_lock({.kind = "rcl", .station = station});
+      const int client = gettid();
+      int executor = client;
+      int cpu = -1;
+      auto where = [&] {
+        executor = gettid();
+        cpu = sched_getcpu();
+      };
+      for (int i = 0; i < 20; ++i) {
+        lock->execute(section_of(where));
+        if (executor == client) _exit(5);
+        if (cpu != static_cast<int>(allowed)) _exit(6);
+      }
+      station->stop();
+      _exit(0);
+    });
+    EXPECT_EQ("", child.wait()) << "CPU " << allowed;
+  }
+}
+
 TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   const auto lock = make();
   delegation::Condition condition(*lock);
