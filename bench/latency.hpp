@@ -20,7 +20,7 @@ namespace muster::bench {
 /// thread. Nothing is inline: it would take registers from the loop that is measured.
 class LatencySampler {
  public:
-  static constexpr std::uint32_t kMax = 1024;     ///< a power of two
+  static constexpr std::uint32_t kMax = 2048;     ///< a power of two
   static constexpr std::uint64_t kEveryMin = 64;  ///< a power of two
 
   /// Of a slice; shared with the coordinator, zero at first.

@@ -22,7 +22,9 @@ void run_slice(LatencySampler& sampler, Report& report, std::uint64_t operations
 }
 
 TEST(LatencySampler, OneOfEachWindowAllOverTheSlice) {
-  for (const std::uint64_t operations : {5'000U, 65'535U, 65'536U, 65'537U, 3'000'000U}) {
+  constexpr std::uint64_t kFull = LatencySampler::kMax * LatencySampler::kEveryMin;
+  for (const std::uint64_t operations :
+       {std::uint64_t{5'000}, kFull - 1, kFull, kFull + 1, std::uint64_t{3'000'000}}) {
     Report report{};
     LatencySampler sampler(1);
     run_slice(sampler, report, operations);
@@ -55,9 +57,9 @@ TEST(LatencySampler, EachOperationHasTheSameChance) {
       ++all;
     }
   }
-  const double expected = static_cast<double>(all) / kParts;  // 320 and more: 8 deviations are 45 %
+  const double expected = static_cast<double>(all) / kParts;  // 640 and more: 8 deviations are 32 %
   for (unsigned part = 0; part < kParts; ++part)
-    EXPECT_NEAR(found[part], expected, 0.45 * expected);
+    EXPECT_NEAR(found[part], expected, 0.32 * expected);
 }
 
 TEST(LatencySampler, TheNextSliceBeginsWithHalfOfTheWindows) {
@@ -69,6 +71,21 @@ TEST(LatencySampler, TheNextSliceBeginsWithHalfOfTheWindows) {
   EXPECT_EQ(every / 2, report.every);
   for (int slice = 0; slice < 10; ++slice) run_slice(sampler, report, 1000);
   EXPECT_EQ(LatencySampler::kEveryMin, report.every);
+}
+
+// So that the usual five rounds of one thread tell the percentile that a thousandth exceeds.
+TEST(LatencySampler, FiveSlicesAreEnoughForTheRarestPercentile) {
+  LatencySampler sampler(1);
+  Report report{};
+  run_slice(sampler, report, 1'000'000);
+  std::vector<LatencySample> samples;
+  for (std::uint64_t slice = 0; slice < 5; ++slice) {
+    run_slice(sampler, report, 1'000'000 + 30'000 * slice);  // about where windows grow longer
+    for (std::uint32_t i = 0; i < report.count; ++i) {
+      samples.push_back({report.ns[i], static_cast<float>(report.every)});
+    }
+  }
+  EXPECT_FALSE(std::isnan(latency_distribution(samples).p999)) << samples.size();
 }
 
 TEST(LatencyDistribution, NothingIsNothing) {
