@@ -220,8 +220,9 @@ const std::vector<LockEntry>& lock_entries() {
   static const std::vector<LockEntry> entries = [] {
     std::vector<LockEntry> all;
     for (const char* const* name = muster_lock_names(); *name != nullptr; ++name) {
-      if (std::string_view(*name) == "pthread-mutex") continue;  // is a peer, called directly
-      all.push_back({*name, LockEntry::ours, "", "", make_ours});
+      const bool is_c_librarys = std::string_view(*name) == "pthread-mutex";
+      all.push_back({*name, LockEntry::ours, "",
+                     is_c_librarys ? "pthread_mutex through muster_execute" : "", make_ours});
     }
     all.push_back({"rcl-post", LockEntry::ours, "",
                    "rcl without waiting: up to 16 requests of a thread outstanding",

@@ -200,7 +200,9 @@ TEST(BenchLock, LocksAreThoseAskedFor) {
   };
   const auto ours = expected([](const LockEntry& entry) { return entry.kind == LockEntry::ours; });
   const auto peers = expected([](const LockEntry& entry) { return entry.kind == LockEntry::peer; });
-  EXPECT_EQ(ours.first.count("auto") + ours.first.count("rcl-post"), 2U);
+  EXPECT_EQ(
+      ours.first.count("auto") + ours.first.count("pthread-mutex") + ours.first.count("rcl-post"),
+      3U);
   EXPECT_EQ(peers.first.count("std::mutex") + peers.first.count("pthread_mutex"), 2U);
   EXPECT_EQ(run("ours"), ours);
   EXPECT_EQ(run("peers"), peers);
@@ -324,7 +326,7 @@ TEST(BenchLock, MistakesAreTold) {
     const char* says;
   } mistakes[] = {
       {{"--locks", "auto,nonsense"}, "no lock \"nonsense\"; there are: all, ours, peers, "},
-      {{"--locks", "pthread-mutex"}, "pthread_mutex"},
+      {{"--locks", "std-mutex"}, ", pthread_mutex, std::mutex, "},
       {{"--threads", "0"}, "--threads 0: 1 to 4096"},
       {{"--threads", "1,5000"}, "--threads 5000: 1 to 4096"},
       {{"--threads", "x"}, "--threads"},
