@@ -207,9 +207,7 @@ class Run {
     activity.busy_ns = after.busy_ns - before.busy_ns;
     activity.steal_ns = after.steal_ns - before.steal_ns;
     activity.team_cpu_ns = c.team->cpu_ns() - cpu_ns;
-    // A server's thread is not counted with its clients': its time is no other program's.
     const bool has_server = c.row.lock.rfind("rcl", 0) == 0;
-    if (has_server) activity.team_cpu_ns += activity.wall_ns;
     activity.involuntary = c.team->involuntary_switches() - involuntary;
     activity.oversubscribed = c.row.threads + (has_server ? 1 : 0) > results_.cpus;
     c.activity.add(activity);

@@ -18,7 +18,6 @@ struct alignas(kLine) LockReport {
   std::int64_t begin_ns;
   std::int64_t end_ns;
   std::uint64_t involuntary_switches;
-  std::int64_t cpu_ns;
   LatencySampler::Report latencies;  // in the last slice
 };
 

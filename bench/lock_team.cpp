@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <thread>
 
@@ -95,11 +96,6 @@ void be_thread(LockShared& shared, LockSubject& subject, const LockSetting& sett
     getrusage(RUSAGE_THREAD, &after);
     report.operations += report.slice_operations.load(std::memory_order_relaxed);
     report.involuntary_switches += static_cast<std::uint64_t>(after.ru_nivcsw - before.ru_nivcsw);
-    const auto ns = [](const timeval& t) {
-      return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_usec * std::int64_t{1000};
-    };
-    report.cpu_ns +=
-        ns(after.ru_utime) + ns(after.ru_stime) - ns(before.ru_utime) - ns(before.ru_stime);
     counters.read_into(shared);
   }
 }
@@ -252,9 +248,10 @@ std::uint64_t LockTeam::involuntary_switches() const {
 }
 
 std::int64_t LockTeam::cpu_ns() const {
-  std::int64_t sum = 0;
-  for (unsigned t = 0; t < threads_; ++t) sum += shared_->report(t).cpu_ns;
-  return sum;
+  clockid_t clock{};
+  timespec now{};
+  if (clock_getcpuclockid(root_, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
 }  // namespace muster::bench

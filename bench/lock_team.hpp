@@ -98,6 +98,7 @@ class LockTeam {
   std::vector<LatencySample> latencies() const;   ///< sampled in the last slice
   double cache_misses_percent() const;            ///< of all slices; NaN: the machine does not tell
   std::uint64_t involuntary_switches() const;
+  /// Of its process so far, its servers too; 0: there is none any more.
   std::int64_t cpu_ns() const;
 
  private:

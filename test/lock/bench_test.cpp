@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -79,6 +80,42 @@ class Dear final : public LockSubject {
  private:
   std::atomic<std::uint64_t> done_{0};
 };
+
+constexpr std::int64_t kServers_ns = 50'000'000;
+
+/// Its section is another thread's, as a server's: so much CPU time.
+class Served final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run([](std::uint32_t*) {
+      std::thread server([] {
+        timespec now{};
+        do {
+          clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        } while (now.tv_sec == 0 && now.tv_nsec < kServers_ns);
+      });
+      server.join();
+    });
+  }
+};
+
+TEST(LockBench, CountsAServersTimeAsItsOwn) {
+  const LockEntry entry{"served", LockEntry::ours, "", "",
+                        [](const std::string&) -> std::unique_ptr<LockSubject> {
+                          return std::make_unique<Served>();
+                        }};
+  std::uint32_t word = 0;
+  LockSetting setting;
+  setting.operations = 2;
+  setting.array = &word;
+  setting.words = 1;
+  LockTeam team(entry, setting);
+  ASSERT_EQ(LockTeam::State::idle, team.await_idle(clock_ns() + 60'000'000'000)) << team.error();
+  const std::int64_t before_ns = team.cpu_ns();
+  team.start_slice();
+  ASSERT_EQ(LockTeam::State::idle, team.await_operations(60'000'000'000, [](std::uint64_t) {}));
+  EXPECT_GE(team.cpu_ns() - before_ns, 2 * kServers_ns);
+}
 
 struct Waited {
   LockTeam::State state;
