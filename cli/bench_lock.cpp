@@ -73,7 +73,7 @@ void add_bench_lock(CLI::App& group) {
       ->capture_default_str();
   command
       ->add_option("--seconds", o.seconds,
-                   "Time for the whole measurement; does not hold with --operations")
+                   "Time for all turns together; does not hold with --operations")
       ->capture_default_str();
   command->add_option("--rounds", o.rounds, "How often each lock has its turn")
       ->check(CLI::Range(1U, 1000U))
