@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -31,24 +32,31 @@ class Users {
       threads_.emplace_back([this, &lock] {
         auto nothing = [] {};
         execute_section(lock, section_of(nothing));
+        std::unique_lock guard(mutex_);
         ++seated_;
-        seated_.notify_one();
-        leave_.wait(false);
+        changed_.notify_all();
+        changed_.wait(guard, [this] { return leave_; });
       });
     }
-    for (unsigned now = seated_; now < count; now = seated_) seated_.wait(now);
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [&] { return seated_ == count; });
   }
   ~Users() {
-    leave_ = true;
-    leave_.notify_all();
+    {
+      const std::scoped_lock guard(mutex_);
+      leave_ = true;
+    }
+    changed_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
   Users(const Users&) = delete;
   Users& operator=(const Users&) = delete;
 
  private:
-  std::atomic<unsigned> seated_{0};
-  std::atomic<bool> leave_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  unsigned seated_ = 0;
+  bool leave_ = false;
   std::vector<std::thread> threads_;
 };
 
