@@ -232,34 +232,20 @@ TEST(BenchBarrier, OutputIsWrittenAndDrawn) {
 }
 
 TEST(BenchBarrier, WhatIsRefusedLeavesNoFolder) {
-  const std::filesystem::path directory =
-      std::filesystem::temp_directory_path() / ("muster-refused-" + std::to_string(getpid()));
-  const struct {
-    Words words;
-    const char* says;
-  } mistakes[] = {
-      {{"--algorithms", "auto,nonsense"}, "nonsense"},
-      {{"--participants", "2,0"}, "--participants 0: 1 to 4096"},
-      {{"--mode", "threads,nonsense"}, "nonsense"},
-      {{"--map-by", "nonsense"}, "core, numa, socket, none"},
-      {{"--topology", "nonsense:2"}, "nonsense:2"},
-      {{"--wait", "nonsense"}, "nonsense"},
-      {{"--peers", "nonsense"}, "no peer \"nonsense\"; there are: all, none, ck (its five), "},
-      {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
-      {{"--rounds", "0"}, "--rounds"},
-      {{"--via", "nonsense"}, "c, template, both"},
-      {{"--hidden", "nonsense"}, "no test contestant \"nonsense\""},
-  };
-  for (const auto& mistake : mistakes) {
-    Words words = bench({"--output", directory});
-    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
-    const Outcome outcome = run_muster(words);
-    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
-    EXPECT_EQ(outcome.out, "") << mistake.says;
-    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(std::filesystem::remove(directory)) << mistake.says << ": a folder was made";
-  }
+  expect_refused(bench({}), {
+                                {{"--algorithms", "auto,nonsense"}, "nonsense"},
+                                {{"--participants", "2,0"}, "--participants 0: 1 to 4096"},
+                                {{"--mode", "threads,nonsense"}, "nonsense"},
+                                {{"--map-by", "nonsense"}, "core, numa, socket, none"},
+                                {{"--topology", "nonsense:2"}, "nonsense:2"},
+                                {{"--wait", "nonsense"}, "nonsense"},
+                                {{"--peers", "nonsense"},
+                                 "no peer \"nonsense\"; there are: all, none, ck (its five), "},
+                                {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
+                                {{"--rounds", "0"}, "--rounds"},
+                                {{"--via", "nonsense"}, "c, template, both"},
+                                {{"--hidden", "nonsense"}, "no test contestant \"nonsense\""},
+                            });
 }
 
 TEST(BenchBarrier, CsvHasAsManyRows) {

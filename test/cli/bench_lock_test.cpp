@@ -319,45 +319,32 @@ TEST(BenchLock, WhereNothingCanBeWrittenNothingIsMeasured) {
 }
 
 TEST(BenchLock, MistakesAreTold) {
-  const std::filesystem::path directory =
-      std::filesystem::temp_directory_path() / ("muster-mistakes-" + std::to_string(getpid()));
-  const struct {
-    Words words;
-    const char* says;
-  } mistakes[] = {
-      {{"--locks", "auto,nonsense"}, "no lock \"nonsense\"; there are: all, ours, peers, "},
-      {{"--locks", "std-mutex"}, ", pthread_mutex, std::mutex, "},
-      {{"--threads", "0"}, "--threads 0: 1 to 4096"},
-      {{"--threads", "1,5000"}, "--threads 5000: 1 to 4096"},
-      {{"--threads", "x"}, "--threads"},
-      {{"--array", "0"}, "--array: 1 to "},
-      {{"--array", "4294967296"}, "--array: 1 to "},
-      {{"--stride", "0"}, "--stride: 1 or more"},
-      {{"--pattern", "zigzag"}, "sequential, strided, random"},
-      {{"--map-by", "nonsense"}, "core, numa, socket, none"},
-      {{"--operations", "many"}, "--operations"},
-      {{"--operations", "0"}, "--operations 0: 8 or more, one for each thread"},
-      {{"--operations", "3", "--threads", "4,2"}, "--operations 3: 4 or more, one for each thread"},
-      {{"--rounds", "0"}, "--rounds"},
-      {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
-      {{"--seconds", "-1"}, "--seconds: more than 0, at most 86400"},
-      {{"--seconds", "nan"}, "--seconds: more than 0, at most 86400"},
-      {{"--seconds", "inf"}, "--seconds: more than 0, at most 86400"},
-      {{"--seconds", "1e11"}, "--seconds: more than 0, at most 86400"},
-      {{"--json", "--csv"}, "exclude"},
-      {{"nonsense"}, "one word too many"},
-  };
-  for (const auto& mistake : mistakes) {
-    Words words{"bench", "lock", "--output", directory};
-    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
-    const Outcome outcome = run_muster(words);
-    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
-    EXPECT_EQ(outcome.out, "") << mistake.says;
-    EXPECT_THAT(outcome.err, StartsWith("muster: "));
-    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(std::filesystem::remove(directory)) << mistake.says << ": a folder was made";
-  }
+  expect_refused(
+      {"bench", "lock"},
+      {
+          {{"--locks", "auto,nonsense"}, "no lock \"nonsense\"; there are: all, ours, peers, "},
+          {{"--locks", "std-mutex"}, ", pthread_mutex, std::mutex, "},
+          {{"--threads", "0"}, "--threads 0: 1 to 4096"},
+          {{"--threads", "1,5000"}, "--threads 5000: 1 to 4096"},
+          {{"--threads", "x"}, "--threads"},
+          {{"--array", "0"}, "--array: 1 to "},
+          {{"--array", "4294967296"}, "--array: 1 to "},
+          {{"--stride", "0"}, "--stride: 1 or more"},
+          {{"--pattern", "zigzag"}, "sequential, strided, random"},
+          {{"--map-by", "nonsense"}, "core, numa, socket, none"},
+          {{"--operations", "many"}, "--operations"},
+          {{"--operations", "0"}, "--operations 0: 8 or more, one for each thread"},
+          {{"--operations", "3", "--threads", "4,2"},
+           "--operations 3: 4 or more, one for each thread"},
+          {{"--rounds", "0"}, "--rounds"},
+          {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
+          {{"--seconds", "-1"}, "--seconds: more than 0, at most 86400"},
+          {{"--seconds", "nan"}, "--seconds: more than 0, at most 86400"},
+          {{"--seconds", "inf"}, "--seconds: more than 0, at most 86400"},
+          {{"--seconds", "1e11"}, "--seconds: more than 0, at most 86400"},
+          {{"--json", "--csv"}, "exclude"},
+          {{"nonsense"}, "one word too many"},
+      });
 }
 
 TEST(BenchLock, HelpNamesWhatCanBeAskedFor) {

@@ -2,10 +2,12 @@
 #include "program.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +16,9 @@
 #include <thread>
 
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -105,6 +110,23 @@ std::string run_muster_for_json(std::vector<std::string> arguments) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(program.left(std::chrono::seconds(2)).empty());
   return outcome.out;
+}
+
+void expect_refused(std::vector<std::string> command, const std::vector<Mistake>& mistakes) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("muster-refused-" + std::to_string(getpid()));
+  command.insert(command.end(), {"--output", folder});
+  for (const Mistake& mistake : mistakes) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
+    EXPECT_EQ(outcome.out, "") << mistake.says;
+    EXPECT_THAT(outcome.err, StartsWith("muster: "));
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::remove(folder)) << mistake.says << ": a folder was made";
+  }
 }
 
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,

@@ -44,6 +44,15 @@ Outcome run_muster(const std::vector<std::string>& arguments,
 /// has printed.
 std::string run_muster_for_json(std::vector<std::string> arguments);
 
+struct Mistake {
+  std::vector<std::string> words;
+  std::string says;
+};
+/// Expects each of them, added to the command and its --output in a folder of their own, to be
+/// refused in one line that says so, with exit code 2, before anything is printed or the folder is
+/// made.
+void expect_refused(std::vector<std::string> command, const std::vector<Mistake>& mistakes);
+
 /// Expects `--output` to have left these files in the folder, none of them empty, and of each
 /// picture a PNG and an SVG; without matplotlib, that it says what to install. True if it drew.
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
