@@ -100,10 +100,7 @@ template <>
 template <class Work>
 bool FlatCombining<check::AnswerAwaitedAlone>::delegate(check::AnswerAwaitedAlone& m, Ticket& t,
                                                         Work& work) const {
-  t.alone = false;
-  raise_clients(m, clients(), t.client);
-  work.put(m, t.client);
-  m.store(pending(t.client), 1, release);
+  publish(m, t, work);
   if (!take_held(m, held())) return m.await(pending(t.client), equals(0), acquire);
   if (m.load(pending(t.client), relaxed) != 0) {
     m.store(pending(t.client), 0, relaxed);
@@ -117,10 +114,7 @@ template <>
 template <class Work>
 bool FlatCombining<check::NotReadAgain>::delegate(check::NotReadAgain& m, Ticket& t,
                                                   Work& work) const {
-  t.alone = false;
-  raise_clients(m, clients(), t.client);
-  work.put(m, t.client);
-  m.store(pending(t.client), 1, release);
+  publish(m, t, work);
   while (!take_held(m, held())) {
     const Either<check::NotReadAgain> first = await_either(m, pending(t.client), held());
     if (first.gave_up) return false;

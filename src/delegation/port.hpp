@@ -45,8 +45,8 @@ class Port : public Hardware {
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site site = Site::here()) noexcept {
     if (pred(cell.value.load(std_order(O)))) return true;
-    // Without another look: who is answered sooner has its next request there sooner, and takes the
-    // lines from the other CPU's client, which would have run many sections alone meanwhile.
+    // Soon: who is answered sooner has its next request there sooner, and takes the lines from the
+    // other CPU's client, which would have run many sections alone meanwhile.
     const bool crowded = is_crowded();
     if (crowded == (policy().spin_ns != 0)) set_policy(crowded ? crowded_policy : client_policy);
     return Hardware::await(cell, pred, order, awaited, site);

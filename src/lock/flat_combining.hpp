@@ -42,11 +42,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   bool take(M& m, Ticket& t) const { return t.alone && take_held(m, held()); }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
-    t.alone = false;
-    if (!t.entered) raise_clients(m, clients(), t.client);
-    t.entered = true;
-    work.put(m, t.client);
-    m.store(pending(t.client), 1, release);  // pairs with pass's load
+    publish(m, t, work);
     while (!take_held(m, held())) {
       const Either<M> first = await_either(m, pending(t.client), held());
       if (first.gave_up) return false;
@@ -76,6 +72,14 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   }
 
  private:
+  template <class Work>
+  void publish(M& m, Ticket& t, Work& work) const {
+    t.alone = false;
+    if (!t.entered) raise_clients(m, clients(), t.client);
+    t.entered = true;
+    work.put(m, t.client);
+    m.store(pending(t.client), 1, release);  // pairs with pass's load
+  }
   /// Whether a client but this one has a request. Apart: the registers that it takes would have to
   /// be saved by every section of a client that is alone.
   [[gnu::noinline]] bool has_pending(M& m, Word but, Word count) const {
