@@ -112,6 +112,7 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["array"] = o.array;
   json["stride"] = o.stride;
   json["map_by"] = o.map_by;
+  json["seed"] = o.seed;
   json["operations"] = o.operations ? Json(*o.operations) : Json();
   json["rounds"] = o.rounds;
   json["seconds"] = o.seconds;

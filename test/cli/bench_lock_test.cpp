@@ -164,9 +164,11 @@ TEST(BenchLock, OperationsAreThoseAskedFor) {
 }
 
 TEST(BenchLock, StridesAreToldWithTheRows) {
-  const json results = run_json_until_whole({"--pattern", "strided", "--stride", "7", "--threads",
-                                             "2", "--locks", "cc-synch", "--map-by", "none"});
+  const json results =
+      run_json_until_whole({"--pattern", "strided", "--stride", "7", "--threads", "2", "--locks",
+                            "cc-synch", "--map-by", "none", "--seed", "5"});
   EXPECT_EQ(results.at("stride"), 7);
+  EXPECT_EQ(results.at("seed"), 5);
   EXPECT_EQ(results.at("map_by"), "none");
   ASSERT_EQ(results.at("results").size(), 1U);
   expect_row(results.at("results").at(0));
@@ -352,8 +354,8 @@ TEST(BenchLock, HelpNamesWhatCanBeAskedFor) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
   for (const char* name :
-       {"--locks", "--threads", "--pattern", "--array", "--stride", "--operations", "--seconds",
-        "--rounds", "--json", "--csv", "--output", "all, ours, peers",
+       {"--locks", "--threads", "--pattern", "--array", "--stride", "--operations", "--map-by",
+        "--seconds", "--rounds", "--seed", "--json", "--csv", "--output", "all, ours, peers",
         "sequential, strided, random", "n/a", "does not hold", "drawn at random"}) {
     EXPECT_THAT(outcome.out, HasSubstr(name));
   }

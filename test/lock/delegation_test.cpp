@@ -140,7 +140,7 @@ TEST_F(Delegation, ALockWhoseSectionsBlockHasTheNextOnesBesideTheOthers) {
   auto nothing = [] {};
   // A busy machine's watchdog may be late for some.
   bool were_beside = false;
-  for (int attempt = 0; attempt < 20 && !were_beside; ++attempt) {
+  for (int attempt = 0; attempt < 100 && !were_beside; ++attempt) {
     const delegation::ServerCounters first = station_->counters();
     for (int i = 0; i < 20; ++i) slow->execute(section_of(blocks));
     const delegation::ServerCounters now = station_->counters();
