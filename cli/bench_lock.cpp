@@ -55,7 +55,8 @@ void add_bench_lock(CLI::App& group) {
   bench::LockRunOptions& o = options->run;
   CLI::App* const command = group.add_subcommand(
       "lock", "Measure the locks of this library beside those people use today");
-  command->add_option("--locks", o.locks, "By name, or all, ours, peers; a list")
+  command
+      ->add_option("--locks", o.locks, "By name (see `muster list`), or all, ours, peers; a list")
       ->delimiter(',')
       ->default_str("all");
   command->add_option("--threads", o.threads, "How many, a list (default: 1,2,4,8)")

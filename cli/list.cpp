@@ -11,8 +11,10 @@
 
 #include "barrier/registry.hpp"
 #include "bench/contestant.hpp"
+#include "bench/lock_team.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
+#include "lock/registry.hpp"
 #include "machine/hardware.hpp"
 #include "machine/wait_policy.hpp"
 #include "topology/levels.hpp"
@@ -31,6 +33,20 @@ std::string_view champion_name(Champion champion) {
       return "rank 0";
     case Champion::last_to_arrive:
       return "last to arrive";
+  }
+  return "";
+}
+
+std::string_view style_name(locks::Style style) {
+  switch (style) {
+    case locks::Style::direct:
+      return "its client";
+    case locks::Style::combining:
+      return "the client that has the lock";
+    case locks::Style::server:
+      return "a server";
+    case locks::Style::adaptive:
+      return "its client, the one that has the lock, or a server";
   }
   return "";
 }
@@ -55,6 +71,17 @@ void add_algorithms(Json& results) {
     if (parse_algorithm(name).uses_groups())
       facts["variants"] = fmt::format("{}-LEVEL[-LEVEL...]", name);
     results.push_back(item("algorithm", name, facts));
+  }
+}
+
+void add_locks(Json& results) {
+  for (const std::string_view name : locks::lock_names()) {
+    const locks::Traits& traits = locks::traits_of(name);
+    results.push_back(item("lock", name,
+                           {{"executed_by", style_name(traits.style)},
+                            {"fair", traits.fair},
+                            {"cost", traits.cost},
+                            {"source", traits.source}}));
   }
 }
 
@@ -108,6 +135,25 @@ void add_others(Json& results) {
   }
 }
 
+/// What `muster bench lock` has beside the locks above: what people use today, then the rest.
+void add_other_locks(Json& results) {
+  const auto& ours = locks::lock_names();
+  for (const bool peers : {true, false}) {
+    for (const bench::LockEntry& entry : bench::lock_entries()) {
+      const bool is_peer = entry.kind == bench::LockEntry::peer;
+      if (is_peer != peers || std::find(ours.begin(), ours.end(), entry.name) != ours.end()) {
+        continue;
+      }
+      const bool available = entry.package.empty();
+      results.push_back(
+          item(peers ? "lock peer" : "lock reference", entry.name,
+               {{"about", entry.about},
+                {"available", available},
+                {"missing", available ? Json(nullptr) : Json("install " + entry.package)}}));
+    }
+  }
+}
+
 std::string to_text(const Json& results) {
   std::string text;
   std::string kind;
@@ -115,16 +161,24 @@ std::string to_text(const Json& results) {
     if (entry.at("kind") != kind) {
       kind = entry.at("kind").get<std::string>();
       text += fmt::format("{}{}\n", text.empty() ? "" : "\n",
-                          kind == "wait" ? "wait policies" : kind + "s");
+                          kind == "wait"   ? "wait policies"
+                          : kind == "lock" ? "locks (line transfers a section, contended)"
+                                           : kind + "s");
     }
     std::string facts;
     const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : "; ") + fact; };
     if (entry.contains("about")) add(entry.at("about").get<std::string>());
     if (entry.contains("cost")) {
       add(entry.at("cost").get<std::string>());
-      facts += fmt::format("\n{:<26}champion: {}", "", entry.at("champion").get<std::string>());
-      if (entry.at("splits").get<bool>()) add("splits into arrive and depart");
-      if (entry.contains("variants")) add("also " + entry.at("variants").get<std::string>());
+      if (kind == "lock") {
+        facts +=
+            fmt::format("\n{:<26}executed by {}", "", entry.at("executed_by").get<std::string>());
+        if (entry.at("fair").get<bool>()) add("first come, first served");
+      } else {
+        facts += fmt::format("\n{:<26}champion: {}", "", entry.at("champion").get<std::string>());
+        if (entry.at("splits").get<bool>()) add("splits into arrive and depart");
+        if (entry.contains("variants")) add("also " + entry.at("variants").get<std::string>());
+      }
       facts += fmt::format("\n{:<26}{}", "", entry.at("source").get<std::string>());
     }
     if (entry.contains("by_default") && entry.at("by_default").get<bool>()) add("by default");
@@ -144,7 +198,7 @@ std::string to_text(const Json& results) {
 
 void add_list(CLI::App& app) {
   CLI::App* const command = app.add_subcommand(
-      "list", "List algorithms, levels, mappings, wait policies and the benchmark's peers");
+      "list", "List algorithms, levels, mappings, wait policies, locks and the benchmarks' peers");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([json] {
@@ -154,6 +208,8 @@ void add_list(CLI::App& app) {
     add_mappings(results);
     add_wait_policies(results);
     add_others(results);
+    add_locks(results);
+    add_other_locks(results);
     fmt::print("{}", *json ? format_json(Json{{"results", results}}) : to_text(results));
   });
 }

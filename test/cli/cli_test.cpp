@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "bench/lock_team.hpp"
+#include "muster/lock.h"
 #include "program.hpp"
 
 namespace {
@@ -173,7 +175,12 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
         EXPECT_TRUE(entry.contains(field)) << entry;
       }
     }
-    if (entry.at("kind") == "peer") {
+    if (entry.at("kind") == "lock") {
+      for (const char* field : {"executed_by", "fair", "cost", "source"}) {
+        EXPECT_TRUE(entry.contains(field)) << entry;
+      }
+    }
+    if (entry.at("kind") == "peer" || entry.at("kind") == "lock peer") {
       EXPECT_TRUE(entry.at("available").is_boolean()) << entry;
       EXPECT_EQ(entry.at("missing").is_null(), entry.at("available").get<bool>()) << entry;
     }
@@ -197,11 +204,26 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
                            "ck-combining", "ck-dissemination", "ck-mcs", "ck-tournament"}) {
     EXPECT_TRUE(found.count({"peer", name}) == 1) << name;
   }
+  for (const char* const* name = muster_lock_names(); *name != nullptr; ++name) {
+    EXPECT_TRUE(found.count({"lock", *name}) == 1) << *name;
+  }
+  for (const auto& entry : muster::bench::lock_entries()) {  // what `bench lock --locks` takes
+    EXPECT_EQ(found.count({"lock", entry.name}) + found.count({"lock peer", entry.name}) +
+                  found.count({"lock reference", entry.name}),
+              1U)
+        << entry.name;
+  }
   EXPECT_EQ(outcome.out.find("test-stuck"), std::string::npos);
 
   const Outcome text = run_muster({"list"});
   ASSERT_EQ(text.exit_code, 0);
   for (const auto& [kind, name] : found) EXPECT_THAT(text.out, HasSubstr("  " + name)) << kind;
+  EXPECT_THAT(text.out, HasSubstr("\nlocks (line transfers a section, contended)\n  cas-spin "));
+  EXPECT_THAT(text.out, HasSubstr("executed by a server; first come, first served\n"));
+}
+
+TEST(List, IsWhereTheBenchmarksHelpSendsForLocks) {
+  EXPECT_THAT(run_muster({"bench", "lock", "--help"}).out, HasSubstr("muster list"));
 }
 
 }  // namespace
