@@ -65,9 +65,12 @@ Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
     look.meets += seat.meets.value();
     if (sections == seat.sections_seen) return;
     seat.sections_seen = sections;
-    ++look.clients;
     thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
   });
+  // A thread has a seat for each depth of its sections.
+  std::sort(thread_ids.begin(), thread_ids.end());
+  thread_ids.erase(std::unique(thread_ids.begin(), thread_ids.end()), thread_ids.end());
+  look.clients = static_cast<unsigned>(thread_ids.size());
   look.usable_cpus = cpus_of_process();
   const auto passed_ns = static_cast<double>(at_ns - std::exchange(last_look_ns_, at_ns));
   const std::int64_t process_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "delegation/cpus.hpp"
 #include "delegation/port.hpp"
+#include "delegation/station.hpp"
+#include "delegation/steward.hpp"
 #include "delegation/thread.hpp"
 #include "machine/usable_cpus.hpp"
 #include "with_server.hpp"
@@ -86,6 +89,25 @@ TEST(Crowd, AThreadCountsOnceHoweverManySeatsItHas) {
     EXPECT_EQ(before + 1, seated_threads);
   });
   EXPECT_EQ(before, seated_threads);
+}
+
+TEST(Crowd, AStewardSeesAThreadOnceHoweverManySeatsItHas) {
+  const HangGuard guard(60);
+  const auto station = std::make_shared<delegation::Station>();
+  unsigned seen = 0;
+  station->employ(delegation::Steward(),
+                  [&](delegation::Steward::Look& look) { seen = look.clients; });
+  const auto outer = make_lock({.kind = "auto", .station = station});
+  const auto inner = make_lock({.kind = "auto", .station = station});
+  auto nothing = [] {};
+  auto around = [&] { execute_section(*inner, section_of(nothing)); };
+  execute_section(*outer, section_of(around));
+  run_threads(1, [&](unsigned) {
+    execute_section(*outer, section_of(around));
+    EXPECT_EQ(2U, delegation::this_thread.seats);
+  });
+  station->consider();
+  EXPECT_EQ(2U, seen) << "this thread and the other one";
 }
 
 TEST(Crowd, AForksChildHasItsOwnThreadAtMost) {
