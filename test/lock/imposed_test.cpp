@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
+#include "delegation/cpus.hpp"
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "trial.hpp"
@@ -51,6 +54,25 @@ TEST_F(Imposed, ServersAreBoundWhereTheyAreTold) {
   station.start({.cpus = {cpu}});
   EXPECT_EQ(cpu, station.core());
   EXPECT_THAT(station.describe(), HasSubstr("on CPU " + std::to_string(cpu)));
+}
+
+TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
+  const unsigned cpu = allowed_cpus().front();
+  ASSERT_LT(cpu, 127U);
+  Places& places = Places::instance();
+  std::vector<Places::Server> before;
+  for (unsigned core = 0; core < cpu; ++core) before.push_back(places.add_server_at({core}));
+  const auto core_beside = [&](const std::vector<int>& clients) {
+    const auto server = places.add_spare_server(ServerPolicy::pack, clients);
+    if (server) places.remove_server(*server);
+    return server ? server->core : std::nullopt;
+  };
+  EXPECT_EQ(cpu, core_beside({}));
+  std::thread([&] {
+    ASSERT_EQ(0, delegation::bind_thread(0, {cpu}));
+    EXPECT_EQ(cpu + 1, core_beside({gettid()}));
+  }).join();
+  for (const Places::Server& server : before) places.remove_server(server);
 }
 
 TEST_F(Imposed, ThreadsGoWhereTheRuleSays) {

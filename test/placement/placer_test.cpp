@@ -50,6 +50,28 @@ TEST(Oak, PackStaysOnTheNodeThatTheUserChose) {
   EXPECT_THAT(servers_on(placer, ServerPolicy::pack, 4), ElementsAre(4, 6, 7, 0));
 }
 
+// For a server of its own accord: what clients have to themselves is not spare.
+TEST(Oak, ASpareCoreIsNeitherAClientsNorAServers) {
+  Placer placer(machine("oak.txt"));
+  std::vector<bool> taken(8);
+  const auto spare = [&](ServerPolicy policy) {
+    return choose_spare_core(placer.tree(), placer.now(), policy, taken);
+  };
+  EXPECT_EQ(spare(ServerPolicy::pack), 0U);
+  taken[0] = true;
+  EXPECT_EQ(spare(ServerPolicy::pack), 1U);
+  placer.add_server_at(4);
+  EXPECT_EQ(spare(ServerPolicy::pack), 5U);
+  EXPECT_EQ(spare(ServerPolicy::spread), 1U);
+  for (const unsigned core : {5U, 6U, 7U}) taken[core] = true;
+  EXPECT_EQ(spare(ServerPolicy::pack), 1U) << "its NUMA node has none left";
+  for (const unsigned core : {1U, 2U, 3U}) taken[core] = true;
+  EXPECT_EQ(spare(ServerPolicy::pack), std::nullopt);
+  EXPECT_EQ(spare(ServerPolicy::spread), std::nullopt);
+  taken[2] = false;
+  EXPECT_EQ(spare(ServerPolicy::pack), 2U) << "the last one, too: nothing else is to go there";
+}
+
 // [PS18, section 4]: up to three workers beside the server, the next ones on the other package.
 TEST(Oak, WorkersFillTheServersNodeFirst) {
   Placer placer(machine("oak.txt"));
