@@ -173,8 +173,8 @@ class Run {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = candidates[(i + round) % candidates.size()];
         c.row.rounds_ops_s.resize(round + 1, kNone);
-        turn_ = fmt::format("{}, {} threads, round {} of {}", pattern_name(pattern), threads,
-                            round + 1, rounds);
+        turn_ = fmt::format("{}, {} threads, round {} of {}, {}", pattern_name(pattern), threads,
+                            round + 1, rounds, c.row.lock);
         if (c.team != nullptr) run_slice(c, std::max(kSliceMin_ns, share_ns_ / rounds));
         ++turns_done_;
         tell(0);

@@ -64,6 +64,32 @@ TEST(LockBench, CountsOperationsWhereTheyAreAskedFor) {
   for (const LockRow& row : results.rows) EXPECT_EQ(2 * 3001U, row.operations) << row.lock;
 }
 
+// A lock that always followed the same one would always find the machine as that one left it.
+TEST(LockBench, TurnsAreInterleavedAndAnotherLockBeginsEachRound) {
+  LockRunOptions options;
+  options.locks = {"ticket", "pthread_mutex", "none"};
+  options.threads = {1, 2};
+  options.patterns = {Pattern::random};
+  options.array = 5000;
+  options.operations = 100;
+  options.rounds = 4;
+  std::vector<std::string> turns;
+  run_locks(options, [&](const Progress& progress) {
+    if (turns.empty() || turns.back() != progress.what) turns.push_back(progress.what);
+  });
+  std::vector<std::string> expected;
+  for (const unsigned threads : {1, 2}) {
+    for (unsigned round = 0; round < 4; ++round) {
+      for (unsigned turn = 0; turn < 3; ++turn) {
+        expected.push_back("random, " + std::to_string(threads) + " threads, round " +
+                           std::to_string(round + 1) + " of 4, " +
+                           options.locks[(turn + round) % 3]);
+      }
+    }
+  }
+  EXPECT_EQ(expected, turns);
+}
+
 /// Each operation takes a millisecond; from the `Last`th on, it does not end.
 template <std::uint64_t Last>
 class Dear final : public LockSubject {
