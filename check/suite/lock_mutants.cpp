@@ -115,8 +115,9 @@ template <class Work>
 bool FlatCombining<check::NotReadAgain>::delegate(check::NotReadAgain& m, Ticket& t,
                                                   Work& work) const {
   publish(m, t, work);
-  while (!take_held(m, held())) {
-    const Either<check::NotReadAgain> first = await_either(m, pending(t.client), held());
+  while (m.load(held(), relaxed) != 0 || !take_held(m, held())) {
+    const Either<check::NotReadAgain> first =
+        await_either(m, pending(t.client), held(), Awaited::combiner);
     if (first.gave_up) return false;
     if (first.own) return true;
   }

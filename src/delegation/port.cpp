@@ -29,8 +29,20 @@ constexpr std::int64_t wake_up_ns = 200'000;
 constexpr unsigned polls_of_both = 2;
 constexpr std::int64_t spin_ns = 4'000;
 constexpr std::int64_t yield_ns = 1'000'000;
+/// Some ten transfers of a line.
+constexpr std::int64_t aside_ns = 1'000;
 
 }  // namespace
+
+void Port::step_aside() noexcept {
+  if (is_crowded()) {
+    sched_yield();
+    return;
+  }
+  const std::int64_t until_ns = now_ns() + aside_ns;
+  do relax();
+  while (now_ns() < until_ns);
+}
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {
   const auto says_somebody = [&] {
@@ -102,7 +114,15 @@ void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
 
 /// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has
 /// no CPU, a yield gives it one.
-int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>) noexcept {
+int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
+                       Awaited awaited) noexcept {
+  if (awaited == Awaited::combiner) {
+    for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
+      if (is_free(own)) return 0;
+      if (is_free(other)) return is_free(own) ? 0 : 1;
+      step_aside();
+    }
+  }
   const bool crowded = is_crowded();
   const std::int64_t start_ns = now_ns();
   std::int64_t slice_ns = if_not_answered.first_ns;

@@ -45,6 +45,12 @@ class Port : public Hardware {
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site site = Site::here()) noexcept {
     if (pred(cell.value.load(std_order(O)))) return true;
+    if (awaited == Awaited::combiner) {
+      for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
+        step_aside();
+        if (pred(cell.value.load(std_order(O)))) return true;
+      }
+    }
     // Soon: who is answered sooner has its next request there sooner, and takes the lines from the
     // other CPU's client, which would have run many sections alone meanwhile.
     const bool crowded = is_crowded();
@@ -55,6 +61,10 @@ class Port : public Hardware {
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }
+  /// For as long as some sections of others take: looking all the time for a short one's end takes
+  /// the lines from whoever could run many in a row. Where there are more threads than CPUs, one of
+  /// these others may need this CPU.
+  [[gnu::noinline]] static void step_aside() noexcept;
 
   /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
   /// there before.
@@ -104,8 +114,8 @@ class Port : public Hardware {
   }
 
   /// Until `own` is 0 (returns 0) or `other` is (returns 1).
-  [[gnu::noinline]] int await_either(Cell& own, const Cell& other,
-                                     OrderTag<Order::acquire>) noexcept;
+  [[gnu::noinline]] int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
+                                     Awaited awaited) noexcept;
   /// The same; sets `wanted` when it has waited for some time. The line of `other` is its holder's
   /// to write: it is read soon, since most sections are short, and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
@@ -165,6 +175,7 @@ class Port : public Hardware {
   }
 
  private:
+  static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
   // What `wanted` says.

@@ -7,7 +7,9 @@
 // Cost: an exchange and two line transfers a section; the holder's cache keeps the data. While one
 // client is alone: the exchange.
 // Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 1 (CC-Synch). That a head leaves no
-// request is ours: nobody else would look for it.
+// request is ours: nobody else would look for it. So is stepping aside: two clients whose sections
+// are shorter than a line's way come to alternate, neither waiting, both lines moving each time;
+// after some turns of that one lets the other run alone.
 //
 // Invariants:
 // 1. There is one slot more than there are clients, per queue; each is a client's spare, in the
@@ -28,8 +30,9 @@ class CcSynch : public Combining<CcSynch<M>> {
                                  "Fatourou and Kallimanis 2012, algorithm 1"};
 
   struct Ticket {
-    Word spare;     ///< while it is in the queue: the slot that it is in
-    Word next = 0;  ///< the slot behind that
+    Word spare;          ///< while it is in the queue: the slot that it is in
+    Word next = 0;       ///< the slot behind that
+    unsigned meets = 0;  ///< how often somebody had come in between, since it last stepped aside
   };
 
   static Layout layout(const Shape& shape) {
@@ -37,7 +40,8 @@ class CcSynch : public Combining<CcSynch<M>> {
   }
   CcSynch(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
   /// Slot 0 is the tail's at first, and its state `head`.
-  Ticket ticket(unsigned client) const { return {client + 1}; }
+  /// Clients begin apart, so as not to step aside at the same time.
+  Ticket ticket(unsigned client) const { return {client + 1, 0, 3 * client % meets_max}; }
 
   bool take(M& m, Ticket& t) const { return join(m, t, 0); }
   template <class Work>
@@ -50,6 +54,10 @@ class CcSynch : public Combining<CcSynch<M>> {
     fetch_to_write(m, state(t.next));  // as in combine()
     if (m.load(link(t.next), relaxed) != 0) return false;
     make_head(m, t.next);
+    if (t.meets >= meets_max) [[unlikely]] {
+      t.meets = 0;
+      step_aside(m);
+    }
     return true;
   }
   template <class Work>
@@ -66,6 +74,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   bool join(M& m, Ticket& t, unsigned tail) const {
     const Word next = t.spare;
     fetch_to_write(m, cells_.global(tail));  // while it writes to the spare's line
+    const Word last = t.next;
     t.next = next;
     store_unawaited(m, state(next), waiting);  // both before the exchange releases them
     store_unawaited(m, link(next), 0);
@@ -73,6 +82,7 @@ class CcSynch : public Combining<CcSynch<M>> {
         exchange_unawaited(m, cells_.global(tail), next, acq_rel);  // pairs with itself
     fetch_to_write(m, state(slot));  // unless it is head, its request comes next
     t.spare = slot;
+    if (slot != last) ++t.meets;
     return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
   /// If it is not: until it is, or its request is executed.
@@ -80,7 +90,8 @@ class CcSynch : public Combining<CcSynch<M>> {
   Turn leave_request(M& m, Ticket& t, Work& work) const {
     work.put(m, t.spare);
     m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
-    if (!m.await(state(t.spare), at_least(head), acquire)) return Turn::gave_up;  // with its stores
+    if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner))
+      return Turn::gave_up;  // pairs with its stores
     return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
   }
   /// Executes what is queued behind the head's own; returns who is head next.
@@ -102,6 +113,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   }
 
  private:
+  static constexpr unsigned meets_max = 8;
   // at_least(head) holds for the two that end a wait.
   static constexpr Word waiting = ~Word{0};
   static constexpr Word head = 0;

@@ -51,7 +51,8 @@ class DsmSynch : public Combining<DsmSynch<M>> {
     const Word slot = t.slot();
     work.put(m, slot);
     m.store(link(t.before - 1), slot + 1, release);  // pairs with the combiner's loads
-    if (!m.await(state(slot), at_least(head), acquire)) return false;  // pairs with its stores
+    if (!m.await(state(slot), at_least(head), acquire, Awaited::combiner))
+      return false;  // pairs with its stores
     if (m.load(state(slot), relaxed) == done) return true;
     work.run_own(m);
     return serve(m, t, work);

@@ -43,8 +43,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
     publish(m, t, work);
-    while (!take_held(m, held())) {
-      const Either<M> first = await_either(m, pending(t.client), held());
+    while (m.load(held(), relaxed) != 0 || !take_held(m, held())) {
+      const Either<M> first = await_either(m, pending(t.client), held(), Awaited::combiner);
       if (first.gave_up) return false;
       if (first.own) return true;
     }

@@ -63,6 +63,12 @@ void give_held(M& m, typename M::Cell& held, Site site = Site::here()) {
   }
 }
 
+/// Lets others run their sections for a while without the caller, which has no lock.
+template <Machine M>
+void step_aside(M& m) {
+  if constexpr (requires { m.step_aside(); }) m.step_aside();
+}
+
 /// The caller is about to read the cell and then to write its line: hardware fetches it for both.
 template <Machine M>
 void fetch_to_write(M& m, const typename M::Cell& cell) {

@@ -60,7 +60,7 @@ class Oyama : public Combining<Oyama<M>> {
       if (m.compare_exchange(top(), seen, t.slot + first, release)) break;  // pairs with serve
       backoff.wait(m);
     }
-    return m.await(pending(t.slot), equals(0), acquire);  // pairs with serve's store
+    return m.await(pending(t.slot), equals(0), acquire, Awaited::combiner);  // pairs with serve's
   }
   template <class Work>
   bool serve(M& m, Ticket& t, Work& work) const {

@@ -114,9 +114,10 @@ struct Either {
 
 template <Machine M>
 Either<M> await_either(M& m, typename M::Cell& own, typename M::Cell& other,
+                       [[maybe_unused]] Awaited awaited = Awaited::anyone,
                        Site site = Site::here()) {
-  if constexpr (requires { m.await_either(own, other, acquire); }) {
-    const int which = m.await_either(own, other, acquire);
+  if constexpr (requires { m.await_either(own, other, acquire, awaited); }) {
+    const int which = m.await_either(own, other, acquire, awaited);
     return {which == 0, which < 0};
   } else {
     typename M::Cell* const both[] = {&own, &other};

@@ -63,8 +63,10 @@ constexpr AtLeast at_least(Word bound) noexcept { return {bound}; }
 
 /// Who can end a wait: anyone; only participants on other PUs, so that giving up one's own PU to
 /// its other participants cannot help; or, most likely soon, the partner in an exchange, who awaits
-/// what this participant has just stored. A hint for hardware; the other machines ignore it.
-enum class Awaited : std::uint8_t { anyone, other_pus, partner };
+/// what this participant has just stored; or a combiner, who executes this participant's section
+/// among its own, and has the lines to itself while nobody looks. A hint for hardware; the other
+/// machines ignore it.
+enum class Awaited : std::uint8_t { anyone, other_pus, partner, combiner };
 
 /// A set of cells to wait for as one operation, so that their misses overlap.
 template <class M>
