@@ -388,14 +388,15 @@ TEST_P(DelegatingLock, ExecutesEachOfAMillionOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DelegatingLock,
-                         testing::Values(Delegating{"rcl", true}, Delegating{"auto", false},
-                                         Delegating{"auto", true}, Delegating{"cc-synch", false},
-                                         Delegating{"flat-combining", false}),
-                         [](const testing::TestParamInfo<Delegating>& at) {
-                           return test_name(at.param.kind) +
-                                  (at.param.with_server ? "_and_server" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, DelegatingLock,
+    testing::Values(Delegating{"rcl", true}, Delegating{"auto", false}, Delegating{"auto", true},
+                    Delegating{"rcl-batch", false}, Delegating{"oyama", false},
+                    Delegating{"flat-combining", false}, Delegating{"cc-synch", false},
+                    Delegating{"dsm-synch", false}, Delegating{"h-synch", false}),
+    [](const testing::TestParamInfo<Delegating>& at) {
+      return test_name(at.param.kind) + (at.param.with_server ? "_and_server" : "");
+    });
 
 TEST(Locks, UnknownNamesAreRefusedWithTheList) {
   try {
