@@ -65,15 +65,17 @@ MUSTER_API size_t muster_lock_memory(void);
  * MUSTER_EBUSY: the lock was made before a fork, in the parent.
  * MUSTER_EPEER: a process died in a section of this shared lock (EOWNERDEAD), and nothing was
  * executed: see muster_lock_recover().
- * MUSTER_ENOMEM: more than 16,384 threads use locks at once. */
+ * MUSTER_ENOMEM: more than 16,384 threads use locks at once; one that has nested sections counts up
+ * to once more for each level. */
 MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
- * then it waits for half of them. Without a server it is executed at once. In a section it never
- * waits: to a lock that the section has, it is executed right after the section; to another "rcl"
- * or "auto" lock it is sent when the thread is outside of all sections, or waits for a condition.
- * `argument` has to live until then. Fails as muster_execute() does. */
+ * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of
+ * "rcl-batch", it is muster_execute(). In a section: to a lock that the section has, it is executed
+ * right after the section; to another "rcl" or "auto" lock it is sent when the thread is outside of
+ * all sections, or waits for a condition; neither waits. `argument` has to live until then.
+ * Fails as muster_execute() does. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
 
 /** In a section, before it waits for something that sections posted to `lock` do: those that this
@@ -131,8 +133,9 @@ MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 MUSTER_API void muster_cond_destroy(muster_cond* cond);
 
 /** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
- * as there are. Sections that block do not stop its other locks: spare threads go on. It sleeps
- * when there is nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
+ * "rcl" and "auto" ones as there are ("rcl-batch" has a thread of its own, which is none of these).
+ * Sections that block do not stop its other locks: spare threads go on. It sleeps when there is
+ * nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
  * RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has
  * the most servers) or "spread" (the fewest); one core stays free of servers. `realtime`:
  * SCHED_FIFO, if the system allows it; muster_server_explain() tells. A section that takes longer
