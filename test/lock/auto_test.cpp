@@ -8,8 +8,10 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "delegation/condition.hpp"
+#include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
 #include "lock/habit.hpp"
 #include "trial.hpp"
@@ -235,6 +237,68 @@ TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
   });
   EXPECT_FALSE(station_->has_server());
   EXPECT_NE(std::string::npos, station_->reason().find("started 0 times")) << station_->reason();
+}
+
+// What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)
+TEST(WhatAStewardSees, IsWhoseTimeItWas) {
+  using Look = delegation::Steward::Look;
+  const HangGuard guard(120);
+  std::atomic<bool> server_worked{false};
+  std::atomic<bool> threads_worked{false};
+  std::atomic<unsigned> usable_cpus{0};
+  std::atomic<bool> posts{false};
+  std::atomic<bool> burns{false};
+  double server_s = 0;  // while it worked, and so the threads'
+  double threads_s = 0;
+  double beside_s = 0;  // the threads' while it slept and they computed
+  std::int64_t last_ns = 0;
+  const auto station = std::make_shared<delegation::Station>();
+  station->employ({}, [&](Look& look) {
+    usable_cpus = look.usable_cpus;
+    const double passed_s =
+        static_cast<double>(look.now_ns - std::exchange(last_ns, look.now_ns)) / 1e9;
+    const bool slept = look.server_cpus == 1;
+    if (posts && !slept) {
+      server_s += look.server_cpus * passed_s;
+      threads_s += look.threads_cpus * passed_s;
+      server_worked = server_s > 0.02 && threads_s < server_s / 2;
+    } else if (burns && slept) {
+      beside_s += look.threads_cpus * passed_s;
+      threads_worked = beside_s > 0.02;
+    }
+    // So that it comes and stays.
+    look.meets = static_cast<std::uint64_t>(look.now_ns) / 1000;
+    look.clients = 3;
+    look.usable_cpus = 8;
+    look.threads_cpus = 3;
+    look.server_cpus = 1;
+  });
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  const std::int64_t give_up_ms = now_ms() + 60'000;
+  const auto goes_on = [&](const std::atomic<bool>& seen) {
+    return !seen && now_ms() < give_up_ms;
+  };
+  while (!station->has_server() && now_ms() < give_up_ms) {
+    sleep_ms(1);
+    station->consider();
+  }
+  ASSERT_TRUE(station->has_server()) << station->reason();
+  EXPECT_EQ(delegation::cpus_of_process(), usable_cpus);
+  // The server computes, and who posts sleeps until it has room for more.
+  auto computes = [] {
+    const std::int64_t until_ns = thread_cpu_ns() + 2'000'000;
+    while (thread_cpu_ns() < until_ns) {
+    }
+  };
+  posts = true;
+  while (goes_on(server_worked)) lock->post(section_of(computes));
+  EXPECT_TRUE(server_worked);
+  auto nothing = [] {};
+  lock->execute(section_of(nothing));
+  // The server sleeps, and this thread computes.
+  burns = true;
+  while (goes_on(threads_worked)) computes();
+  EXPECT_TRUE(threads_worked);
 }
 
 }  // namespace
