@@ -117,17 +117,24 @@ MUSTER_API void muster_lock_destroy(muster_lock* lock);
  * longer lets clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and
  * rcl-batch. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
-/** Inside a section of its lock: gives the lock up, waits to be signalled, takes it again. It may
- * return without a signal: test again. Not a cancellation point. MUSTER_EINVAL outside of such a
- * section. MUSTER_EPEER, with the lock taken: a process died meanwhile in a section of this shared
- * lock; leave the section, and see muster_lock_recover(). MUSTER_EBUSY, as from all of these: the
- * condition was made before a fork, in the parent. */
+/** Inside a section of its lock, which is the innermost one: gives the lock up, waits to be
+ * signalled, takes it again. Locks of sections around it stay taken meanwhile. It may return
+ * without a signal: test again. Not a cancellation point. MUSTER_EINVAL outside of such a section,
+ * and in a section of another lock inside of it. MUSTER_EPEER, with the lock taken: a process died
+ * meanwhile in a section of this shared lock; leave the section, and see muster_lock_recover().
+ * MUSTER_EBUSY, as from all of these: the condition was made before a fork, in the parent. */
 MUSTER_API int muster_cond_wait(muster_cond* cond);
 /** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. Zero or
  * less, as what is left of a deadline may be, is over at once: the lock is given up and taken again
  * all the same, so that others get in between. */
 MUSTER_API int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns);
+/** Releases one that waits, the first to have come; nothing is kept for who comes later. In
+ * sections, of any lock, and outside of them: but what is waited for is to be changed in a section
+ * of its lock, else who has just tested it may miss the signal. Thread-safe. Who is released, and
+ * was the last, may destroy the condition. MUSTER_EINVAL: NULL. MUSTER_EBUSY: as
+ * muster_cond_wait(). */
 MUSTER_API int muster_cond_signal(muster_cond* cond);
+/** Releases all that wait. Else as muster_cond_signal(). */
 MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 /** Nobody may wait. NULL is ignored. */
 MUSTER_API void muster_cond_destroy(muster_cond* cond);

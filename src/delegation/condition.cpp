@@ -12,24 +12,28 @@ namespace muster::delegation {
 
 Condition::Condition(AnyLock& lock) : lock_(lock) { lock.allow_conditions(); }
 
-Condition::~Condition() {
-  // The C library would await that the parent's threads, which are not here, no longer wait.
-  if (!birth_.is_here()) static_cast<void>(waiters_.release());
-}
-
 bool Condition::wait(std::int64_t timeout_ns) {
   require_own_process();
   Thread& thread = this_thread;
   if (thread.inside != &lock_) {
-    throw Error(Status::invalid, "a condition is waited for inside a section of its lock");
+    throw Error(Status::invalid,
+                "a condition is waited for inside a section of its lock, not of another one inside "
+                "that");
   }
   const NoCancellation whole;
   const int error = errno;  // what the section has left there
+  Waiter self;
   // Before the lock is given up: no signal after that is lost.
-  std::unique_lock guard(waiters_->mutex);
-  const std::uint64_t seen = waiters_->signals;
+  std::unique_lock guard(mutex_);
+  enlist(self);
   guard.unlock();
-  lock_.give_up();
+  try {
+    lock_.give_up();
+  } catch (...) {
+    guard.lock();
+    if (!self.signalled) strike(self);
+    throw;
+  }
   // What it has posted to its own lock is executed at its end; to others, now.
   thread.inside = nullptr;
   {
@@ -40,18 +44,17 @@ bool Condition::wait(std::int64_t timeout_ns) {
     thread.inside = &lock_;
     require_own_process();
   }
-  bool signalled = true;
   bool whole_lock = true;
-  const auto is_signalled = [&] { return waiters_->signals != seen; };
+  const auto is_signalled = [&] { return self.signalled; };
   {
     const Blocking blocking(thread.serving);
     guard.lock();
     const std::int64_t now = now_ns();
     if (timeout_ns > WaitPolicy::forever - now) {
-      waiters_->changed.wait(guard, is_signalled);
+      self.woken.wait(guard, is_signalled);
     } else {
       const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
-      signalled = waiters_->changed.wait_until(guard, end, is_signalled);
+      if (!self.woken.wait_until(guard, end, is_signalled)) strike(self);
     }
     guard.unlock();
     whole_lock = lock_.take_again();
@@ -64,21 +67,38 @@ bool Condition::wait(std::int64_t timeout_ns) {
                 "protects may be half changed. Leave this section, and set it right in "
                 "muster_lock_recover()");
   }
-  return signalled;
+  return self.signalled;
 }
 
 void Condition::signal() {
   require_own_process();
-  const std::scoped_lock guard(waiters_->mutex);
-  ++waiters_->signals;
-  waiters_->changed.notify_one();
+  const std::scoped_lock guard(mutex_);
+  if (anybody_waits()) release_first();
 }
 
 void Condition::broadcast() {
   require_own_process();
-  const std::scoped_lock guard(waiters_->mutex);
-  ++waiters_->signals;
-  waiters_->changed.notify_all();
+  const std::scoped_lock guard(mutex_);
+  while (anybody_waits()) release_first();
+}
+
+void Condition::enlist(Waiter& last) {
+  last.before = waiters_.before;
+  last.next = &waiters_;
+  last.before->next = &last;
+  waiters_.before = &last;
+}
+
+void Condition::strike(Waiter& waiter) {
+  waiter.before->next = waiter.next;
+  waiter.next->before = waiter.before;
+}
+
+void Condition::release_first() {
+  auto& first = static_cast<Waiter&>(*waiters_.next);
+  strike(first);
+  first.signalled = true;
+  first.woken.notify_one();  // with the mutex locked: then it is still there
 }
 
 void Condition::require_own_process() const {

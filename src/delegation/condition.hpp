@@ -5,7 +5,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 
 #include "delegation/any_lock.hpp"
@@ -18,31 +17,44 @@ class Condition {
   /// Error(unsupported) for kinds whose sections other clients execute. A fork's child makes its
   /// own: there all of these throw Error(busy).
   explicit Condition(AnyLock& lock);
-  ~Condition();
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
 
   /// Inside a section of its lock: waits to be signalled; may also return without (test again). For
-  /// `timeout_ns` at most, then false. Throws Error(invalid) outside of such a section; Error(peer)
-  /// with the lock taken: a process died meanwhile in a section of this shared lock. No
-  /// cancellation point.
+  /// `timeout_ns` at most, then false. Throws Error(invalid) where the innermost section is not one
+  /// of that lock; Error(peer) with the lock taken: a process died meanwhile in a section of this
+  /// shared lock. No cancellation point.
   bool wait(std::int64_t timeout_ns = WaitPolicy::forever);
-  /// From anywhere. Whoever wakes up may destroy the condition.
+  /// Releases the one that has waited longest, if any waits. From anywhere. Whoever wakes up may
+  /// destroy the condition.
   void signal();
+  /// Releases all that wait. As signal().
   void broadcast();
 
  private:
-  struct Waiters {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::uint64_t signals = 0;
+  struct Link {
+    Link* before = this;
+    Link* next = this;
   };
+  /// On the stack of who waits, and woken by itself: one signal, one waiter, whoever else's time is
+  /// over meanwhile.
+  struct Waiter : Link {
+    std::condition_variable woken;
+    bool signalled = false;
+  };
+
+  // With mutex_ locked.
+  void enlist(Waiter& last);
+  static void strike(Waiter& waiter);
+  void release_first();
+  bool anybody_waits() const { return waiters_.next != &waiters_; }
 
   void require_own_process() const;
 
   AnyLock& lock_;
   const Birth birth_;
-  std::unique_ptr<Waiters> waiters_ = std::make_unique<Waiters>();
+  std::mutex mutex_;
+  Link waiters_;  ///< a ring from here: who has been signalled, or waits no more, is not in it
 };
 
 }  // namespace muster::delegation

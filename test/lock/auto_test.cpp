@@ -138,6 +138,33 @@ TEST_F(Auto, TellsOfWaitsForTheLock) {
   expect_told(*lock, "none", "executed by their own clients, who wait for each other");
 }
 
+TEST_F(Auto, NoSignalIsForAWaitThatWasRefused) {
+  station_->stop();
+  const auto lock = make("auto");
+  delegation::Condition condition(*lock);
+  auto refused = [&] {
+    // As if another client executed it, which one may if the condition was made too late.
+    delegation::this_thread.for_another = true;
+    EXPECT_THROW(condition.wait(0), Error);
+    delegation::this_thread.for_another = false;
+  };
+  lock->execute(section_of(refused));
+  std::atomic<bool> waits{false};
+  bool signalled = false;
+  std::thread waiter([&] {
+    auto section = [&] {
+      waits = true;
+      signalled = condition.wait(20'000'000'000);
+    };
+    lock->execute(section_of(section));
+  });
+  while (!waits) sched_yield();
+  auto signal = [&] { condition.signal(); };
+  lock->execute(section_of(signal));
+  waiter.join();
+  EXPECT_TRUE(signalled);
+}
+
 TEST_F(Auto, TellsOfRcl) {
   const auto lock = make("rcl");
   auto nothing = [] {};

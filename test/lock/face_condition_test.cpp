@@ -2,8 +2,10 @@
 // Conditions of the C ABI's locks and the C++ face's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <ratio>
@@ -15,6 +17,9 @@
 
 namespace muster::test {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::int64_t hour_ns = 3'600'000'000'000;
 
 TEST(LockFace, ConditionsWaitForAPredicate) {
   const HangGuard guard(60);
@@ -122,12 +127,11 @@ TEST(LockFace, ADeadlineCanBeMadeOfAnyDuration) {
   EXPECT_EQ(std::chrono::hours(24 * 100), detail::bounded(std::chrono::hours(24 * 100)));
 }
 
-// A broadcast would wake all. A signal may do so, too, for who is about to wait, but seldom does.
+// A broadcast would wake all.
 TEST(LockFace, ASignalWakesOne) {
   const HangGuard guard(60);
-  muster::lock lock("rcl");
-  bool one_was_woken = false;
-  for (int attempt = 0; attempt < 5 && !one_was_woken; ++attempt) {
+  for (const char* const kind : {"auto", "rcl", "mcs"}) {
+    muster::lock lock(kind);
     muster::condition changed(lock);
     int waiting = 0;
     int woken = 0;
@@ -145,18 +149,14 @@ TEST(LockFace, ASignalWakesOne) {
       });
     }
     while (!is(waiting, 3)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all have given the lock up only
-    lock.execute([&] { changed.notify_one(); });
-    while (is(woken, 0)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    one_was_woken = is(woken, 1);
-    while (!is(woken, 3)) {
+    for (int signals = 1; signals <= 3; ++signals) {
       lock.execute([&] { changed.notify_one(); });
-      std::this_thread::yield();
+      while (is(woken, signals - 1)) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_TRUE(is(woken, signals)) << kind;
     }
     for (std::thread& waiter : waiters) waiter.join();
   }
-  EXPECT_TRUE(one_was_woken);
 }
 
 TEST(LockFace, ABroadcastWakesAll) {
@@ -183,6 +183,169 @@ TEST(LockFace, ABroadcastWakesAll) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(waiters, told) << kind;
   }
+}
+
+/// Calls test(lock, its name) with a new lock of each kind whose sections may wait.
+template <class Test>
+void with_each_kind(Test&& test) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    muster::lock lock(*kind);
+    muster_cond* condition = nullptr;
+    const int status = muster_cond_create(&condition, lock.native_handle());
+    if (status == MUSTER_ENOTSUP) continue;
+    ASSERT_EQ(MUSTER_OK, status) << *kind;
+    test(lock, condition, *kind);
+    muster_cond_destroy(condition);
+  }
+}
+
+/// Threads that wait for a condition, each once those before it do.
+class Waiters {
+ public:
+  Waiters(muster::lock& lock, muster_cond* condition) : lock_(lock), condition_(condition) {}
+  ~Waiters() { join(); }
+  Waiters(const Waiters&) = delete;
+  Waiters& operator=(const Waiters&) = delete;
+
+  /// `timeout_ns` below 0: for ever.
+  void add(std::int64_t timeout_ns) {
+    bool waits = false;
+    threads_.emplace_back([this, timeout_ns, &waits] {
+      lock_.execute([&] {
+        waits = true;
+        const std::size_t mine = status_.size();
+        status_.push_back(-1);
+        const int status = timeout_ns < 0 ? muster_cond_wait(condition_)
+                                          : muster_cond_timedwait(condition_, timeout_ns);
+        status_[mine] = status;
+      });
+    });
+    while (!lock_.execute([&] { return waits; })) std::this_thread::yield();
+  }
+  /// What their waits have returned, in the order in which they came.
+  std::vector<int> join() {
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+    return status_;
+  }
+
+ private:
+  muster::lock& lock_;
+  muster_cond* condition_;
+  std::vector<int> status_;
+  std::vector<std::thread> threads_;
+};
+
+// The other one's time is over: it is not to say that it was signalled, too.
+TEST(LockAbi, OfTwoThatWaitForATimeASignalReleasesTheFirst) {
+  const HangGuard guard(60);
+  with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
+    bool in_time = false;
+    for (std::int64_t timeout_ns = 50'000'000; !in_time; timeout_ns *= 2) {
+      const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+      Waiters waiters(lock, condition);
+      waiters.add(timeout_ns);
+      waiters.add(timeout_ns);
+      EXPECT_EQ(MUSTER_OK, muster_cond_signal(condition));
+      in_time = Clock::now() < end;
+      const std::vector<int> status = waiters.join();
+      if (in_time) {
+        EXPECT_EQ((std::vector<int>{MUSTER_OK, MUSTER_ETIMEDOUT}), status) << kind;
+      }
+    }
+  });
+}
+
+TEST(LockAbi, ABroadcastReleasesAllThatWaitForATimeOrForEver) {
+  const HangGuard guard(60);
+  with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
+    Waiters waiters(lock, condition);
+    for (const std::int64_t timeout_ns : {hour_ns, std::int64_t{-1}, hour_ns}) {
+      waiters.add(timeout_ns);
+    }
+    EXPECT_EQ(MUSTER_OK, muster_cond_broadcast(condition));
+    EXPECT_EQ((std::vector<int>{MUSTER_OK, MUSTER_OK, MUSTER_OK}), waiters.join()) << kind;
+  });
+}
+
+// Neither who no longer waits, nor who comes later, takes the signal that another one waits for.
+TEST(LockAbi, ASignalReleasesOneThatWaitsWhenItComes) {
+  const HangGuard guard(60);
+  with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
+    EXPECT_EQ(MUSTER_OK, muster_cond_signal(condition)) << "nobody waits: it is gone";
+    Waiters waiters(lock, condition);
+    int impatients = MUSTER_OK;
+    int latecomers = MUSTER_OK;
+    std::atomic<bool> waits{false};
+    std::thread impatient([&] {
+      lock.execute([&] {
+        waits = true;
+        impatients = muster_cond_timedwait(condition, 1'000'000);
+      });
+    });
+    while (!waits) std::this_thread::yield();
+    waiters.add(hour_ns);
+    impatient.join();
+    lock.execute([&] {
+      muster_cond_signal(condition);
+      latecomers = muster_cond_timedwait(condition, 1'000'000);
+    });
+    EXPECT_EQ((std::vector<int>{MUSTER_OK}), waiters.join()) << kind;
+    EXPECT_EQ(MUSTER_ETIMEDOUT, impatients) << kind;
+    EXPECT_EQ(MUSTER_ETIMEDOUT, latecomers) << kind;
+  });
+}
+
+TEST(LockAbi, AWaitForATimeLastsSoLong) {
+  static constexpr std::chrono::nanoseconds timeout(3'000'000);
+  const HangGuard guard(60);
+  with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
+    muster::condition changed(lock);
+    const auto lasts = [&](const char* what, auto wait) {
+      Clock::duration best = Clock::duration::max();
+      for (int attempt = 0; attempt < 5 && best > 100 * timeout; ++attempt) {
+        const Clock::time_point before = Clock::now();
+        EXPECT_TRUE(lock.execute(wait)) << what << " of " << kind;
+        const Clock::duration took = Clock::now() - before;
+        EXPECT_GE(took, timeout) << what << " of " << kind;
+        best = std::min(best, took);
+      }
+      EXPECT_LE(best, 100 * timeout) << what << " of " << kind;
+    };
+    lasts("timedwait",
+          [&] { return muster_cond_timedwait(condition, timeout.count()) == MUSTER_ETIMEDOUT; });
+    lasts("wait_for", [&] { return !changed.wait_for(std::chrono::milliseconds(3)); });
+    lasts("wait_for seconds",
+          [&] { return !changed.wait_for(std::chrono::duration<double>(0.003)); });
+    lasts("wait_for, and a predicate",
+          [&] { return !changed.wait_for(timeout, [] { return false; }); });
+  });
+}
+
+// It would give up one lock, and wait with the other one taken.
+TEST(LockAbi, AConditionOfALockAroundIsNotWaitedFor) {
+  const HangGuard guard(60);
+  with_each_kind([](muster::lock& outer, muster_cond* outers, const char* kind) {
+    with_each_kind([&](muster::lock& inner, muster_cond* inners, const char* inner_kind) {
+      int refused = MUSTER_OK;
+      int refused_for_a_time = MUSTER_OK;
+      int innermost = MUSTER_OK;
+      int afterwards = MUSTER_OK;
+      outer.execute([&] {
+        inner.execute([&] {
+          refused_for_a_time = muster_cond_timedwait(outers, 1000);
+          refused = muster_cond_wait(outers);
+          innermost = muster_cond_timedwait(inners, 1000);
+        });
+        afterwards = muster_cond_timedwait(outers, 1000);
+      });
+      EXPECT_EQ(MUSTER_EINVAL, refused) << inner_kind << " in " << kind;
+      EXPECT_EQ(MUSTER_EINVAL, refused_for_a_time) << inner_kind << " in " << kind;
+      EXPECT_EQ(MUSTER_ETIMEDOUT, innermost) << inner_kind << " in " << kind;
+      EXPECT_EQ(MUSTER_ETIMEDOUT, afterwards) << inner_kind << " in " << kind;
+    });
+  });
 }
 
 // So programs wait for a deadline; it may be over before they look.
