@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What `auto` decides, what it says and counts of that, and how its server comes and goes.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -14,6 +15,8 @@
 #include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
 #include "lock/habit.hpp"
+#include "lock/registry.hpp"
+#include "muster/lock.h"
 #include "trial.hpp"
 #include "with_server.hpp"
 
@@ -174,6 +177,34 @@ TEST_F(Auto, TellsOfRcl) {
   lock->execute(section_of(nothing));
   expect_told(*lock, "none", "executed by their own clients: it has no server now\n");
 }
+
+#ifdef MUSTER_LIBRARY
+/// A lock of which something is counted.
+class Counted final : public AnyLock {
+ public:
+  Counted() : AnyLock(locks::traits_of("mcs")) {}
+  void execute(delegation::Section) override {}
+  delegation::Counters counters() const override {
+    return {.inlined = 11, .delegated = 22, .combined = 33, .waited = 44, .switches = 55};
+  }
+};
+
+TEST(LockAbi, EachCounterIsWhatItsNameSays) {
+  void* const library = dlopen(MUSTER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(nullptr, library) << dlerror();
+  const auto get_counters = reinterpret_cast<decltype(&muster_lock_get_counters)>(
+      dlsym(library, "muster_lock_get_counters"));
+  const Counted lock;
+  const AnyLock* const handle = &lock;
+  muster_lock_counters counters{};
+  ASSERT_EQ(MUSTER_OK, get_counters(reinterpret_cast<const muster_lock*>(handle), &counters));
+  EXPECT_EQ(11U, counters.by_client);
+  EXPECT_EQ(22U, counters.by_others);
+  EXPECT_EQ(33U, counters.by_combiners);
+  EXPECT_EQ(55U, counters.switches);
+  EXPECT_EQ(0, dlclose(library));
+}
+#endif
 
 // Where all come at once: a client that has changed its way stays with it.
 TEST_F(Auto, HasHysteresis) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -152,6 +153,26 @@ TEST(Crowd, IsMoreThreadsThanCpus) {
     });
     EXPECT_EQ("", child.wait()) << cpus << " CPUs";
   }
+}
+
+TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
+  const std::vector<unsigned> cpus = allowed_cpus();
+  const PuSet before = delegation::binding_of(0);
+  EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
+  std::atomic<bool> stop{false};
+  std::thread free_one([&] {
+    while (!stop) sleep_ms(1);
+  });
+  delegation::bind_thread(0, {cpus.front()});  // the first thread
+  std::thread([&] {
+    delegation::bind_thread(0, {cpus.front()});
+    EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
+    EXPECT_GE(delegation::cpus_of_process(), 1U);
+    EXPECT_LE(delegation::cpus_of_process(), cpus.size());
+  }).join();
+  delegation::bind_thread(0, before);
+  stop = true;
+  free_one.join();
 }
 
 }  // namespace

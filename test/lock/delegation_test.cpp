@@ -246,13 +246,21 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
   const auto outer = make();
   const auto inner = make();
   std::uint64_t count = 0;
+  std::uint64_t in_the_same_thread = 0;
   const unsigned sections = rounds(200);
   run_threads(3, [&](unsigned client) {
     auto increment = [&] {
       ++count;
       if (count % 64 == 0) sleep_ms(6);  // long enough for the watchdog
     };
-    auto around = [&] { inner->execute(section_of(increment)); };
+    auto around = [&] {
+      const int thread_id = gettid();
+      auto nested = [&] {
+        increment();
+        if (gettid() == thread_id) ++in_the_same_thread;
+      };
+      inner->execute(section_of(nested));
+    };
     for (unsigned i = 0; i < sections; ++i) {
       if (client == 0) {
         inner->execute(section_of(increment));
@@ -262,6 +270,7 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
     }
   });
   EXPECT_EQ(3 * sections, count);
+  EXPECT_EQ(2 * sections, in_the_same_thread);
 }
 
 TEST_F(Delegation, StopsAndStartsUnderLoad) {
@@ -416,26 +425,6 @@ TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
   lock->execute(section_of(release_it));
   waiter.join();
   EXPECT_EQ(1U, executed);
-}
-
-TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
-  const std::vector<unsigned> cpus = allowed_cpus();
-  const PuSet before = delegation::binding_of(0);
-  EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
-  std::atomic<bool> stop{false};
-  std::thread free_one([&] {
-    while (!stop) sleep_ms(1);
-  });
-  delegation::bind_thread(0, {cpus.front()});  // the first thread
-  std::thread([&] {
-    delegation::bind_thread(0, {cpus.front()});
-    EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
-    EXPECT_GE(delegation::cpus_of_process(), 1U);
-    EXPECT_LE(delegation::cpus_of_process(), cpus.size());
-  }).join();
-  delegation::bind_thread(0, before);
-  stop = true;
-  free_one.join();
 }
 
 /// How long a section takes when nothing else does, of a client that comes back.

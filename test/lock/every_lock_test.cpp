@@ -269,9 +269,12 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
   EXPECT_EQ(2 * items, taken);
   EXPECT_EQ(0U, level);
 
+  constexpr std::int64_t timeout_ns = 3'000'000;
   bool in_time = true;
-  auto impatient = [&] { in_time = filled.wait(3'000'000); };
+  auto impatient = [&] { in_time = filled.wait(timeout_ns); };
+  const std::int64_t before_ns = now_ns();
   execute_section(*lock, section_of(impatient));
+  EXPECT_GE(now_ns() - before_ns, timeout_ns);
   EXPECT_FALSE(in_time);
 }
 

@@ -387,6 +387,23 @@ TEST(LockAbi, RefusesNonsense) {
 }
 
 /// As a program does that gives up in a section: exit() destroys what is static.
+TEST(LockAbi, ErrnoIsWhatTheSectionLeaves) {
+  const HangGuard guard(60);
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    muster::lock lock(*kind);
+    for (int call = 1; call <= 4; ++call) {  // the first ones go other ways
+      errno = 7;
+      ASSERT_EQ(MUSTER_OK, muster_execute(
+                               lock.native_handle(), [](void*) {}, nullptr));
+      EXPECT_EQ(7, errno) << *kind;
+      int wanted = 100 + call;
+      const auto section = [](void* argument) { errno = *static_cast<int*>(argument); };
+      ASSERT_EQ(MUSTER_OK, muster_execute(lock.native_handle(), section, &wanted));
+      EXPECT_EQ(wanted, errno) << *kind;
+    }
+  }
+}
+
 TEST(LockAbi, ExitInASectionEndsTheProgram) {
   const HangGuard guard(60);
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
