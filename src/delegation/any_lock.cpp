@@ -529,7 +529,8 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
     return std::make_unique<Delegated>(traits, options.station);
   }
   return locks::with_lock<PlainPort>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
-    locks::Shape shape{.clients = seats_max};
+    // Who is head next may notice only some microseconds later: seldom.
+    locks::Shape shape{.clients = seats_max, .limit = 256};
     if constexpr (has_clusters<L>) {
       shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
     }

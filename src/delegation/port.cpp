@@ -29,8 +29,14 @@ constexpr std::int64_t wake_up_ns = 200'000;
 constexpr unsigned polls_of_both = 2;
 constexpr std::int64_t spin_ns = 4'000;
 constexpr std::int64_t yield_ns = 1'000'000;
-/// Some ten transfers of a line.
-constexpr std::int64_t aside_ns = 1'000;
+/// A line is there and back after 40 to 400 ns.
+constexpr std::int64_t off_at_first_ns = 250;
+constexpr std::int64_t off_longest_ns = 4'000;
+
+void relax_until(std::int64_t end_ns) noexcept {
+  do relax();
+  while (now_ns() < end_ns);
+}
 
 }  // namespace
 
@@ -39,9 +45,19 @@ void Port::step_aside() noexcept {
     sched_yield();
     return;
   }
-  const std::int64_t until_ns = now_ns() + aside_ns;
-  do relax();
-  while (now_ns() < until_ns);
+  relax_until(now_ns() + off_longest_ns);
+}
+
+void Port::back_off() noexcept {
+  if (is_crowded()) {
+    sched_yield();
+    return;
+  }
+  const std::int64_t now = now_ns();
+  const bool again_soon = now - off_until_ns_ < off_ns_;
+  off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
+  off_until_ns_ = now + off_ns_;
+  relax_until(off_until_ns_);
 }
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {
@@ -120,7 +136,7 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
     for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
       if (is_free(own)) return 0;
       if (is_free(other)) return is_free(own) ? 0 : 1;
-      step_aside();
+      back_off();
     }
   }
   const bool crowded = is_crowded();

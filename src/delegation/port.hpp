@@ -47,7 +47,7 @@ class Port : public Hardware {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
       for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
-        step_aside();
+        back_off();
         if (pred(cell.value.load(std_order(O)))) return true;
       }
     }
@@ -61,9 +61,8 @@ class Port : public Hardware {
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }
-  /// For as long as some sections of others take: looking all the time for a short one's end takes
-  /// the lines from whoever could run many in a row. Where there are more threads than CPUs, one of
-  /// these others may need this CPU.
+  /// For as long as many short sections of others take. Where there are more threads than CPUs, one
+  /// of these others may need this CPU.
   [[gnu::noinline]] static void step_aside() noexcept;
 
   /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
@@ -175,6 +174,9 @@ class Port : public Hardware {
   }
 
  private:
+  /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
+  /// many sections in a row. The longer, the less the client does but wait for answers.
+  [[gnu::noinline]] void back_off() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
@@ -203,6 +205,8 @@ class Port : public Hardware {
   unsigned may_wake_ = 0;
   unsigned held_count_ = 0;
   std::array<Cell*, 16> held_{};
+  std::int64_t off_ns_ = 0;
+  std::int64_t off_until_ns_ = 0;
   Announcements<Atom>& announcements_;
 };
 
