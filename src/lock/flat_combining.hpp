@@ -3,11 +3,13 @@
 // executes what everybody has published, pass after pass while there is something, and frees it;
 // the others wait for their slot to be cleared, or for the lock. A client that found nobody's
 // request but its own when it last had the lock tries it first, and publishes only if it is taken.
+// It looks for others' requests after each fourth of such sections: that takes longer than a short
+// section. Who waits meanwhile may find the lock free.
 //
 // Cost: two line transfers a section executed by another; none while one client is alone.
 // Source: Hendler, Incze, Shavit and Tzafrir, SPAA 2010. Publication records are slots here, and
-// stay; those whose thread has ended are not looked at. That who is alone publishes nothing is
-// ours.
+// stay; those whose thread has ended are not looked at. That who is alone publishes nothing, and
+// looks seldom, is ours.
 //
 // Invariants:
 // 1. A slot is nonzero while its request is not executed. Only its client makes it nonzero, only
@@ -29,6 +31,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   struct Ticket {
     unsigned client;
     bool entered = false;  ///< others know of it
+    unsigned given = 0;    ///< sections of its own, with nothing published
     bool alone = false;    ///< when it last had the lock, or tried to
   };
 
@@ -56,7 +59,9 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   }
   bool give(M& m, Ticket& t) const {
     const Word count = m.load(clients(), relaxed);
-    if (count > 1 && has_pending(m, t.client, count)) return false;
+    if (count > 1 && t.given++ % sections_per_look == 0 && has_pending(m, t.client, count)) {
+      return false;
+    }
     give_held(m, held());
     return true;
   }
@@ -72,6 +77,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   }
 
  private:
+  static constexpr unsigned sections_per_look = 4;
+
   template <class Work>
   void publish(M& m, Ticket& t, Work& work) const {
     t.alone = false;
