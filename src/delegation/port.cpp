@@ -33,31 +33,26 @@ constexpr std::int64_t yield_ns = 1'000'000;
 constexpr std::int64_t off_at_first_ns = 250;
 constexpr std::int64_t off_longest_ns = 4'000;
 
-void relax_until(std::int64_t end_ns) noexcept {
-  do relax();
-  while (now_ns() < end_ns);
-}
-
 }  // namespace
 
-void Port::step_aside() noexcept {
+/// Until then; where there are more threads than CPUs, one of the others may need this CPU.
+void Port::let_others_run(std::int64_t until_ns) noexcept {
   if (is_crowded()) {
     sched_yield();
     return;
   }
-  relax_until(now_ns() + off_longest_ns);
+  do relax();
+  while (now_ns() < until_ns);
 }
 
+void Port::step_aside() noexcept { let_others_run(now_ns() + off_longest_ns); }
+
 void Port::back_off() noexcept {
-  if (is_crowded()) {
-    sched_yield();
-    return;
-  }
   const std::int64_t now = now_ns();
   const bool again_soon = now - off_until_ns_ < off_ns_;
   off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
   off_until_ns_ = now + off_ns_;
-  relax_until(off_until_ns_);
+  let_others_run(off_until_ns_);
 }
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {

@@ -51,8 +51,6 @@ class Port : public Hardware {
         if (pred(cell.value.load(std_order(O)))) return true;
       }
     }
-    // Soon: who is answered sooner has its next request there sooner, and takes the lines from the
-    // other CPU's client, which would have run many sections alone meanwhile.
     const bool crowded = is_crowded();
     if (crowded == (policy().spin_ns != 0)) set_policy(crowded ? crowded_policy : client_policy);
     return Hardware::await(cell, pred, order, awaited, site);
@@ -61,8 +59,7 @@ class Port : public Hardware {
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }
-  /// For as long as many short sections of others take. Where there are more threads than CPUs, one
-  /// of these others may need this CPU.
+  /// For as long as many short sections of others take.
   [[gnu::noinline]] static void step_aside() noexcept;
 
   /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
@@ -174,6 +171,7 @@ class Port : public Hardware {
   }
 
  private:
+  static void let_others_run(std::int64_t until_ns) noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
   /// many sections in a row. The longer, the less the client does but wait for answers.
   [[gnu::noinline]] void back_off() noexcept;
