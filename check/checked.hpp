@@ -26,6 +26,9 @@ struct OrderedAccess {
 std::vector<Ordering> weakenings(Ordering order);
 const char* ordering_name(Ordering order);
 
+/// "src/barrier/mcs.hpp": a file of ours, by whichever name a compiler was given it.
+std::string_view path_in_tree(std::string_view file);
+
 /// Same line of the same file.
 bool same_site(const Site& a, const Site& b);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 
 #include "check/checked.hpp"
 
@@ -89,12 +88,7 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
 
 std::string format_site(const Site& site) {
   if (site.file == nullptr) return "";
-  // This file tells where the source tree was when all of it was compiled.
-  constexpr std::string_view here = __FILE__;
-  constexpr std::string_view root = here.substr(0, here.rfind("check/report.cpp"));
-  std::string_view file = site.file;
-  if (file.starts_with(root)) file.remove_prefix(root.size());
-  return std::string(file) + ":" + std::to_string(site.line);
+  return std::string(path_in_tree(site.file)) + ":" + std::to_string(site.line);
 }
 
 std::string format_violation(const Program& program, const Violation& violation) {

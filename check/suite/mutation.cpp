@@ -33,6 +33,28 @@ std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs) {
   return all;
 }
 
+/// Those to weaken. There are some: a gate that tries nothing has not been passed.
+std::vector<OrderedAccess> accesses_to_weaken(const std::string& algorithm,
+                                              const std::vector<Rehearsed>& programs,
+                                              const std::string& only) {
+  std::vector<OrderedAccess> all = accesses_of(programs);
+  if (all.empty()) {
+    throw Error(Status::invalid, algorithm +
+                                     ": nothing is weakened, its programs have no order but "
+                                     "relaxed; more participants may have one");
+  }
+  const OrderedAccess first = all.front();
+  std::erase_if(all, [&](const OrderedAccess& access) {
+    return !format_site(access.site).starts_with(only);
+  });
+  if (all.empty()) {
+    throw Error(Status::unsupported,
+                algorithm + ": nothing is weakened, none of its orders is found in " + only +
+                    "; the compiler was given one's place as " + first.site.file);
+  }
+  return all;
+}
+
 /// Until one notices; `access` of no site: nothing is weakened.
 void run(Mutation& mutation, const std::vector<Rehearsed>& programs) {
   for (const Rehearsed& rehearsed : programs) {
@@ -88,8 +110,7 @@ std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Reh
                              const std::function<bool(const Mutation&)>& on_mutation,
                              const std::string& only) {
   std::vector<Mutation> all;
-  for (const OrderedAccess& access : accesses_of(programs)) {
-    if (!format_site(access.site).starts_with(only)) continue;
+  for (const OrderedAccess& access : accesses_to_weaken(algorithm, programs, only)) {
     std::vector<Mutation> of_access;
     for (const Ordering weaker : weakenings(access.order)) {
       of_access.push_back(try_weaker(algorithm, programs, access, weaker));

@@ -52,7 +52,8 @@ Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& progr
 
 /// Weakens each access that the programs have (of a file, if `only` names one), one at a time, and
 /// runs the programs until one notices. `on_mutation` hears of each, and may end it all by
-/// returning false. Throws Error(invalid) if a program fails before anything is weakened.
+/// returning false. Throws Error(invalid) if a program fails before anything is weakened, or no
+/// access has an order that could be weaker; Error(unsupported) if none of those is in `only`.
 std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
                              const std::function<bool(const Mutation&)>& on_mutation,
                              const std::string& only = "");

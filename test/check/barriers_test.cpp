@@ -177,22 +177,60 @@ TEST(MutationGate, NoticesEveryWeakerOrderAsTheDocumentationSays) {
   EXPECT_GE(mutants, 30U);
 }
 
+/// An update at each of these places, in an order that nothing needs.
+std::vector<Rehearsed> updates_at(const std::vector<Site>& sites,
+                                  Ordering order = Ordering::acq_rel) {
+  return {{"updates", [sites, order](Tuning& tuning) {
+             Program program{.name = "updates", .threads = 2};
+             const Location where = program.memory.add(0, "x");
+             program.body = [where, sites, order, &tuning](Thread& self) {
+               for (const Site& site : sites) {
+                 self.fetch_add(where, 1, tuning.order_at(site, "fetch_add", order), site);
+               }
+             };
+             return program;
+           }}};
+}
+
 TEST(MutationGate, KnowsWhatIsStronger) {
   // One access more than needed: its sites are not marked here, so the gate has to complain.
-  const std::vector<Rehearsed> programs = {
-      {"stronger", [](Tuning& tuning) {
-         Program program{.name = "stronger", .threads = 2};
-         const Location where = program.memory.add(0, "x");
-         program.body = [where, &tuning](Thread& self) {
-           const Site site = Site::here();
-           self.fetch_add(where, 1, tuning.order_at(site, "fetch_add", Ordering::acq_rel), site);
-         };
-         return program;
-       }}};
-  const auto mutations = mutate("stronger", programs, {});
+  const auto mutations = mutate("stronger", updates_at({Site::here()}), {});
   ASSERT_EQ(mutations.size(), 2U);
   EXPECT_EQ(mutations[0].fate, Fate::not_caught);
   EXPECT_EQ(mutations[1].fate, Fate::not_caught);
+}
+
+TEST(MutationGate, FindsPlacesHoweverTheCompilerWasGivenThem) {
+  const std::vector<const char*> names = {"src/lock/x.hpp", "./src/lock/x.hpp",
+                                          "../../src/lock/x.hpp", "/usr/src/test/src/lock/x.hpp"};
+  std::vector<Site> sites;
+  for (const char* name : names) {
+    EXPECT_EQ(format_site({name, 7}), "src/lock/x.hpp:7");
+    EXPECT_EQ(mutate(name, updates_at({{name, 7}}), {}, "src/").size(), 2U) << name;
+    sites.push_back({name, 7});
+  }
+  EXPECT_EQ(mutate("one place", updates_at(sites), {}, "src/").size(), 2U);
+  EXPECT_EQ(mutate("two places", updates_at({sites[0], {names[1], 8}}), {}, "src/").size(), 4U);
+  EXPECT_EQ(format_site({"/usr/src/muster/check/suite/x.hpp", 7}), "check/suite/x.hpp:7");
+  EXPECT_EQ(format_site({"../src/muster/test/check/x.hpp", 7}), "test/check/x.hpp:7");
+  EXPECT_EQ(format_site(Site::here()).find("test/check/barriers_test.cpp:"), 0U);
+  for (const Marker& marker : markers()) {
+    EXPECT_EQ(marker_of({("../../" + std::string(marker.file)).c_str(), marker.line}), &marker);
+  }
+}
+
+TEST(MutationGate, ThatWeakensNothingFails) {
+  const auto failure = [](const std::vector<Rehearsed>& programs) {
+    try {
+      mutate("nothing", programs, {}, "src/");
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("nothing: nothing is weakened"), 0U) << error.what();
+      return error.code();
+    }
+    return Status::ok;
+  };
+  EXPECT_EQ(failure(updates_at({{"elsewhere/lock/x.hpp", 7}})), Status::unsupported);
+  EXPECT_EQ(failure(updates_at({{"src/lock/x.hpp", 7}}, Ordering::relaxed)), Status::invalid);
 }
 
 /// The first verdict that is not "holds" over P = 2, 3, 4, or the one asked for.

@@ -160,6 +160,8 @@ TEST(CheckCommand, SaysWhatIsWrongWithTheCommandLine) {
   EXPECT_EQ(run({"--algorithms", "mcs", "--groups", "0,1"}).failure, Status::invalid);
   EXPECT_EQ(run({"--algorithms", "topo", "--groups", "0,1|1"}).failure, Status::invalid);
   EXPECT_EQ(run({"--algorithms", "mcs", "--variant", "split"}).failure, Status::invalid);
+  EXPECT_EQ(run({"--algorithms", "tournament", "--participants", "1", "--mutate"}).failure,
+            Status::invalid);
   EXPECT_EQ(run({"--algorithms", "mcs", "--weaken", "src/barrier/mcs.hpp:1=relaxed"}).failure,
             Status::invalid);
 }
