@@ -38,7 +38,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   thread.inside = nullptr;
   {
     const KeepLast last;
-    send_kept_posts();
+    if (thread.todo != 0) send_kept_posts_now();
   }
   if (!birth_.is_here()) [[unlikely]] {  // one has forked: nobody signals in the child
     thread.inside = &lock_;

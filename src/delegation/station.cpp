@@ -39,6 +39,9 @@ constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
+/// From then on clients whose sections post more of them wait.
+constexpr unsigned unsent_posts_max = 4096;
+
 /// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
 /// next one so, and then it is known whether that was the section's doing.
 constexpr unsigned apart_after_block = 16;
@@ -240,14 +243,17 @@ void Station::serve(Servant& self) {
     if (at_work_.load(std::memory_order_relaxed) != 1 ||
         !self.counted.load(std::memory_order_relaxed) ||
         stopping_.load(std::memory_order_relaxed)) {
-      if (!remains(self)) return;
+      if (!remains(self)) break;
     }
+    if (outbox_.has_turn()) [[unlikely]]  // who added them waits for another station
+      send_posts(self);
     if (pass(self, port)) {
       idle = 0;
     } else {
       rest(port, idle, idle_since_ns);
     }
   }
+  while (outbox_.has_turn()) send_posts(self);
 }
 
 /// In one piece: each call between a request and its answer is time that its client waits.
@@ -308,8 +314,37 @@ bool Station::execute_for(Servant& self, Port& port, unsigned client, Word reque
   lock.give(port);
   if (is_wanted && (!by_section || Port::is_slept_on(its.wanted))) [[unlikely]]
     Port::let_one_in(*lock.held, its.wanted);
-  send_kept_posts();
+  if (this_thread.todo != 0) [[unlikely]]
+    post_for(self, client);
   return executed != 0;
+}
+
+/// What a client's sections have left.
+[[gnu::noinline]] void Station::post_for(Servant& self, unsigned client) {
+  this_thread.kept->move_to(outbox_);
+  if (outbox_.posts() > unsent_posts_max) {
+    seats_.find(client)->is_to_wait.store(true, std::memory_order_relaxed);
+  }
+  send_posts(self);
+}
+
+/// All but what others are sending.
+void Station::send_posts(Servant& self) {
+  ring_bell();  // who serves while this thread waits for one station sends what is for others
+  const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
+  self.progress.store(progress + Servant::sends, std::memory_order_relaxed);
+  while (outbox_.send_line()) continue;
+  self.progress.store(progress, std::memory_order_relaxed);
+}
+
+void Station::await_sent(Seat& seat) noexcept {
+  const NoCancellation whole;
+  const int error = errno;
+  seat.is_to_wait.store(false, std::memory_order_relaxed);
+  while (outbox_.posts() > unsent_posts_max) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  errno = error;
 }
 
 /// What a client wants next of a lock, which the caller has; how many.
@@ -319,10 +354,11 @@ unsigned Station::execute_all(Servant& self, Port& port, unsigned client, Word n
   unsigned executed = 0;
   for (; executed < batch_max; ++executed) {
     if (executed != 0) port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
-    self.progress.store(progress + 2 * executed + 1, std::memory_order_relaxed);
+    self.progress.store(progress + executed * Servant::section + Servant::executes,
+                        std::memory_order_relaxed);
     if (!rings_.serve(port, client, number, work)) break;
   }
-  self.progress.store(progress + 2 * executed, std::memory_order_relaxed);
+  self.progress.store(progress + executed * Servant::section, std::memory_order_relaxed);
   return executed;
 }
 
@@ -384,7 +420,8 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   sleep_on_bell(lot, bell_, [&] {
-    return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
+    return stopping_.load(std::memory_order_relaxed) || outbox_.has_turn() ||
+           (!naps && any_pending(port));
   });
   idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
@@ -451,7 +488,7 @@ void Station::end_servants() {
     servant->thread.join();
   }
   const std::scoped_lock lock(roles_);
-  for (const auto& servant : servants_) counters_.executed += servant->progress / 2;
+  for (const auto& servant : servants_) counters_.executed += servant->executed();
   servants_.clear();
   at_work_ = 0;
 }
@@ -478,7 +515,7 @@ ServerCounters Station::counters() const {
   ServerCounters all = counters_;
   all.sleeps = sleeps_.load(std::memory_order_relaxed);
   for (const auto& servant : servants_) {
-    all.executed += servant->progress.load(std::memory_order_relaxed) / 2;
+    all.executed += servant->executed();
   }
   return all;
 }
@@ -503,6 +540,9 @@ std::string Station::describe() const {
           " threads made, " + std::to_string(c.handovers) + " handovers (" +
           std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
           " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
+  if (const unsigned posts = outbox_.posts(); posts != 0) {
+    text += "; " + std::to_string(posts) + " posts of its sections wait to be sent";
+  }
   if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
   if (options_.realtime) {
     text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "delegation/outbox.hpp"
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/steward.hpp"
@@ -60,11 +61,12 @@ class Station {
   struct Seat {
     Port port;
     Rings::Ticket ring;
-    Hardware::Cell* last = nullptr;   ///< the entry of its last request without an answer
-    locks::Count sections{};          ///< of all locks of the station
-    locks::Count meets{};             ///< of these: the lock was taken, or a server's
-    std::atomic<int> thread_id{0};    ///< who has the seat, to the operating system
-    std::uint64_t sections_seen = 0;  ///< by the steward
+    Hardware::Cell* last = nullptr;       ///< the entry of its last request without an answer
+    locks::Count sections{};              ///< of all locks of the station
+    locks::Count meets{};                 ///< of these: the lock was taken, or a server's
+    std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
+    std::atomic<bool> is_to_wait{false};  ///< its sections post more than can be sent
+    std::uint64_t sections_seen = 0;      ///< by the steward
   };
 
   Station();
@@ -125,6 +127,9 @@ class Station {
       wake();
   }
 
+  /// By who is to wait, outside of all sections: until few posts are unsent.
+  void await_sent(Seat& seat) noexcept;
+
   /// By a servicing thread, around what may take long. False if it does not count as at work
   /// anyway, before its section ends: then there is nothing to leave.
   bool enter_blocking();
@@ -139,14 +144,16 @@ class Station {
  private:
   struct Servant {
     std::thread thread;
-    /// Odd while it executes a section; grows by two with each.
+    /// Grows by `section` with each; between, what it is busy with.
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
+    enum Progress : std::uint64_t { executes = 1, sends = 2, section = 4 };
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
     bool outranked = false;           ///< without SCHED_FIFO, which its successor has
     std::uint64_t seen = 0;           ///< progress, by the watchdog
-    std::int64_t cpu_seen_ns = 0;     ///< likewise, while it executes a section
+    std::int64_t cpu_seen_ns = 0;     ///< likewise, while it is busy
     std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
     std::int64_t cpu_ns() const;      ///< by that; 0: unknown
+    std::uint64_t executed() const { return progress.load(std::memory_order_relaxed) / section; }
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
@@ -181,6 +188,8 @@ class Station {
   bool execute_for(Servant& self, Port& port, unsigned client, Word request);
   unsigned execute_all(Servant& self, Port& port, unsigned client, Word number);
   unsigned execute_apart(Servant& self, Port& port, unsigned client, Word number);
+  void post_for(Servant& self, unsigned client);
+  void send_posts(Servant& self);
   void rouse_watchdog();
   void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
   bool any_pending(Port& port);
@@ -239,6 +248,7 @@ class Station {
   std::atomic<bool> realtime_granted_{false};
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
+  Outbox outbox_;
   Places::Server place_;
   Rings rings_;
 

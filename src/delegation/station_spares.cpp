@@ -106,14 +106,14 @@ void Station::watch() {
   }
 }
 
-/// With roles_ locked: who has been in one section for a whole period is blocked in it; sooner, if
-/// it has had no CPU since the last look. True if a spare took over.
+/// With roles_ locked: who has been in one section for a whole period, or at sending posts, is
+/// blocked there; sooner, if it has had no CPU since the last look. True if a spare took over.
 bool Station::look_after_servants(bool whole_period) {
   for (const auto& servant : servants_) {
     if (!servant->counted) continue;
     const std::uint64_t progress = servant->progress.load(std::memory_order_relaxed);
     const bool same = std::exchange(servant->seen, progress) == progress;
-    if (progress % 2 == 0) continue;
+    if (progress % Servant::section == 0) continue;
     const std::int64_t cpu_ns = servant->cpu_ns();
     const bool rests = std::exchange(servant->cpu_seen_ns, cpu_ns) == cpu_ns && cpu_ns != 0;
     if (!same || (!whole_period && !rests)) continue;

@@ -64,11 +64,9 @@ class Rings {
   /// that are written next.
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
-    if (t.posted - t.executed >= depth_) {  // else it need not look: that takes the executor's line
-      const unsigned empty = depth_ > 1 ? depth_ / 2 : 1;
-      Cell& last = cells_.of(t.client, wrapped(t.place + empty));
-      if (!m.await(last, equals(0), acquire)) return nullptr;  // pairs with serve's store
-      t.executed = t.posted + empty - depth_;
+    if (Cell* const last = full_at(t)) {
+      if (!m.await(*last, equals(0), acquire)) return nullptr;  // pairs with serve's store
+      t.executed = t.posted + half() - depth_;
     }
     if (t.executed != t.posted) t.place = wrapped(t.place + 1);
     Cell& entry = cells_.of(t.client, t.place);
@@ -76,6 +74,12 @@ class Rings {
     m.store(entry, request(++t.posted, lock), release);  // pairs with serve's load
     if constexpr (requires { work.posted(m); }) work.posted(m);
     return &entry;
+  }
+
+  /// The entry that post() awaits; null: it need not look, which takes the executor's line.
+  Cell* full_at(const Ticket& t) const {
+    const bool is_full = t.posted - t.executed >= depth_;
+    return is_full ? &cells_.of(t.client, wrapped(t.place + half())) : nullptr;
   }
 
   /// When the client has seen that the entry of its last request is 0.
@@ -135,6 +139,7 @@ class Rings {
     Word next_number() const { return number_of(request(executed + 1, 0)); }
   };
 
+  unsigned half() const { return depth_ > 1 ? depth_ / 2 : 1; }
   unsigned wrapped(unsigned place) const { return place & (depth_ - 1); }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }
 
