@@ -11,6 +11,7 @@
 #include "check/checked.hpp"
 #include "check/suite/locks.hpp"
 #include "lock/registry.hpp"
+#include "lock/round.hpp"
 
 namespace muster::check {
 
@@ -190,6 +191,10 @@ class LockRehearsal {
       const int passes_max = scenario_.clients > 2 ? 1 : 2;
       if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
       for (int passes = 0; passes < passes_max; ++passes) {
+        if (scenario_.variant == LockVariant::rounds) {
+          locks::serve_round(m, desk().rings, *desk().clients, Round{m, desk(), work});
+          continue;
+        }
         if (!desk().take(m)) continue;
         desk().pass(m, work);
         desk().give(m);
@@ -197,6 +202,23 @@ class LockRehearsal {
       m.store(server_cell(), 0, relaxed);
     }
   }
+
+  /// With one lock, what Station's has.
+  struct Round {
+    M& m;
+    locks::Desk<M> only;
+    CheckedWork& work;
+    const locks::Desk<M>& desk(Word) const { return only; }
+    bool execute(const locks::Desk<M>& desk, Word client) const {
+      bool executed = false;
+      while (desk.rings.serve(m, client, desk.lock, work)) executed = true;
+      return executed;
+    }
+    bool give(const locks::Desk<M>& desk, Word) const {
+      desk.give(m);
+      return true;
+    }
+  };
 
   const LockScenario scenario_;
   Tuning& tuning_;

@@ -15,8 +15,9 @@ constexpr const char* rings_name = "rings";
 }  // namespace
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server", "shutdown", "attended", "closing",
-                                   "newcomer", "drain",  "rings",    "yields",   "leaving"};
+  constexpr const char* names[] = {"plain",   "server",   "shutdown", "attended",
+                                   "closing", "newcomer", "rounds",   "drain",
+                                   "rings",   "yields",   "leaving"};
   return names[static_cast<int>(variant)];
 }
 
@@ -37,7 +38,9 @@ bool LockScenario::shuts_down() const {
 
 unsigned LockScenario::known() const {
   if (variant == LockVariant::newcomer) return clients - 1;
-  return variant == LockVariant::attended || variant == LockVariant::closing ? clients : 0;
+  const bool all = variant == LockVariant::attended || variant == LockVariant::closing ||
+                   variant == LockVariant::rounds;
+  return all ? clients : 0;
 }
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
@@ -79,6 +82,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   if (style == locks::Style::adaptive) {
     add(1, 2, {V::server});
     add(2, 1, {V::attended, V::server});
+    add(1, 2, {V::rounds});
+    add(2, 1, {V::rounds});
+    add(2, 2, {V::rounds});
     add(3, 1, {V::plain, V::attended});
   } else if (style == locks::Style::server) {
     add(1, 2, {V::server, V::shutdown});

@@ -16,6 +16,7 @@
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
+#include "lock/round.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -256,28 +257,6 @@ void Station::serve(Servant& self) {
   while (outbox_.has_turn()) send_posts(self);
 }
 
-/// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
-  bool found = false;
-  const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  unsigned next = next_used_seat(0, count);
-  if (next < count) port.fetch_to_write(rings_.at_last(port, next));
-  while (next < count) {
-    const unsigned client = std::exchange(next, next_used_seat(next + 1, count));
-    if (next < count) port.fetch_to_write(rings_.at_last(port, next));
-    const Word request = rings_.pending(port, client);
-    if (request == 0) continue;
-    if (execute_for(self, port, client, request)) found = true;
-    if (self.counted.load(std::memory_order_relaxed)) [[likely]]
-      continue;
-    // Another one is at work by now, and may sleep: while this one executed a request, the client's
-    // next one was not to be seen.
-    ring_bell();
-    break;
-  }
-  return found;
-}
-
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost> {
  public:
@@ -292,31 +271,60 @@ class Station::ServerWork : public WorkFrom<Outermost> {
   const Entry& entry_;
 };
 
-bool Station::execute_for(Servant& self, Port& port, unsigned client, Word request) {
-  const Word number = Rings::lock_of(request);
-  const locks::Desk<Port> lock = desk(number);
-  if (!lock.take(port)) return false;
+/// How a round executes requests of the station's locks.
+class Station::Round {
+ public:
+  Round(Station& station, Servant& self, Port& port) noexcept
+      : station_(station), self_(self), port_(port) {}
+  locks::Desk<Port> desk(Word lock) const { return station_.desk(lock); }
+  [[gnu::flatten]] bool execute(const locks::Desk<Port>& desk, Word client) const {
+    return station_.execute_for(self_, port_, client, desk.lock);
+  }
+  bool give(const locks::Desk<Port>& desk, Word client) const {
+    station_.give(port_, desk);
+    if (this_thread.todo != 0) [[unlikely]]
+      station_.post_for(self_, client);
+    if (self_.counted.load(std::memory_order_relaxed)) [[likely]]
+      return true;
+    // Another one is at work by now, and may sleep: while this one executed a request, the client's
+    // next one was not to be seen.
+    station_.ring_bell();
+    return false;
+  }
+
+ private:
+  Station& station_;
+  Servant& self_;
+  Port& port_;
+};
+
+/// In one piece: each call between a request and its answer is time that its client waits.
+[[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
+  return locks::serve_round(port, rings_, cells_.global(0), Round(*this, self, port));
+}
+
+bool Station::execute_for(Servant& self, Port& port, unsigned client, Word number) {
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     rouse_watchdog();
-  Entry& its = entry(number);
-  unsigned executed = 0;
-  if (its.apart.load(std::memory_order_relaxed) == 0) [[likely]] {
-    executed = execute_all(self, port, client, number);
-    if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
-      its.apart.store(1, std::memory_order_relaxed);
-  } else {
-    executed = execute_apart(self, port, client, number);
-  }
-  const bool is_wanted = its.wanted.value.load(std::memory_order_relaxed) != 0;
-  const bool by_section = Port::is_by_section(its.wanted);
-  if (is_wanted) [[unlikely]]
-    Port::clear(its.wanted);
-  lock.give(port);
-  if (is_wanted && (!by_section || Port::is_slept_on(its.wanted))) [[unlikely]]
-    Port::let_one_in(*lock.held, its.wanted);
-  if (this_thread.todo != 0) [[unlikely]]
-    post_for(self, client);
+  std::atomic<unsigned>& apart = entry(number).apart;
+  if (apart.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return execute_apart(self, port, client, number) != 0;
+  const unsigned executed = execute_all(self, port, client, number);
+  if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
+    apart.store(1, std::memory_order_relaxed);
   return executed != 0;
+}
+
+/// And lets one in that waits for the lock itself.
+void Station::give(Port& port, const locks::Desk<Port>& desk) const {
+  Hardware::Cell& wanted = wanted_cell(desk.lock);
+  const bool is_wanted = wanted.value.load(std::memory_order_relaxed) != 0;
+  const bool by_section = Port::is_by_section(wanted);
+  if (is_wanted) [[unlikely]]
+    Port::clear(wanted);
+  desk.give(port);
+  if (is_wanted && (!by_section || Port::is_slept_on(wanted))) [[unlikely]]
+    Port::let_one_in(*desk.held, wanted);
 }
 
 /// What a client's sections have left.

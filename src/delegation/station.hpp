@@ -165,6 +165,7 @@ class Station {
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
   };
+  class Round;
   class ServerWork;
   enum class Phase : std::uint8_t { stopped, serving, leaving };
 
@@ -185,7 +186,8 @@ class Station {
   }
   void serve(Servant& self);
   bool pass(Servant& self, Port& port);
-  bool execute_for(Servant& self, Port& port, unsigned client, Word request);
+  bool execute_for(Servant& self, Port& port, unsigned client, Word number);
+  void give(Port& port, const locks::Desk<Port>& desk) const;
   unsigned execute_all(Servant& self, Port& port, unsigned client, Word number);
   unsigned execute_apart(Servant& self, Port& port, unsigned client, Word number);
   void post_for(Servant& self, unsigned client);
