@@ -18,6 +18,8 @@ bool send(const Post& post) noexcept {
   } catch (const std::exception&) {
     return false;
   }
+  if (!post.lock->in_own_process()) [[unlikely]]
+    end_executors_child();
   post.lock->count_kept(-1);
   return true;
 }

@@ -174,6 +174,22 @@ TEST_F(Fork, KeptPostsAreTheParentsWhileTheyAreSent) {
   EXPECT_EQ(2U, count);
 }
 
+// Where no server runs a post of a server's section is executed by the server's thread.
+TEST_F(Fork, AServersThreadEndsInTheChildOfWhatItSends) {
+  const auto lock = make();
+  const auto at_once = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+  SharedCount count;
+  Forks forks;
+  auto section = [&] {
+    at_once->post(section_of(forks));
+    at_once->post(section_of(count));
+  };
+  execute_section(*lock, section_of(section));
+  while (count.value() == 0) sched_yield();
+  EXPECT_EQ(EXIT_FAILURE, forks.wait());
+  EXPECT_EQ(1, count.value());
+}
+
 TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
   for (const char* const kind : {"auto", "rcl", "mcs", "cc-synch", "h-synch", "pthread-mutex"}) {
     for (const bool in_a_post : {false, true}) {
