@@ -246,8 +246,10 @@ void Station::serve(Servant& self) {
         stopping_.load(std::memory_order_relaxed)) {
       if (!remains(self)) break;
     }
-    if (outbox_.has_turn()) [[unlikely]]  // who added them waits for another station
+    if (outbox_.has_turn()) [[unlikely]] {  // who added them waits for another station
       send_posts(self);
+      if (!self.counted.load(std::memory_order_relaxed)) continue;  // another one is at work
+    }
     if (pass(self, port)) {
       idle = 0;
     } else {
@@ -338,6 +340,7 @@ void Station::give(Port& port, const locks::Desk<Port>& desk) const {
 
 /// All but what others are sending.
 void Station::send_posts(Servant& self) {
+  if (asleep_.load(std::memory_order_relaxed)) rouse_watchdog();
   ring_bell();  // who serves while this thread waits for one station sends what is for others
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   self.progress.store(progress + Servant::sends, std::memory_order_relaxed);

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -165,6 +168,46 @@ TEST_F(PostsBetweenServers, AreExecutedWithoutAServerWhileOtherLocksAreServed) {
     execute_section(*lock, section_of(nothing));
   }
   may_go = true;
+}
+
+// A server that sleeps is woken to send, and then its watchdog looks often.
+TEST_F(PostsBetweenServers, AreSeenToBlockByAServerThatHasSlept) {
+  const auto lock = make();
+  const auto other = make();
+  const auto slow = make_slow();
+  const auto at_once = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+  auto nothing = [] {};
+  std::int64_t shortest_ns = std::numeric_limits<std::int64_t>::max();
+  for (int turn = 0; turn < 3; ++turn) {
+    BlockedSection slows(*slow);
+    std::atomic<bool> is_inside{false};
+    std::atomic<bool> is_sent{false};
+    std::atomic<bool> may_post{false};
+    std::atomic<bool> may_go{false};
+    auto blocks = [&] {
+      is_sent = true;
+      while (!may_go) sleep_ms(1);
+    };
+    auto posts = [&] {
+      is_inside = true;
+      while (!may_post) sleep_ms(1);
+      for (int i = 0; i < 40; ++i) slow->post(section_of(nothing));  // its thread waits there
+      at_once->post(section_of(blocks));
+    };
+    std::thread client([&] { execute_section(*lock, section_of(posts)); });
+    while (!is_inside) sched_yield();
+    sleep_ms(50);  // a spare has taken over by now, and sleeps
+    may_post = true;
+    while (!is_sent) sched_yield();
+    const std::int64_t before_ns = now_ns();
+    execute_section(*other, section_of(nothing));
+    shortest_ns = std::min(shortest_ns, now_ns() - before_ns);
+    may_go = true;
+    client.join();
+    slows.end();
+    while (station_->describe().find("wait to be sent") != std::string::npos) sched_yield();
+  }
+  EXPECT_LT(shortest_ns, 400'000'000);  // it looks each 500 ms while it knows of a sleeping server
 }
 
 // What such a section posts in turn is sent, too, while those before it are.
