@@ -47,6 +47,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   bool whole_lock = true;
   const auto is_signalled = [&] { return self.signalled; };
   {
+    if (thread.serving != nullptr) thread.serving->leave_sending();
     const Blocking blocking(thread.serving);
     guard.lock();
     const std::int64_t now = now_ns();

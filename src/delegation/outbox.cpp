@@ -31,7 +31,7 @@ Outbox::Line& Outbox::line_to(const Station* station) {
   Line* free = nullptr;
   for (Line& line : lines_) {
     if (line.to == station) return line;
-    if (line.posts.empty() && !line.is_sent) free = &line;
+    if (line.posts.empty() && line.sender == nullptr) free = &line;
   }
   if (free == nullptr) free = &lines_.emplace_back();
   free->to = station;
@@ -43,7 +43,8 @@ void Outbox::add(const std::vector<Post>& posts) {
   for (const Post& post : posts) {
     if (post.lock == nullptr) continue;
     Line& line = line_to(post.lock->station());
-    if (line.posts.empty() && !line.is_sent) turns_.fetch_add(1, std::memory_order_relaxed);
+    if (line.posts.empty() && line.sender == nullptr)
+      turns_.fetch_add(1, std::memory_order_relaxed);
     line.posts.push_back({post, added_++});
     posts_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -63,7 +64,8 @@ bool Outbox::send_line() noexcept {
   std::unique_lock lock(mutex_);
   Line* const line = oldest();
   if (line == nullptr) return false;
-  line->is_sent = true;
+  const Thread* const self = &this_thread;
+  line->sender = self;
   turns_.fetch_sub(1, std::memory_order_relaxed);
   bool is_sent = true;
   while (!line->posts.empty()) {
@@ -72,15 +74,36 @@ bool Outbox::send_line() noexcept {
     lock.unlock();
     if (takes_long && !aside) aside.emplace(this_thread.serving);
     is_sent = send(post);
-    if (this_thread.todo != 0) this_thread.kept->move_to(*this);  // it was executed here
+    if (this_thread.todo != 0) {  // it was executed here
+      this_thread.kept->move_to(*this);
+      this_thread.serving->ring_bell();  // the next one may wait
+    }
     lock.lock();
+    if (line->sender != self) return true;  // it has waited for a condition
     if (!is_sent) break;
     line->posts.pop_front();
     posts_.fetch_sub(1, std::memory_order_relaxed);
   }
-  line->is_sent = false;
-  if (line->has_turn()) turns_.fetch_add(1, std::memory_order_relaxed);
+  let_go(*line);
   return is_sent;
+}
+
+bool Outbox::leave_line() noexcept {
+  const std::scoped_lock lock(mutex_);
+  for (Line& line : lines_) {
+    if (line.sender != &this_thread) continue;
+    line.posts.pop_front();
+    posts_.fetch_sub(1, std::memory_order_relaxed);
+    return let_go(line);
+  }
+  return false;
+}
+
+/// True if it has a turn now.
+bool Outbox::let_go(Line& line) noexcept {
+  line.sender = nullptr;
+  if (line.has_turn()) turns_.fetch_add(1, std::memory_order_relaxed);
+  return line.has_turn();
 }
 
 }  // namespace muster::delegation

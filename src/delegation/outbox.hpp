@@ -18,6 +18,7 @@ namespace muster::delegation {
 
 class AnyLock;
 class Station;
+struct Thread;
 
 /// A section for a station's lock, which lives until it is sent.
 struct Post {
@@ -33,6 +34,9 @@ class Outbox {
   /// is sending, that of the oldest post. False if there is none, or if the calling thread gets no
   /// seat. By a server's thread, outside of all sections.
   bool send_line() noexcept;
+  /// In a section that the calling thread executes to send it, and that waits for a condition,
+  /// perhaps for what comes after it: others send that. False if there is nothing.
+  bool leave_line() noexcept;
   /// Whether there is one.
   bool has_turn() const noexcept { return turns_.load(std::memory_order_relaxed) != 0; }
   unsigned posts() const noexcept { return posts_.load(std::memory_order_relaxed); }
@@ -46,11 +50,12 @@ class Outbox {
   struct Line {
     const Station* to = nullptr;
     std::deque<Numbered> posts{};
-    bool is_sent = false;  ///< by a thread, just now
-    bool has_turn() const { return !is_sent && !posts.empty(); }
+    const Thread* sender = nullptr;  ///< who sends the first of them just now
+    bool has_turn() const { return sender == nullptr && !posts.empty(); }
   };
   Line& line_to(const Station* station);
   Line* oldest();
+  bool let_go(Line& line) noexcept;
 
   std::mutex mutex_;
   std::list<Line> lines_;

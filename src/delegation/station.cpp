@@ -348,6 +348,13 @@ void Station::send_posts(Servant& self) {
   self.progress.store(progress, std::memory_order_relaxed);
 }
 
+void Station::leave_sending() {
+  if (!outbox_.leave_line()) return;
+  ring_bell();
+  const std::scoped_lock lock(roles_);
+  if (stopping_) replace();  // the others may have ended
+}
+
 void Station::await_sent(Seat& seat) noexcept {
   const NoCancellation whole;
   const int error = errno;

@@ -134,6 +134,8 @@ class Station {
   /// anyway, before its section ends: then there is nothing to leave.
   bool enter_blocking();
   void leave_blocking();
+  /// By a servicing thread in a section that waits for a condition: what it is sending others send.
+  void leave_sending();
 
   ServerCounters counters() const;
   /// Where its server is and what it has done.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
 #include "with_server.hpp"
 
@@ -168,6 +169,51 @@ TEST_F(PostsBetweenServers, AreExecutedWithoutAServerWhileOtherLocksAreServed) {
     execute_section(*lock, section_of(nothing));
   }
   may_go = true;
+}
+
+// The others may be what it waits for; so may those that are sent while the server ends.
+TEST_F(PostsBetweenServers, ThatWaitForAConditionDoNotKeepBackOthers) {
+  const auto lock = make();
+  const auto at_once = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+  delegation::Condition changed(*at_once);
+  bool has_changed = false;  // `at_once` protects it
+  std::atomic<unsigned> waiting{0};
+  std::atomic<unsigned> done{0};
+  auto waits = [&] {
+    ++waiting;
+    while (!has_changed) changed.wait(WaitPolicy::forever);
+    ++done;
+  };
+  auto changes = [&] {
+    has_changed = true;
+    changed.broadcast();
+  };
+  auto posts_waits = [&] { at_once->post(section_of(waits)); };
+  auto posts_change = [&] { at_once->post(section_of(changes)); };
+  auto posts_both = [&] {
+    posts_waits();
+    posts_waits();
+    posts_change();
+  };
+  auto begins = [&] {
+    has_changed = false;
+    waiting = 0;
+    done = 0;
+  };
+  for (unsigned turn = 0; turn < rounds(40); ++turn) {
+    execute_section(*at_once, section_of(begins));
+    if (turn % 2 == 0) {
+      for (unsigned i = 0; i < 2; ++i) execute_section(*lock, section_of(posts_waits));
+      while (waiting < 2) sched_yield();
+      execute_section(*lock, section_of(posts_change));
+    } else {
+      execute_section(*lock, section_of(posts_both));
+      station_->stop();
+      EXPECT_EQ(2U, done);
+      station_->start({});
+    }
+    while (done < 2) sched_yield();
+  }
 }
 
 // A server that sleeps is woken to send, and then its watchdog looks often.
