@@ -38,7 +38,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   thread.inside = nullptr;
   {
     const KeepLast last;
-    if (thread.todo != 0) send_kept_posts_now();
+    send_kept_posts();
   }
   if (!birth_.is_here()) [[unlikely]] {  // one has forked: nobody signals in the child
     thread.inside = &lock_;
@@ -47,7 +47,6 @@ bool Condition::wait(std::int64_t timeout_ns) {
   bool whole_lock = true;
   const auto is_signalled = [&] { return self.signalled; };
   {
-    if (thread.serving != nullptr) thread.serving->leave_sending();
     const Blocking blocking(thread.serving);
     guard.lock();
     const std::int64_t now = now_ns();

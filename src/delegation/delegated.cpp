@@ -141,7 +141,7 @@ void Delegated::execute_anywhere(Section section) {
       return execute_anywhere(section);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
-    if (!Inside::any()) await_sent(seat);
+    if (!Inside::any()) await_senders(seat);
     PostedWork work(section, *station_, this);
     if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
@@ -159,7 +159,7 @@ void Delegated::execute_anywhere(Section section) {
 [[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
-  await_sent(seat);
+  await_senders(seat);
   PostedWork work(section, *station_, this);
   desk_.enter(seat.port, seat.ring);
   Hardware::Cell& entry = *desk_.rings.post(seat.port, seat.ring, number_, work);
@@ -286,7 +286,7 @@ void Delegated::post_anywhere(Section section) {
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
-    if (this_thread.serving == nullptr) await_sent(seat);
+    if (this_thread.serving == nullptr) await_senders(seat);
     PostedWork work(section, *station_, this);
     desk_.enter(seat.port, seat.ring);
     {
@@ -314,7 +314,7 @@ bool Delegated::is_left_to_server() const {
 [[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
-  await_sent(seat);
+  await_senders(seat);
   PostedWork work(section, *station_, this);
   desk_.enter(seat.port, seat.ring);
   seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);

@@ -88,9 +88,9 @@ class Delegated final : public AnyLock {
   [[gnu::noinline]] void execute_anywhere(Section section);
   [[gnu::noinline]] void post_anywhere(Section section);
   /// Outside of all sections.
-  void await_sent(Station::Seat& seat) noexcept {
+  void await_senders(Station::Seat& seat) noexcept {
     if (seat.is_to_wait.load(std::memory_order_relaxed)) [[unlikely]]
-      station_->await_sent(seat);
+      station_->await_senders(seat);
   }
   static void count_post(Thread& thread, Station::Seat& seat, Known& habit);
   [[gnu::noinline]] void finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,

@@ -37,12 +37,6 @@ void Kept::send() noexcept {
   sending_ = false;
 }
 
-void Kept::move_to(Outbox& outbox) {
-  outbox.add(posts_);
-  posts_.clear();
-  this_thread.todo = 0;
-}
-
 void Kept::execute(AnyLock& lock) {
   for (std::size_t i = next_; i < posts_.size(); ++i) {  // which may grow
     if (posts_[i].lock != &lock) continue;

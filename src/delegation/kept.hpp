@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "delegation/outbox.hpp"
+#include "delegation/port.hpp"
 #include "delegation/thread.hpp"
 
 namespace muster::delegation {
@@ -20,8 +20,6 @@ class Kept {
   void add(AnyLock& lock, Section section);
   /// Sends all, and what is added meanwhile.
   void send() noexcept;
-  /// Leaves all to the outbox of a server's threads.
-  void move_to(Outbox& outbox);
   /// Executes those to one lock, there and then. Throws what execute() does: that one and those
   /// after it are still there.
   void execute(AnyLock& lock);
@@ -34,7 +32,11 @@ class Kept {
   }
 
  private:
-  std::vector<Post> posts_;  ///< `lock` is null: done
+  struct Post {
+    AnyLock* lock;  ///< null: done
+    Section section;
+  };
+  std::vector<Post> posts_;
   std::size_t next_ = 0;
   bool sending_ = false;
 };
@@ -42,7 +44,6 @@ class Kept {
 /// By the calling thread, in a section: `todo` counts it. post() outside of all sections cannot
 /// fail.
 void keep_post(AnyLock& lock, Section section);
-/// Outside of all sections, whose posts they are; it may wait.
 void send_kept_posts_now() noexcept;
 /// What a thread has kept that does not send it.
 struct LeftPosts {
@@ -53,11 +54,10 @@ LeftPosts leave_kept_posts() noexcept;
 /// By the client of the sections that made them; there are some.
 void adopt_posts(LeftPosts left) noexcept;
 
-/// After a section: sends what the calling thread's have left, if that was the outermost. A
-/// server's thread has its outbox for that.
+/// Outside of all sections: sends what the calling thread's sections have left.
 inline void send_kept_posts() noexcept {
   const Thread& t = this_thread;
-  if (t.todo != 0 && t.inside == nullptr && t.serving == nullptr) [[unlikely]]
+  if (t.todo != 0 && t.inside == nullptr) [[unlikely]]
     send_kept_posts_now();
 }
 

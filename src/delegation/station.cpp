@@ -40,8 +40,8 @@ constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
-/// From then on clients whose sections post more of them wait.
-constexpr unsigned unsent_posts_max = 4096;
+/// With so many threads that wait to send posts, clients wait whose sections post more.
+constexpr unsigned senders_max = 64;
 
 /// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
 /// next one so, and then it is known whether that was the section's doing.
@@ -244,11 +244,7 @@ void Station::serve(Servant& self) {
     if (at_work_.load(std::memory_order_relaxed) != 1 ||
         !self.counted.load(std::memory_order_relaxed) ||
         stopping_.load(std::memory_order_relaxed)) {
-      if (!remains(self)) break;
-    }
-    if (outbox_.has_turn()) [[unlikely]] {  // who added them waits for another station
-      send_posts(self);
-      if (!self.counted.load(std::memory_order_relaxed)) continue;  // another one is at work
+      if (!remains(self)) return;
     }
     if (pass(self, port)) {
       idle = 0;
@@ -256,7 +252,6 @@ void Station::serve(Servant& self) {
       rest(port, idle, idle_since_ns);
     }
   }
-  while (outbox_.has_turn()) send_posts(self);
 }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
@@ -329,37 +324,25 @@ void Station::give(Port& port, const locks::Desk<Port>& desk) const {
     Port::let_one_in(*desk.held, wanted);
 }
 
-/// What a client's sections have left.
+/// Sends what a client's sections have left. Where no server runs it is executed here, and may block.
 [[gnu::noinline]] void Station::post_for(Servant& self, unsigned client) {
-  this_thread.kept->move_to(outbox_);
-  if (outbox_.posts() > unsent_posts_max) {
+  if (senders_.fetch_add(1, std::memory_order_relaxed) >= senders_max) {
     seats_.find(client)->is_to_wait.store(true, std::memory_order_relaxed);
   }
-  send_posts(self);
-}
-
-/// All but what others are sending.
-void Station::send_posts(Servant& self) {
-  if (asleep_.load(std::memory_order_relaxed)) rouse_watchdog();
-  ring_bell();  // who serves while this thread waits for one station sends what is for others
   const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
   self.progress.store(progress + Servant::sends, std::memory_order_relaxed);
-  while (outbox_.send_line()) continue;
+  send_kept_posts();
+  if (!birth_.is_here()) [[unlikely]]
+    end_executors_child();
   self.progress.store(progress, std::memory_order_relaxed);
+  senders_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Station::leave_sending() {
-  if (!outbox_.leave_line()) return;
-  ring_bell();
-  const std::scoped_lock lock(roles_);
-  if (stopping_) replace();  // the others may have ended
-}
-
-void Station::await_sent(Seat& seat) noexcept {
+void Station::await_senders(Seat& seat) noexcept {
   const NoCancellation whole;
   const int error = errno;
   seat.is_to_wait.store(false, std::memory_order_relaxed);
-  while (outbox_.posts() > unsent_posts_max) {
+  while (senders_.load(std::memory_order_relaxed) >= senders_max) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   errno = error;
@@ -438,8 +421,7 @@ void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   sleep_on_bell(lot, bell_, [&] {
-    return stopping_.load(std::memory_order_relaxed) || outbox_.has_turn() ||
-           (!naps && any_pending(port));
+    return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
   });
   idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
@@ -558,8 +540,8 @@ std::string Station::describe() const {
           " threads made, " + std::to_string(c.handovers) + " handovers (" +
           std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
           " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
-  if (const unsigned posts = outbox_.posts(); posts != 0) {
-    text += "; " + std::to_string(posts) + " posts of its sections wait to be sent";
+  if (const unsigned senders = senders_; senders != 0) {
+    text += "; threads that wait to send what sections have posted: " + std::to_string(senders);
   }
   if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
   if (options_.realtime) {

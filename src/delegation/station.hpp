@@ -27,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "delegation/outbox.hpp"
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/steward.hpp"
@@ -61,11 +60,11 @@ class Station {
   struct Seat {
     Port port;
     Rings::Ticket ring;
+    std::atomic<bool> is_to_wait{false};  ///< its sections post more than can be sent
     Hardware::Cell* last = nullptr;       ///< the entry of its last request without an answer
     locks::Count sections{};              ///< of all locks of the station
     locks::Count meets{};                 ///< of these: the lock was taken, or a server's
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
-    std::atomic<bool> is_to_wait{false};  ///< its sections post more than can be sent
     std::uint64_t sections_seen = 0;      ///< by the steward
   };
 
@@ -127,15 +126,13 @@ class Station {
       wake();
   }
 
-  /// By who is to wait, outside of all sections: until few posts are unsent.
-  void await_sent(Seat& seat) noexcept;
+  /// By who is to wait, outside of all sections: until fewer threads send what sections have posted.
+  void await_senders(Seat& seat) noexcept;
 
   /// By a servicing thread, around what may take long. False if it does not count as at work
   /// anyway, before its section ends: then there is nothing to leave.
   bool enter_blocking();
   void leave_blocking();
-  /// By a servicing thread in a section that waits for a condition: what it is sending others send.
-  void leave_sending();
 
   ServerCounters counters() const;
   /// Where its server is and what it has done.
@@ -193,7 +190,6 @@ class Station {
   unsigned execute_all(Servant& self, Port& port, unsigned client, Word number);
   unsigned execute_apart(Servant& self, Port& port, unsigned client, Word number);
   void post_for(Servant& self, unsigned client);
-  void send_posts(Servant& self);
   void rouse_watchdog();
   void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
   bool any_pending(Port& port);
@@ -238,6 +234,7 @@ class Station {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};  ///< since it last executed something
   std::atomic<std::uint64_t> sleeps_{0};
+  std::atomic<unsigned> senders_{0};  ///< threads that send what sections have posted
   mutable std::mutex roles_;
   std::condition_variable spares_;
   std::condition_variable watchdog_wake_;
@@ -252,7 +249,6 @@ class Station {
   std::atomic<bool> realtime_granted_{false};
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
-  Outbox outbox_;
   Places::Server place_;
   Rings rings_;
 
