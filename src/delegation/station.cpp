@@ -324,7 +324,7 @@ void Station::give(Port& port, const locks::Desk<Port>& desk) const {
     Port::let_one_in(*desk.held, wanted);
 }
 
-/// Sends what a client's sections have left. Where no server runs it is executed here, and may block.
+/// Sends what a client's sections have left, or where no server runs executes it, which may block.
 [[gnu::noinline]] void Station::post_for(Servant& self, unsigned client) {
   if (senders_.fetch_add(1, std::memory_order_relaxed) >= senders_max) {
     seats_.find(client)->is_to_wait.store(true, std::memory_order_relaxed);

@@ -91,7 +91,7 @@ TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
 TEST_F(PostsBetweenServers, OfOneSectionKeepTheirOrder) {
   const auto lock = make();
   const auto slow = make_slow();
-  const unsigned times = rounds(200);
+  const unsigned times = rounds(50);
   std::vector<std::pair<unsigned, unsigned>> order;  // `slow` protects it
   struct Posted {
     std::vector<std::pair<unsigned, unsigned>>* order;
@@ -157,7 +157,7 @@ TEST_F(PostsBetweenServers, ThatWaitForAConditionDoNotKeepBackOthers) {
   auto posts_waits = [&] { at_once->post(section_of(waits)); };
   auto posts_change = [&] { at_once->post(section_of(changes)); };
   auto begins = [&] { has_changed = false; };
-  for (unsigned turn = 0; turn < rounds(40); ++turn) {
+  for (unsigned turn = 0; turn < rounds(10); ++turn) {
     done = 0;
     execute_section(*at_once, section_of(begins));
     for (int i = 0; i < 2; ++i) execute_section(*lock, section_of(posts_waits));
@@ -179,7 +179,7 @@ TEST_F(PostsBetweenServers, MakeOthers) {
   auto first = [&] {
     for (int i = 0; i < 2; ++i) at_once->post(section_of(second));
   };
-  const unsigned times = rounds(200);
+  const unsigned times = rounds(50);
   execute_by_all(*lock, 3, times, section_of(first));
   while (last < 3 * times * 4) sched_yield();
   EXPECT_EQ(3 * times * 4, last);
@@ -194,7 +194,7 @@ TEST_F(PostsBetweenServers, AreSentBeforeTheirServerEnds) {
   auto posts = [&] {
     for (int i = 0; i < 100; ++i) slow->post(section_of(count));
   };
-  for (unsigned turn = 1; turn <= rounds(20); ++turn) {
+  for (unsigned turn = 1; turn <= rounds(10); ++turn) {
     {
       BlockedSection blocked(*slow);
       lock->post(section_of(posts));
