@@ -133,6 +133,7 @@ void Delegated::execute(Section section) {
 void Delegated::execute_anywhere(Section section) {
   admit();
   if (execute_nested_in(section)) return;
+  const bool outside = is_outside(this_thread);
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
@@ -141,7 +142,7 @@ void Delegated::execute_anywhere(Section section) {
       return execute_anywhere(section);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
-    if (!Inside::any()) await_senders(seat);
+    if (outside) await_senders(seat);
     PostedWork work(section, *station_, this);
     if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
@@ -283,10 +284,11 @@ void Delegated::post_anywhere(Section section) {
     if (t.quick == number_ever() && execute_at_once(t, section)) return;
     return execute(section);
   }
+  const bool outside = is_outside(this_thread);  // not while it waits for a condition
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
-    if (this_thread.serving == nullptr) await_senders(seat);
+    if (outside) await_senders(seat);
     PostedWork work(section, *station_, this);
     desk_.enter(seat.port, seat.ring);
     {

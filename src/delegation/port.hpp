@@ -300,7 +300,7 @@ class PerSeat {
 
  private:
   static constexpr unsigned chunk_size = 64;
-  /// Written by its seat's thread alone.
+  /// Written by its seat's thread, and hardly by others.
   struct alignas(line_bytes) Line {
     State state;
   };

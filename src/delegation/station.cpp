@@ -40,8 +40,10 @@ constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
-/// With so many threads that wait to send posts, clients wait whose sections post more.
+/// With so many threads that send posts, clients wait whose sections post more; not for ever, since
+/// what the others wait for may need this client.
 constexpr unsigned senders_max = 64;
+constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 
 /// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
 /// next one so, and then it is known whether that was the section's doing.
@@ -342,7 +344,8 @@ void Station::await_senders(Seat& seat) noexcept {
   const NoCancellation whole;
   const int error = errno;
   seat.is_to_wait.store(false, std::memory_order_relaxed);
-  while (senders_.load(std::memory_order_relaxed) >= senders_max) {
+  const std::int64_t until_ns = now_ns() + wait_for_senders_ns;
+  while (senders_.load(std::memory_order_relaxed) >= senders_max && now_ns() < until_ns) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   errno = error;
@@ -541,7 +544,7 @@ std::string Station::describe() const {
           std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
           " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
   if (const unsigned senders = senders_; senders != 0) {
-    text += "; threads that wait to send what sections have posted: " + std::to_string(senders);
+    text += "; threads that send what sections have posted: " + std::to_string(senders);
   }
   if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
   if (options_.realtime) {

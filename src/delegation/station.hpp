@@ -126,7 +126,7 @@ class Station {
       wake();
   }
 
-  /// By who is to wait, outside of all sections: until fewer threads send what sections post.
+  /// By who is to wait, outside of all sections: until fewer threads send posts, for a while.
   void await_senders(Seat& seat) noexcept;
 
   /// By a servicing thread, around what may take long. False if it does not count as at work

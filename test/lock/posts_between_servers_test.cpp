@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,9 +54,8 @@ TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
     for (unsigned i = 0; i < posts; ++i) slow->post(section_of(count));
   };
   constexpr unsigned clients = 3;
-  constexpr unsigned senders = 64;                      // as documented
-  constexpr unsigned more = 2 * clients;                // on their way when that is seen
-  constexpr unsigned sections = 16 * (senders + more);  // in all that many, if posted
+  constexpr unsigned senders = 64;             // as documented
+  constexpr unsigned sections = 16 * senders;  // so many in one go, if they are posted
   for (const bool posted : {false, true}) {
     sent = 0;
     std::atomic<unsigned> done{0};
@@ -78,8 +74,9 @@ TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
     for (unsigned before = 0; done == 0 || done != before; sleep_ms(50)) before = done;
     EXPECT_LT(done, clients * sections) << posted;
     for (int i = 0; i < 100; ++i) execute_section(*lock, section_of(nothing));
-    EXPECT_LE(station_->counters().threads, senders + more + 2) << station_->describe();
-    EXPECT_NE(std::string::npos, station_->describe().find("wait to send")) << posted;
+    // Who has waited for a second goes on: some more, where all is slow.
+    EXPECT_LE(station_->counters().threads, 2 * senders) << station_->describe();
+    EXPECT_NE(std::string::npos, station_->describe().find("threads that send")) << posted;
     blocked.end();
     all.join();
     while (sent < clients * sections * posts) sched_yield();
