@@ -80,10 +80,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {
-    add(1, 2, {V::server});
-    add(2, 1, {V::attended, V::server});
-    add(1, 2, {V::rounds});
-    add(2, 1, {V::rounds});
+    add(1, 2, {V::server, V::rounds});
+    add(2, 1, {V::attended, V::server, V::rounds});
     add(2, 2, {V::rounds});
     add(3, 1, {V::plain, V::attended});
   } else if (style == locks::Style::server) {

@@ -74,8 +74,10 @@ MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* a
  * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of
  * "rcl-batch", it is muster_execute(). In a section: to a lock that the section has, it is executed
  * right after the section; to another "rcl" or "auto" lock it is sent when the thread is outside of
- * all sections, or waits for a condition; neither waits. `argument` has to live until then.
- * Fails as muster_execute() does. */
+ * all sections, or waits for a condition; neither waits. Where a server's threads cannot keep up
+ * with sending what a caller's sections have posted, its next call to that server outside of
+ * sections, this one or muster_execute(), may wait for them, for a second at most. `argument` has
+ * to live until it is executed. Fails as muster_execute() does. */
 MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
 
 /** In a section, before it waits for something that sections posted to `lock` do: those that this

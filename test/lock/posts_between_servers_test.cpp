@@ -134,6 +134,7 @@ TEST_F(PostsBetweenServers, AreExecutedWithoutAServerWhileOtherLocksAreServed) {
     execute_section(*lock, section_of(nothing));
   }
   may_go = true;
+  execute_section(*at_once, section_of(nothing));  // after the one that blocks, which uses these
 }
 
 // Those of other sections, which may be what they wait for.
