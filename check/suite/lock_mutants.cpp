@@ -186,21 +186,12 @@ bool HSynch<check::CalledEarly>::execute(check::CalledEarly& m, Ticket& t, Work&
 /// A request counts as served before its entry is 0.
 template <>
 template <class Work>
-bool Rings<check::CountedEarly>::serve(check::CountedEarly& m, unsigned client, Word lock,
-                                       Work& work) const {
-  const Turn turn(m.load(served(client), acquire));
-  if (turn.is_busy) return false;
-  const Word wanted = request(turn.executed + 1, lock);
-  unsigned place = turn.place;
-  if (m.load(cells_.of(client, place), acquire) != wanted) {
-    place = wrapped(place + 1);
-    if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
-  }
-  m.store(served(client), Turn{turn.executed, place, true}.word(), relaxed);
-  work.run(m, client * depth_ + place);
-  m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
-  m.store(cells_.of(client, place), 0, release);
-  return true;
+void Rings<check::CountedEarly>::execute(check::CountedEarly& m, unsigned client, const Next& next,
+                                         Work& work) const {
+  store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
+  work.run(m, client * depth_ + next.place);
+  m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
+  m.store(cells_.of(client, next.place), 0, release);
 }
 
 /// Requests have no number: who knows an old `served` takes a later one for the next.
@@ -212,19 +203,11 @@ constexpr Word Rings<check::NotNumbered>::request(Word, Word lock) {
 /// A request is not marked begun: while it has given the lock up, others execute it once more.
 template <>
 template <class Work>
-bool Rings<check::NotMarked>::serve(check::NotMarked& m, unsigned client, Word lock,
-                                    Work& work) const {
-  const Turn turn(m.load(served(client), acquire));
-  const Word wanted = request(turn.executed + 1, lock);
-  unsigned place = turn.place;
-  if (m.load(cells_.of(client, place), acquire) != wanted) {
-    place = wrapped(place + 1);
-    if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
-  }
-  work.run(m, client * depth_ + place);
-  m.store(cells_.of(client, place), 0, release);
-  m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
-  return true;
+void Rings<check::NotMarked>::execute(check::NotMarked& m, unsigned client, const Next& next,
+                                      Work& work) const {
+  work.run(m, client * depth_ + next.place);
+  m.store(cells_.of(client, next.place), 0, release);
+  m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
 }
 
 /// The test is made before the lock is taken, by those that wait, and not again under it. (Rings of
@@ -233,14 +216,14 @@ template <>
 template <class Work>
 bool Rings<check::NotReadAgain>::serve(check::NotReadAgain& m, unsigned client, Word,
                                        Work& work) const {
-  const Turn turn(m.load(served(client), acquire));
+  const Served turn(m.load(served(client), acquire));
   if (turn.is_busy) return false;
   Cell& entry = cells_.of(client, 0);
   m.load(entry, acquire);
-  m.store(served(client), Turn{turn.executed, 0, true}.word(), relaxed);
+  m.store(served(client), Served{turn.executed, 0, true}.word(), relaxed);
   work.run(m, client);
   m.store(entry, 0, release);
-  m.store(served(client), Turn{turn.executed + 1, 0, false}.word(), release);
+  m.store(served(client), Served{turn.executed + 1, 0, false}.word(), release);
   return true;
 }
 /// (Who goes through all clients has tested none of them.)
@@ -250,7 +233,7 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
   unsigned executed = 0;
   const Word count = m.load(*clients, relaxed);
   for (unsigned client = 0; client < count; ++client) {
-    if (client == but || rings.pending(m, client) == 0) continue;
+    if (client == but || rings.next(m, client).request == 0) continue;
     if (rings.serve(m, client, lock, work)) ++executed;
   }
   return executed;

@@ -69,6 +69,26 @@ class CheckedWork {
   Checked::Cell* told_ = nullptr;
 };
 
+/// With one lock, which stays with the server, what Station's has.
+template <class M>
+struct Round {
+  M& m;
+  locks::Desk<M> desk;
+  CheckedWork& work;
+
+  bool take(Word) const { return desk.take(m); }
+  void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
+    desk.rings.execute(m, client, first, work);
+    while (desk.rings.serve(m, client, lock, work)) {
+    }
+  }
+  bool keeps(Word) const { return true; }
+  bool give(Word, Word) const {
+    desk.give(m);
+    return true;
+  }
+};
+
 /// A lock with clients around it, and a server where there is one.
 template <class L, class M>
 class LockRehearsal {
@@ -190,9 +210,10 @@ class LockRehearsal {
       // What a station's server does, twice or once; it waits for nobody.
       const int passes_max = scenario_.clients > 2 ? 1 : 2;
       if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
+      Word has = locks::no_lock;
       for (int passes = 0; passes < passes_max; ++passes) {
         if (scenario_.variant == LockVariant::rounds) {
-          locks::serve_round(m, desk().rings, *desk().clients, Round{m, desk(), work});
+          locks::serve_round(m, desk().rings, *desk().clients, has, Round<M>{m, desk(), work});
           continue;
         }
         if (!desk().take(m)) continue;
@@ -200,25 +221,9 @@ class LockRehearsal {
         desk().give(m);
       }
       m.store(server_cell(), 0, relaxed);
+      if (has != locks::no_lock) desk().give(m);
     }
   }
-
-  /// With one lock, what Station's has.
-  struct Round {
-    M& m;
-    locks::Desk<M> only;
-    CheckedWork& work;
-    const locks::Desk<M>& desk(Word) const { return only; }
-    bool execute(const locks::Desk<M>& desk, Word client) const {
-      bool executed = false;
-      while (desk.rings.serve(m, client, desk.lock, work)) executed = true;
-      return executed;
-    }
-    bool give(const locks::Desk<M>& desk, Word) const {
-      desk.give(m);
-      return true;
-    }
-  };
 
   const LockScenario scenario_;
   Tuning& tuning_;
@@ -281,7 +286,7 @@ class RingsRehearsal {
     const Word lock = lock_of(number);
     if (rings_.serve(m, client, lock, work)) return true;
     // Not posted yet, or it is the other lock's turn.
-    const Word before = locks::Rings<M>::served_after(number - 1);
+    const Word before = locks::Served::least_after(number - 1);
     if (!m.await(cells_.of(client, depth), at_least(before), relaxed)) return false;
     const std::vector<Checked::Cell*> either{&rings_.at_last(m, client),
                                              &rings_.at_last(m, client, 1)};

@@ -46,6 +46,10 @@ class PlainPort : public Port {
   };
 };
 
+/// Requests of slots of a line each, behind their cells.
+using PlainBoard = Board<BoardShape{
+    .stride = line_bytes, .spacing = 0, .group_bits = 0, .errors_at = sizeof(Request)}>;
+
 template <class L>
 class Memory {
  public:
@@ -55,7 +59,7 @@ class Memory {
 
   Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
   PlainPort::Cells cells() const { return {bytes_.data() + line_bytes, slots()}; }
-  Board board() const {
+  PlainBoard board() const {
     return {.first = slots() + layout_.cells_per_slot * sizeof(Hardware::Cell)};
   }
 
@@ -287,27 +291,27 @@ class Plain : public AnyLock {
   /// In a fork's child, back from its own section, the others are not there: what they want is
   /// their own process's, and whoever is to come next never does.
   template <class Where>
-  class ClientsWork : public WorkFrom<Where> {
+  class ClientsWork : public WorkFrom<Where, PlainBoard> {
    public:
-    using WorkFrom<Where>::WorkFrom;
+    using WorkFrom<Where, PlainBoard>::WorkFrom;
     void run_own(Port& port) noexcept {
-      WorkFrom<Where>::run_own(port);
+      WorkFrom<Where, PlainBoard>::run_own(port);
       if (!this->lock_->in_own_process()) [[unlikely]]
         port.break_domain({Status::peer, 0});
     }
     void run(Port& port, unsigned slot) noexcept {
       if (this->lock_->in_own_process()) [[likely]]
-        WorkFrom<Where>::run(port, slot);
+        WorkFrom<Where, PlainBoard>::run(port, slot);
     }
   };
 
   /// Leaves a section's posts to its client: the server has the lock, for which their executors may
   /// wait, and no spare.
-  class ServerWork : public Work {
+  class ServerWork : public WorkFrom<Inside, PlainBoard> {
    public:
-    explicit ServerWork(Plain& lock) : Work({}, lock.board_, &lock), served_(lock) {}
+    explicit ServerWork(Plain& lock) : WorkFrom({}, lock.board_, &lock), served_(lock) {}
     void run(Port& port, unsigned slot) noexcept {
-      Work::run(port, slot);
+      WorkFrom::run(port, slot);
       if (this_thread.todo != 0) [[unlikely]]
         served_.seats_.find(slot)->left = leave_kept_posts();
     }
@@ -326,7 +330,7 @@ class Plain : public AnyLock {
   }
 
   Memory<L> memory_;
-  Board board_;
+  PlainBoard board_;
   L lock_;
   std::vector<std::atomic<unsigned>> clients_in_;  ///< by cluster
   PerSeat<Seat> seats_;

@@ -22,6 +22,8 @@ constexpr unsigned polls_of_a_client = 40;
 /// A client that meets others asks so often whether a server should start.
 constexpr unsigned meets_between_looks = 8;
 
+using RingWork = WorkFrom<Inside, RingBoard>;
+
 bool is_pending(const Hardware::Cell* entry) {
   return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
 }
@@ -29,10 +31,10 @@ bool is_pending(const Hardware::Cell* entry) {
 }  // namespace
 
 /// Work for rings: tells the server that there is some.
-class Delegated::PostedWork : public Work {
+class Delegated::PostedWork : public RingWork {
  public:
   PostedWork(Section section, Station& station, AnyLock* lock) noexcept
-      : Work(section, station.board(), lock), station_(station) {}
+      : RingWork(section, station.board(), lock), station_(station) {}
   template <class M>
   void posted(M&) noexcept {
     station_.ring_bell();
@@ -43,13 +45,13 @@ class Delegated::PostedWork : public Work {
 };
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station)
-    : AnyLock(traits),
+    : AnyLock(traits, traits.style == locks::Style::server ? delegate_shortly : nullptr),
       station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_)),
       auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
-  station_->open(number_, this);
+  station_->open(number_, this, always_delegates_);
   if (!always_delegates_ || station_->has_server()) return;
   try {
     station_->start({});
@@ -125,7 +127,10 @@ int Delegated::execute_at_once(AnyLock& lock, Section section, Execute otherwise
 void Delegated::execute(Section section) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
-  if (always_delegates_ && knows(t)) return delegate_at_once(t, section);
+  if (always_delegates_ && knows(t)) {
+    t.quick = number_ever();
+    return delegate_at_once(t, section);
+  }
   if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
   execute_anywhere(section);
 }
@@ -156,6 +161,15 @@ void Delegated::execute_anywhere(Section section) {
   send_kept_posts();
 }
 
+int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise) {
+  auto& lock = static_cast<Delegated&>(any);
+  Thread& t = this_thread;
+  if (!is_outside(t) || !lock.station_->has_server()) [[unlikely]]
+    return otherwise(any, section);
+  lock.delegate_at_once(t, section);
+  return 0;
+}
+
 /// The way of most sections of an `rcl` lock: a request and its answer.
 [[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
@@ -164,23 +178,26 @@ void Delegated::execute_anywhere(Section section) {
   PostedWork work(section, *station_, this);
   desk_.enter(seat.port, seat.ring);
   Hardware::Cell& entry = *desk_.rings.post(seat.port, seat.ring, number_, work);
-  if (Port::poll(entry, polls_of_a_client)) [[likely]] {
-    desk_.rings.has_answer(seat.ring);
-    ++habit.delegated;
-  } else {
-    finish_deeper(seat, habit, entry, work);
-  }
-  tell(seat, habit);
+  if (!RingPort::poll_briefly(entry) && !RingPort::poll(entry, polls_of_a_client)) [[unlikely]]
+    return finish_deeper(seat, habit, entry, work);
+  desk_.rings.has_answer(seat.ring);
+  ++habit.delegated;
+  tell_at_times(seat, habit);
   work.finish();
   send_kept_posts();
 }
 
 /// If it executes sections itself, these need seats of their own.
 void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
-                              PostedWork& work) {
-  const Depth depth;
-  auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
-  tell_server(habit);
+                              PostedWork work) {
+  {
+    const Depth depth;
+    auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
+    tell_server(habit);
+  }
+  tell(seat, habit);
+  work.finish();
+  send_kept_posts();
 }
 
 /// What the station counts of a client. True if the client has met others since the last time.
@@ -209,7 +226,7 @@ void Delegated::give_after_visit(Thread& thread) {
   run_deferred();
   thread.inside = nullptr;
   tell(seat, habit);
-  Work work({}, station_->board(), this);
+  RingWork work({}, station_->board(), this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});
   ++habit.inlined;
   tell_server(habit);
@@ -244,7 +261,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   }
   desk_.enter(seat.port, seat.ring);
   Hardware::Cell* const entry = desk_.rings.post(seat.port, seat.ring, number_, work);
-  if (Port::poll(*entry, polls_before_handover)) {
+  if (RingPort::poll(*entry, polls_before_handover)) {
     desk_.rings.has_answer(seat.ring);
     ++habit.delegated;
   } else {
@@ -255,14 +272,14 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
 }
 
 /// Where the client does not look at what others want: it will not be back soon.
-void Delegated::give(Port& port) {
+void Delegated::give(RingPort& port) {
   desk_.give(port);
-  Port::wake_one(station_->wanted_cell(number_));
+  RingPort::wake_one(station_->wanted_cell(number_));
 }
 
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
-void Delegated::take_blocking(Port& port) {
-  if (Port::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
+void Delegated::take_blocking(RingPort& port) {
+  if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
 }
@@ -281,7 +298,7 @@ void Delegated::post_anywhere(Section section) {
   }
   if (!station_->has_server()) {
     Thread& t = this_thread;
-    if (t.quick == number_ever() && execute_at_once(t, section)) return;
+    if (!always_delegates_ && t.quick == number_ever() && execute_at_once(t, section)) return;
     return execute(section);
   }
   const bool outside = is_outside(this_thread);  // not while it waits for a condition
@@ -321,15 +338,13 @@ bool Delegated::is_left_to_server() const {
   desk_.enter(seat.port, seat.ring);
   seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
   count_post(thread, seat, habit);
-  if (is_left_to_server()) [[likely]]
-    return;
-  finish_deeper(seat, habit, *seat.last, work);
-  send_kept_posts();
+  if (!is_left_to_server()) [[unlikely]]
+    finish_deeper(seat, habit, *seat.last, work);
 }
 
 void Delegated::count_post(Thread& thread, Station::Seat& seat, Known& habit) {
   ++habit.delegated;
-  if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
+  tell_at_times(seat, habit);
   thread.quick = 0;  // what it executes next comes after this one
 }
 
@@ -344,7 +359,7 @@ void Delegated::prepare_to_send() {
 
 /// Almost as if somebody waited: that is all that the short way looks at.
 void Delegated::look_after_section() noexcept {
-  Port::set_by_section(station_->wanted_cell(number_));
+  RingPort::set_by_section(station_->wanted_cell(number_));
 }
 
 void Delegated::give_up() {
@@ -353,12 +368,12 @@ void Delegated::give_up() {
                 "a section that another client executes cannot wait: make the condition before the "
                 "lock is used");
   }
-  Port port(station_->seat(take_seat(0)).port);
+  RingPort port(station_->seat(take_seat(0)).port);
   give(port);
 }
 
 bool Delegated::take_again() {
-  Port port(station_->seat(take_seat(0)).port);
+  RingPort port(station_->seat(take_seat(0)).port);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
   // Whoever had it meanwhile may have cleared that.
   if (has_deferred() || this_thread.todo != 0) look_after_section();

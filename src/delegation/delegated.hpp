@@ -21,7 +21,7 @@ class Delegated final : public AnyLock {
   };
 
  public:
-  using Auto = locks::Auto<Port>;
+  using Auto = locks::Auto<RingPort>;
 
   /// `station`: null for the default one. An `rcl` lock starts a server where there is none.
   Delegated(const locks::Traits& traits, std::shared_ptr<Station> station);
@@ -84,6 +84,8 @@ class Delegated final : public AnyLock {
     return true;
   }
   void delegate_at_once(Thread& thread, Section section);
+  /// AnyLock::short_way() of `rcl`.
+  static int delegate_shortly(AnyLock& lock, Section section, Execute otherwise);
   void post_at_once(Thread& thread, Section section);
   [[gnu::noinline]] void execute_anywhere(Section section);
   [[gnu::noinline]] void post_anywhere(Section section);
@@ -94,7 +96,7 @@ class Delegated final : public AnyLock {
   }
   static void count_post(Thread& thread, Station::Seat& seat, Known& habit);
   [[gnu::noinline]] void finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
-                                       PostedWork& work);
+                                       PostedWork work);
   Client client(const Depth& depth) {
     const Thread& t = depth.thread();
     if (t.depth == 1 && t.last_lock == number_ever()) [[likely]] {
@@ -107,11 +109,14 @@ class Delegated final : public AnyLock {
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;
   void prepare_to_send();
-  void take_blocking(Port& port);
-  void give(Port& port);
+  void take_blocking(RingPort& port);
+  void give(RingPort& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);
+  static void tell_at_times(Station::Seat& seat, Known& habit) {
+    if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
+  }
   std::string way(const Counters& c) const;
   void tell_server(Known& habit);
 
@@ -119,7 +124,7 @@ class Delegated final : public AnyLock {
   const bool always_delegates_;
   std::atomic<bool> combines_{true};
   Word number_;
-  locks::Desk<Port> desk_;
+  locks::Desk<RingPort> desk_;
   Auto auto_;
   PerSeat<Known> habits_;
 };

@@ -161,6 +161,14 @@ class Port : public Hardware {
   /// of the line's other reader before it may write.
   static void fetch_to_write(const Cell& cell) noexcept { muster::fetch_to_write(&cell); }
 
+  /// True if `own` becomes 0 at once: a server or a combiner is at it.
+  static bool poll_briefly(const Cell& own) noexcept {
+    for (unsigned polls = brief_polls; polls > 0; --polls) {
+      if (own.value.load(std::memory_order_acquire) == 0) return true;
+      relax_briefly();
+    }
+    return false;
+  }
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
     for (; polls > 0; --polls) {
@@ -176,6 +184,7 @@ class Port : public Hardware {
   /// many sections in a row. The longer, the less the client does but wait for answers.
   [[gnu::noinline]] void back_off() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
+  static constexpr unsigned brief_polls = 32;
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
   // What `wanted` says.
@@ -239,24 +248,30 @@ struct Request {
 /// Where slots are: groups of `1 << group_bits` of them, `stride` bytes apart, `spacing` bytes
 /// within. `errors_at` in each group is what its sections left in errno: best on a line of its own,
 /// which is seldom written and so in all caches.
+struct BoardShape {
+  std::size_t stride;
+  std::size_t spacing;
+  unsigned group_bits;
+  std::size_t errors_at;
+};
+
+template <BoardShape shape>
 struct Board {
-  std::byte* first = nullptr;
-  std::size_t stride = line_bytes;
-  std::size_t spacing = 0;
-  unsigned group_bits = 0;
-  std::size_t errors_at = sizeof(Request);
+  std::byte* first;  ///< request
 
   Request& at(unsigned slot) const noexcept {
-    return *reinterpret_cast<Request*>(group(slot) + within(slot) * spacing);
+    return *reinterpret_cast<Request*>(group(slot) + within(slot) * shape.spacing);
   }
   /// errno after the slot's request was executed; 0: untouched.
   int& error(unsigned slot) const noexcept {
-    return *reinterpret_cast<int*>(group(slot) + errors_at + within(slot) * sizeof(int));
+    return *reinterpret_cast<int*>(group(slot) + shape.errors_at + within(slot) * sizeof(int));
   }
 
  private:
-  std::byte* group(unsigned slot) const noexcept { return first + (slot >> group_bits) * stride; }
-  unsigned within(unsigned slot) const noexcept { return slot & ((1U << group_bits) - 1); }
+  std::byte* group(unsigned slot) const noexcept {
+    return first + (slot >> shape.group_bits) * shape.stride;
+  }
+  unsigned within(unsigned slot) const noexcept { return slot & ((1U << shape.group_bits) - 1); }
 };
 
 /// State of a lock, or of a station, for each seat: made when the seat first comes.

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -22,13 +21,6 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::size_t entry_bytes = 32;
-constexpr std::size_t cells_bytes =
-    (Station::Rings::cells_per_client(Station::depth) * entry_bytes + line_bytes - 1) / line_bytes *
-    line_bytes;
-constexpr std::size_t ring_bytes = cells_bytes + line_bytes;  // and errno of each
-static_assert(Station::depth * sizeof(int) <= line_bytes);
-static_assert(sizeof(Hardware::Cell) + sizeof(Request) <= entry_bytes);
 constexpr std::size_t globals = 2;
 constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
@@ -36,7 +28,8 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 constexpr unsigned batch_max = Station::depth;
 /// Of these, so far before its turn a request is fetched: two lines of 64 bytes.
 constexpr unsigned fetched_ahead = 4;
-constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
+constexpr unsigned brief_polls = 32;  ///< passes, before it pauses longer between them,
+constexpr unsigned idle_polls = 512;  ///< and before it yields
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
@@ -59,13 +52,7 @@ long waits_of_thread() {
 
 Station::Station()
     : memory_(rings_at + seats_max * ring_bytes),
-      cells_(memory_.data() + line_bytes, memory_.data() + rings_at, entry_bytes, ring_bytes,
-             line_bytes),
-      board_{.first = memory_.data() + rings_at + sizeof(Hardware::Cell),
-             .stride = ring_bytes,
-             .spacing = entry_bytes,
-             .group_bits = std::countr_zero(depth),
-             .errors_at = cells_bytes - sizeof(Hardware::Cell)},
+      cells_(memory_.data() + line_bytes, memory_.data() + rings_at),
       lock_table_(Rings::locks_max * sizeof(Entry)),
       rings_(depth, cells_) {
   watch_seats(*this);
@@ -95,7 +82,7 @@ bool Station::is_around_caller() const noexcept {
 Station::Seat& Station::seat(unsigned number) {
   return seats_.of(number, [&] {
     auto& domain = *reinterpret_cast<Hardware::Domain*>(memory_.data());
-    return Seat{Port(domain, number), {.client = number}};
+    return Seat{RingPort(domain, number), {.client = number}};
   });
 }
 
@@ -113,8 +100,9 @@ Word Station::add() {
   return next_number_++;
 }
 
-void Station::open(Word number, AnyLock* lock) {
+void Station::open(Word number, AnyLock* lock, bool stays) {
   entry(number).apart.store(0, std::memory_order_relaxed);  // what had this number before may have
+  entry(number).stays.store(stays, std::memory_order_relaxed);
   entry(number).lock.store(lock, std::memory_order_release);
 }
 
@@ -129,7 +117,12 @@ void Station::remove(Word number) {
       }
     }
   }
-  while (entry(number).held.value.load(std::memory_order_acquire) != 0) sched_yield();
+  Hardware::Cell& wanted = wanted_cell(number);
+  while (entry(number).held.value.load(std::memory_order_acquire) != 0) {
+    RingPort::set_by_section(wanted);  // a server that keeps it gives it back
+    sched_yield();
+  }
+  wanted.value.store(0, std::memory_order_relaxed);
   const std::scoped_lock guard(locks_mutex_);
   free_numbers_.push_back(number);
 }
@@ -239,29 +232,32 @@ void Station::serve(Servant& self) {
   this_thread.serving = this;
   this_thread.servant = &self;
   this_thread.error = &errno;
-  Port port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
+  RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
   unsigned idle = 0;
   std::int64_t idle_since_ns = 0;
+  Word has = locks::no_lock;
   for (;;) {
     if (at_work_.load(std::memory_order_relaxed) != 1 ||
         !self.counted.load(std::memory_order_relaxed) ||
         stopping_.load(std::memory_order_relaxed)) {
+      give_back(port, has);
       if (!remains(self)) return;
     }
-    if (pass(self, port)) {
+    if (pass(self, port, has)) {
       idle = 0;
-    } else {
-      rest(port, idle, idle_since_ns);
+      continue;
     }
+    if (idle + 1 == idle_polls || (has != locks::no_lock && is_wanted(has))) give_back(port, has);
+    rest(port, idle, idle_since_ns);
   }
 }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
-class Station::ServerWork : public WorkFrom<Outermost> {
+class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
  public:
-  ServerWork(const Board& board, const Entry& entry) noexcept
+  ServerWork(RingBoard board, const Entry& entry) noexcept
       : WorkFrom({}, board, nullptr), entry_(entry) {}
-  void run(Port& port, unsigned slot) noexcept {
+  void run(RingPort& port, unsigned slot) noexcept {
     lock_ = entry_.lock.load(std::memory_order_acquire);
     WorkFrom::run(port, slot);
   }
@@ -273,14 +269,19 @@ class Station::ServerWork : public WorkFrom<Outermost> {
 /// How a round executes requests of the station's locks.
 class Station::Round {
  public:
-  Round(Station& station, Servant& self, Port& port) noexcept
+  Round(Station& station, Servant& self, RingPort& port) noexcept
       : station_(station), self_(self), port_(port) {}
-  locks::Desk<Port> desk(Word lock) const { return station_.desk(lock); }
-  [[gnu::flatten]] bool execute(const locks::Desk<Port>& desk, Word client) const {
-    return station_.execute_for(self_, port_, client, desk.lock);
+  bool take(Word lock) const { return station_.desk(lock).take(port_); }
+  [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
+    station_.execute_for(self_, port_, client, lock, first);
   }
-  bool give(const locks::Desk<Port>& desk, Word client) const {
-    station_.give(port_, desk);
+  bool keeps(Word lock) const {
+    return station_.entry(lock).stays.load(std::memory_order_relaxed) &&
+           !station_.is_wanted(lock) && this_thread.todo == 0 &&
+           self_.counted.load(std::memory_order_relaxed);
+  }
+  bool give(Word lock, Word client) const {
+    station_.give(port_, lock);
     if (this_thread.todo != 0) [[unlikely]]
       station_.post_for(self_, client);
     if (self_.counted.load(std::memory_order_relaxed)) [[likely]]
@@ -294,36 +295,42 @@ class Station::Round {
  private:
   Station& station_;
   Servant& self_;
-  Port& port_;
+  RingPort& port_;
 };
 
 /// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, Port& port) {
-  return locks::serve_round(port, rings_, cells_.global(0), Round(*this, self, port));
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has) {
+  return locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port));
 }
 
-bool Station::execute_for(Servant& self, Port& port, unsigned client, Word number) {
+void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
+                          const Rings::Next& first) {
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     rouse_watchdog();
   std::atomic<unsigned>& apart = entry(number).apart;
   if (apart.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return execute_apart(self, port, client, number) != 0;
-  const unsigned executed = execute_all(self, port, client, number);
+    return execute_apart(self, port, client, number, first);
+  execute_all(self, port, client, number, first);
   if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
     apart.store(1, std::memory_order_relaxed);
-  return executed != 0;
 }
 
 /// And lets one in that waits for the lock itself.
-void Station::give(Port& port, const locks::Desk<Port>& desk) const {
-  Hardware::Cell& wanted = wanted_cell(desk.lock);
-  const bool is_wanted = wanted.value.load(std::memory_order_relaxed) != 0;
-  const bool by_section = Port::is_by_section(wanted);
-  if (is_wanted) [[unlikely]]
-    Port::clear(wanted);
-  desk.give(port);
-  if (is_wanted && (!by_section || Port::is_slept_on(wanted))) [[unlikely]]
-    Port::let_one_in(*desk.held, wanted);
+void Station::give(RingPort& port, Word number) const {
+  const locks::Desk<RingPort> of_lock = desk(number);
+  Hardware::Cell& wanted = wanted_cell(number);
+  const bool was_wanted = is_wanted(number);
+  const bool by_section = RingPort::is_by_section(wanted);
+  if (was_wanted) [[unlikely]]
+    RingPort::clear(wanted);
+  of_lock.give(port);
+  if (was_wanted && (!by_section || RingPort::is_slept_on(wanted))) [[unlikely]]
+    RingPort::let_one_in(*of_lock.held, wanted);
+}
+
+/// What the server still has of the last round.
+void Station::give_back(RingPort& port, Word& has) const {
+  if (has != locks::no_lock) give(port, std::exchange(has, locks::no_lock));
 }
 
 /// Sends what a client's sections have left, or where no server runs executes it, which may block.
@@ -351,41 +358,44 @@ void Station::await_senders(Seat& seat) noexcept {
   errno = error;
 }
 
-/// What a client wants next of a lock, which the caller has; how many.
-unsigned Station::execute_all(Servant& self, Port& port, unsigned client, Word number) {
-  ServerWork work(board_, entry(number));
-  const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
-  unsigned executed = 0;
-  for (; executed < batch_max; ++executed) {
-    if (executed != 0) port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
-    self.progress.store(progress + executed * Servant::section + Servant::executes,
-                        std::memory_order_relaxed);
-    if (!rings_.serve(port, client, number, work)) break;
+/// What a client wants next of a lock, which the caller has.
+void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word number,
+                          Rings::Next next) {
+  ServerWork work(board(), entry(number));
+  std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
+  const std::uint64_t most = progress + batch_max * Servant::section;
+  for (;;) {
+    self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
+    rings_.execute(port, client, next, work);
+    progress += Servant::section;
+    if (progress == most) break;
+    port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
+    next = rings_.next(port, client);
+    if (!next.is_of(number)) break;
   }
-  self.progress.store(progress + executed * Servant::section, std::memory_order_relaxed);
-  return executed;
+  self.progress.store(progress, std::memory_order_relaxed);
 }
 
 /// The same with a spare at work: whether the sections block concerns no other lock.
-[[gnu::cold, gnu::noinline]] unsigned Station::execute_apart(Servant& self, Port& port,
-                                                             unsigned client, Word number) {
+[[gnu::cold, gnu::noinline]] void Station::execute_apart(Servant& self, RingPort& port,
+                                                         unsigned client, Word number,
+                                                         const Rings::Next& first) {
   {
     const std::scoped_lock lock(roles_);
     if (step_aside(self)) ++counters_.ahead;
   }
   const long waits = waits_of_thread();
-  const unsigned executed = execute_all(self, port, client, number);
+  execute_all(self, port, client, number, first);
   std::atomic<unsigned>& apart = entry(number).apart;
   const unsigned left = apart.load(std::memory_order_relaxed);
-  const unsigned fewer = left - (executed != 0 && left != 0 ? 1 : 0);
+  const unsigned fewer = left - (left != 0 ? 1 : 0);
   apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
-  return executed;
 }
 
-bool Station::any_pending(Port& port) {
+bool Station::any_pending(RingPort& port) {
   const Word count = cells_.global(0).value.load(std::memory_order_acquire);
   unsigned client = next_used_seat(0, count);
-  while (client < count && rings_.pending(port, client) == 0) {
+  while (client < count && rings_.next(port, client).request == 0) {
     client = next_used_seat(client + 1, count);
   }
   return client < count;
@@ -412,8 +422,9 @@ bool Station::Pending::are_executed() {
 }
 
 /// Between passes that found nothing: polls, then yields, then sleeps.
-void Station::rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns) {
-  if (++idle < idle_polls) return relax();
+void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) {
+  if (++idle < brief_polls) return relax_briefly();
+  if (idle < idle_polls) return relax();
   if (idle == idle_polls) idle_since_ns = now_ns();
   sched_yield();
   if (idle % 16 != 0 || now_ns() - idle_since_ns < idle_before_sleep_ns) return;

@@ -29,8 +29,10 @@
 
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
+#include "delegation/ring_memory.hpp"
 #include "delegation/steward.hpp"
 #include "lock/desk.hpp"
+#include "lock/round.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::delegation {
@@ -53,12 +55,12 @@ struct ServerOptions {
 
 class Station {
  public:
-  using Rings = locks::Rings<Port>;
-  static constexpr unsigned depth = 16;  ///< requests that a client may have outstanding
+  using Rings = locks::Rings<RingPort>;
+  static constexpr unsigned depth = ring_depth;
 
   /// A client's side.
   struct Seat {
-    Port port;
+    RingPort port;
     Rings::Ticket ring;
     std::atomic<bool> is_to_wait{false};  ///< its sections post more than can be sent
     Hardware::Cell* last = nullptr;       ///< the entry of its last request without an answer
@@ -104,18 +106,19 @@ class Station {
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
   bool has_pending(unsigned number) const noexcept;
-  locks::Desk<Port> desk(Word lock) const {
+  locks::Desk<RingPort> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
-  const Board& board() const noexcept { return board_; }
+  RingBoard board() const noexcept { return cells_.board(); }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
 
   /// A number for a lock of this station. Throws Error(no_memory).
   Word add();
-  /// The lock may be used from here on.
-  void open(Word number, AnyLock* lock);
+  /// The lock may be used from here on. `stays`: with a server that has executed its last section,
+  /// while nobody else wants the lock.
+  void open(Word number, AnyLock* lock, bool stays);
   /// When nothing is pending for this lock, and nobody has it.
   void remove(Word number);
 
@@ -163,6 +166,7 @@ class Station {
     std::atomic<AnyLock*> lock;
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
+    std::atomic<bool> stays;  ///< with the server, while nobody wants it
   };
   class Round;
   class ServerWork;
@@ -184,15 +188,21 @@ class Station {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  bool pass(Servant& self, Port& port);
-  bool execute_for(Servant& self, Port& port, unsigned client, Word number);
-  void give(Port& port, const locks::Desk<Port>& desk) const;
-  unsigned execute_all(Servant& self, Port& port, unsigned client, Word number);
-  unsigned execute_apart(Servant& self, Port& port, unsigned client, Word number);
+  bool pass(Servant& self, RingPort& port, Word& has);
+  void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
+                   const Rings::Next& first);
+  bool is_wanted(Word lock) const noexcept {
+    return entry(lock).wanted.value.load(std::memory_order_relaxed) != 0;
+  }
+  void give(RingPort& port, Word number) const;
+  void give_back(RingPort& port, Word& has) const;
+  void execute_all(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
+  void execute_apart(Servant& self, RingPort& port, unsigned client, Word number,
+                     const Rings::Next& first);
   void post_for(Servant& self, unsigned client);
   void rouse_watchdog();
-  void rest(Port& port, unsigned& idle, std::int64_t& idle_since_ns);
-  bool any_pending(Port& port);
+  void rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns);
+  bool any_pending(RingPort& port);
   bool remains(Servant& self);
   void replace();
   bool step_aside(Servant& self);
@@ -218,8 +228,7 @@ class Station {
 
   const Birth birth_;
   Reserved memory_;
-  Hardware::Cells cells_;
-  Board board_;
+  RingPort::Cells cells_;
   PerSeat<Seat> seats_;
 
   std::mutex locks_mutex_;

@@ -20,10 +20,10 @@ class Outermost {
 };
 
 /// `Where`: Inside, or Outermost if the thread has called from outside of all sections.
-template <class Where>
+template <class Where, class Board>
 class WorkFrom {
  public:
-  WorkFrom(Section section, const Board& board, AnyLock* lock) noexcept
+  WorkFrom(Section section, Board board, AnyLock* lock) noexcept
       : lock_(lock),
         section_(section),
         board_(board),
@@ -82,12 +82,10 @@ class WorkFrom {
   }
 
   Section section_;
-  const Board& board_;
+  Board board_;
   int* put_ = nullptr;  ///< where its executor leaves errno, if it has one
   int* errno_of_thread_;
   int error_;
 };
-
-using Work = WorkFrom<Inside>;
 
 }  // namespace muster::delegation

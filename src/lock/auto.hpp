@@ -35,8 +35,7 @@ class Auto {
   };
 
   static Layout layout(const Shape& shape) {
-    return {
-        .global_cells = 3, .slots = shape.clients, .cells_per_slot = Rings<M>::cells_per_client(1)};
+    return {.global_cells = 3, .slots = shape.clients, .cells_per_slot = cells_per_ring(1)};
   }
   Auto(const Shape&, typename M::Cells cells)
       : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(cells.global(2)) {}

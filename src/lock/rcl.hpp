@@ -34,7 +34,7 @@ class Rcl {
   static Layout layout(const Shape& shape) {
     return {.global_cells = 1 + Reception<M>::cells,
             .slots = shape.clients,
-            .cells_per_slot = Rings<M>::cells_per_client(1)};
+            .cells_per_slot = cells_per_ring(1)};
   }
   Rcl(const Shape&, typename M::Cells cells)
       : reception_(cells, 1), desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0} {}

@@ -21,9 +21,14 @@
 
 #include <algorithm>
 
+#include "lock/hints.hpp"
 #include "lock/reception.hpp"
+#include "lock/served.hpp"
 
 namespace muster::locks {
+
+/// Cells of a client: the entries, then `served`. Slot c * depth + k is client c's entry k.
+constexpr unsigned cells_per_ring(unsigned depth) { return depth + 1; }
 
 /// The requests are those of all locks that share the rings.
 template <Machine M>
@@ -39,15 +44,8 @@ class Rings {
     unsigned place = 0;  ///< of the last one posted
   };
 
-  /// Cells of a client: the entries, then `served`. Slot c * depth + k is client c's entry k.
-  static constexpr unsigned cells_per_client(unsigned depth) { return depth + 1; }
   static constexpr Word lock_bits = 20;
   static constexpr Word locks_max = (Word{1} << lock_bits) - 1;
-  static constexpr unsigned place_bits = 4;
-  static constexpr unsigned depth_max = 1U << place_bits;
-
-  /// What `served` is at least when so many of the client's requests are executed.
-  static constexpr Word served_after(Word requests) { return requests << (place_bits + 1); }
 
   /// What is in an entry: 11 bits of the request's number, 20 of its lock; never 0, below 2^31.
   static constexpr Word request(Word number, Word lock) {
@@ -56,7 +54,7 @@ class Rings {
   static constexpr Word number_of(Word request) { return request >> lock_bits; }
   static constexpr Word lock_of(Word request) { return (request & locks_max) - 1; }
 
-  /// `depth`: a power of two, at most depth_max.
+  /// `depth`: a power of two, at most Served::depth_max.
   Rings(unsigned depth, typename M::Cells cells) : depth_(depth), cells_(cells) {}
 
   /// The entry, which is 0 once the request is executed; null if it gave up. If the ring is full it
@@ -65,13 +63,13 @@ class Rings {
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
     if (Cell* const last = full_at(t)) {
-      if (!m.await(*last, equals(0), acquire)) return nullptr;  // pairs with serve's store
+      if (!m.await(*last, equals(0), acquire)) return nullptr;  // pairs with execute's store
       t.executed = t.posted + half() - depth_;
     }
     if (t.executed != t.posted) t.place = wrapped(t.place + 1);
     Cell& entry = cells_.of(t.client, t.place);
     work.put(m, t.client * depth_ + t.place);
-    m.store(entry, request(++t.posted, lock), release);  // pairs with serve's load
+    m.store(entry, request(++t.posted, lock), release);  // pairs with next's load
     if constexpr (requires { work.posted(m); }) work.posted(m);
     return &entry;
   }
@@ -88,57 +86,52 @@ class Rings {
   /// The entry of a client's last executed request, or `ahead` of that: its next one is, or will
   /// be, there or one ahead.
   Cell& at_last(M& m, unsigned client, unsigned ahead = 0) const {
-    const Turn turn(m.load(served(client), relaxed));
-    return cells_.of(client, wrapped(turn.place + ahead));
+    const Served so_far(m.load(served(client), relaxed));
+    return cells_.of(client, wrapped(so_far.place + ahead));
   }
 
-  /// A client's next request; 0 if there is none, or one is being executed.
-  Word pending(M& m, unsigned client) const {
-    const Turn turn(m.load(served(client), relaxed));
-    if (turn.is_busy) return 0;
+  /// A client's next request, for whoever has its lock, or sees here which one to take.
+  struct Next {
+    Word request = 0;  ///< 0: there is none, or it is being executed
+    Word executed = 0;
+    unsigned place = 0;
+
+    bool is_of(Word lock) const { return request != 0 && lock_of(request) == lock; }
+  };
+
+  Next next(M& m, unsigned client) const {
+    const Served so_far(m.load(served(client), acquire));  // pairs with execute's last store
+    if (so_far.is_busy) return {};
+    const Word number = number_of(request(so_far.executed + 1, 0));
     for (unsigned ahead = 0; ahead < std::min(depth_, 2U); ++ahead) {
-      const Word seen = m.load(cells_.of(client, wrapped(turn.place + ahead)), relaxed);
-      if (seen != 0 && number_of(seen) == turn.next_number()) return seen;
+      const unsigned place = wrapped(so_far.place + ahead);
+      const Word seen = m.load(cells_.of(client, place), acquire);  // pairs with post's store
+      if (seen != 0 && number_of(seen) == number) return {seen, so_far.executed, place};
     }
-    return 0;
+    return {};
+  }
+
+  /// By who has the lock, and had it when it looked.
+  template <class Work>
+  void execute(M& m, unsigned client, const Next& next, Work& work) const {
+    // The lock keeps others away, until it is given up.
+    store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
+    work.run(m, client * depth_ + next.place);
+    m.store(cells_.of(client, next.place), 0, release);  // pairs with the client's await
+    // Pairs with the load above, of the next lock.
+    m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
   }
 
   /// Executes the client's next request if it is one for `lock`, which the caller has.
   template <class Work>
   bool serve(M& m, unsigned client, Word lock, Work& work) const {
-    const Turn turn(m.load(served(client), acquire));  // pairs with the last store below
-    if (turn.is_busy) return false;
-    const Word wanted = request(turn.executed + 1, lock);
-    unsigned place = turn.place;
-    if (m.load(cells_.of(client, place), acquire) != wanted) {  // pairs with post's store
-      place = wrapped(place + 1);
-      if (depth_ == 1 || m.load(cells_.of(client, place), acquire) != wanted) return false;
-    }
-    // The lock keeps others away, until it is given up.
-    m.store(served(client), Turn{turn.executed, place, true}.word(), relaxed);
-    work.run(m, client * depth_ + place);
-    m.store(cells_.of(client, place), 0, release);  // pairs with the client's await
-    // Pairs with the load above, of the next lock.
-    m.store(served(client), Turn{turn.executed + 1, place, false}.word(), release);
+    const Next found = next(m, client);
+    if (!found.is_of(lock)) return false;
+    execute(m, client, found, work);
     return true;
   }
 
  private:
-  /// What `served` says. The count wraps after a multiple of all numbers that requests have.
-  struct Turn {
-    Word executed;
-    unsigned place;  ///< of the last of these, or of the one being executed
-    bool is_busy;
-
-    Turn(Word count, unsigned at, bool busy) : executed(count), place(at), is_busy(busy) {}
-    explicit Turn(Word word)
-        : executed(word >> (place_bits + 1)),
-          place(word >> 1 & (depth_max - 1)),
-          is_busy((word & 1) != 0) {}
-    Word word() const { return served_after(executed) | place << 1 | (is_busy ? 1 : 0); }
-    Word next_number() const { return number_of(request(executed + 1, 0)); }
-  };
-
   unsigned half() const { return depth_ > 1 ? depth_ / 2 : 1; }
   unsigned wrapped(unsigned place) const { return place & (depth_ - 1); }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }

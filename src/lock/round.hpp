@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A server's round through the rings of many locks: it looks at each client's next request, and
-// executes what it finds with the lock that the request names, if nobody else has that.
+// executes what it finds with the lock that the request names, if nobody else has that. The last
+// lock is still its own in the next round, unless somebody wants it.
 //
-// Cost: a line transfer for each client, none while its line does not change.
+// Cost: a line transfer for each client, none while its line does not change; an exchange when a
+// request names another lock than the one before.
 // Source: Lozi et al., ACM TOCS 33(4), 2016, section 3.2; locks that others may have are ours.
 //
 // Invariants:
-// 1. The server has one lock at a time, and no other while it tries to take it: it waits for none.
-// 2. What it saw without the lock is only why it takes it: Rings::serve() looks again.
+// 1. The server has one lock at a time, and none while it takes another: it waits for none.
+// 2. What it saw without the lock is only why it takes it: then it looks again.
 #pragma once
 
 #include <utility>
@@ -16,16 +18,22 @@
 
 namespace muster::locks {
 
-/// `clients`: more than the number of any that has posted. True if a request was executed. `Server`
-/// knows the locks, and how requests are:
-///   Desk<M> desk(Word lock)
-///   bool execute(const Desk<M>&, Word client)  what the client wants next of a lock that it has
-///   bool give(const Desk<M>&, Word client)     gives the lock back; false: ends the round
+/// That a server has no lock.
+inline constexpr Word no_lock = ~Word{0};
+
+/// `clients`: more than the number of any that has posted. `has`: the lock that the server has,
+/// from round to round. True if a request was executed. `Server` knows the locks, and how requests
+/// are executed:
+///   bool take(Word lock)                        true: it now has the lock
+///   void execute(Word lock, Word client, Next)  that request, and the client's next ones for it
+///   bool keeps(Word lock)                       after that
+///   bool give(Word lock, Word client)           gives the lock back; false: ends the round
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
-                                               typename M::Cell& clients, Server server) {
+                                               typename M::Cell& clients, Word& has,
+                                               Server server) {
   bool found = false;
-  const Word count = m.load(clients, relaxed);  // serve() acquires
+  const Word count = m.load(clients, relaxed);  // next() acquires
   Word next = next_client(m, 0, count);
   const auto fetch_next = [&] {
     if constexpr (requires { m.fetch_to_write(clients); }) {
@@ -36,12 +44,20 @@ template <Machine M, class Server>
   while (next < count) {
     const Word client = std::exchange(next, next_client(m, next + 1, count));
     fetch_next();
-    const Word request = rings.pending(m, client);
-    if (request == 0) continue;
-    const Desk<M> desk = server.desk(Rings<M>::lock_of(request));
-    if (!desk.take(m)) continue;
-    if (server.execute(desk, client)) found = true;
-    if (!server.give(desk, client)) break;
+    auto wanted = rings.next(m, client);
+    if (wanted.request == 0) continue;
+    const Word lock = Rings<M>::lock_of(wanted.request);
+    if (lock != has) {
+      if (has != no_lock) server.give(std::exchange(has, no_lock), client);
+      if (!server.take(lock)) continue;
+      has = lock;
+      wanted = rings.next(m, client);
+    }
+    if (wanted.is_of(lock)) {
+      server.execute(lock, client, wanted);
+      found = true;
+    }
+    if (!server.keeps(lock) && !server.give(std::exchange(has, no_lock), client)) break;
   }
   return found;
 }

@@ -33,6 +33,16 @@ inline void relax() noexcept {
 #endif
 }
 
+/// The same where the store is due at once: relax() takes as long as a quick line transfer, or
+/// several. No read begins before the last one is done.
+inline void relax_briefly() noexcept {
+#if defined(__x86_64__)
+  asm volatile("lfence" ::: "memory");
+#else
+  relax();
+#endif
+}
+
 /// Asks for a line to write it, ahead of the write.
 inline void fetch_to_write(const void* line) noexcept {
 #if defined(__x86_64__)

@@ -41,7 +41,7 @@ TEST_F(Delegation, ExecutesOnTheServer) {
 }
 
 TEST_F(Delegation, ClientsRequestsAreOnLinesOfTheirOwn) {
-  const delegation::Board& board = station_->board();
+  const delegation::RingBoard board = station_->board();
   const auto line_of = [](const void* at) {
     return reinterpret_cast<std::uintptr_t>(at) / delegation::line_bytes;
   };
