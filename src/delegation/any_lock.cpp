@@ -34,7 +34,7 @@ class PlainPort : public Port {
     Cells(std::byte* global, std::byte* slots) noexcept : global_(global), slots_(slots) {}
     Cell& global(unsigned index) const noexcept { return at(global_ + index * line_bytes); }
     Cell& of(unsigned slot, unsigned index) const noexcept {
-      return at(slots_ + slot * line_bytes + index * sizeof(Cell));
+      return (&at(slots_ + slot * line_bytes))[index];
     }
 
    private:
@@ -181,11 +181,10 @@ class Plain : public AnyLock {
       run_at_once(t, section);
       // All is read again, the lock too: what lives across the section has to be saved before it.
       auto& lock = static_cast<Plain&>(*t.inside);
-      lock.run_deferred();
-      if (!lock.lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
-        lock.serve_others(t);
+      if (lock.has_left_posts() || !lock.lock_.give(last_seat(t).port, last_seat(t).ticket))
+          [[unlikely]]
+        return see_to_others(t);
       t.inside = nullptr;
-      send_kept_posts();
     } else {
       ClientsWork<Outermost> work(section, board_, this);
       lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
@@ -240,12 +239,26 @@ class Plain : public AnyLock {
     work.finish();
     send_kept_posts();
   }
-  /// In a fork's child the others are not there: their requests are their own process's.
-  [[gnu::noinline]] void serve_others(const Thread& t) {
-    if (!in_own_process()) return;
-    ClientsWork<Outermost> work({}, board_, this);
-    lock_.serve(last_seat(t).port, last_seat(t).ticket, work);
-    work.finish();
+  /// After a section that was executed at once: it has left posts, or there are others' requests.
+  [[gnu::noinline]] static void see_to_others(Thread& t) {
+    auto& lock = static_cast<Plain&>(*t.inside);
+    Seat& seat = last_seat(t);
+    if (lock.has_left_posts()) {
+      lock.has_seen_to_posts();
+      lock.run_deferred();
+      if (lock.lock_.give(seat.port, seat.ticket)) return end_visit(t);
+    }
+    // In a fork's child the others are not there: their requests are their own process's.
+    if (lock.in_own_process()) {
+      ClientsWork<Outermost> work({}, lock.board_, &lock);
+      lock.lock_.serve(seat.port, seat.ticket, work);
+      work.finish();
+    }
+    end_visit(t);
+  }
+  static void end_visit(Thread& t) {
+    t.inside = nullptr;
+    send_kept_posts();
   }
 
   /// From inside of other sections, too, and for the first time.

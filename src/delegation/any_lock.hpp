@@ -47,7 +47,7 @@ class AnyLock {
   /// in a section.
   virtual void execute(Section section) = 0;
 
-  /// Of threads of which `quick` is this lock. Null: Delegated's, or none ever is.
+  /// Of threads of which `quick` is this lock. Null: that of `auto`, or none ever is.
   ShortWay short_way() const { return short_way_; }
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
   /// no server it is executed at once; in a section of this lock, right after that one. Throws as
@@ -95,7 +95,11 @@ class AnyLock {
   bool has_deferred() const { return !deferred_.empty(); }
   /// In a section of this lock, or for one that is: its executor looks, after that, for posts that
   /// it has left. For locks whose clients do not look each time.
-  virtual void look_after_section() noexcept {}
+  virtual void look_after_section() noexcept { left_posts_ = true; }
+  /// By the executor of a section, after it: whether that one, or another one since the last time,
+  /// has left posts to see to, here or on its thread.
+  bool has_left_posts() const noexcept { return left_posts_; }
+  void has_seen_to_posts() noexcept { left_posts_ = false; }
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
     if (has_deferred()) [[unlikely]]
@@ -148,7 +152,8 @@ class AnyLock {
   // Read by every section.
   const std::uint64_t number_ever_;
   const ShortWay short_way_;
-  std::vector<Section> deferred_;  ///< the lock's holder's
+  bool left_posts_ = false;  ///< the lock's holder's, as the next one
+  std::vector<Section> deferred_;
   const locks::Traits& traits_;
   const Birth birth_;
   const bool shared_;

@@ -16,6 +16,7 @@
 //    queue, or the tail's.
 // 2. One slot of a queue is marked `head`, or its owner is combining.
 // 3. Once a slot is marked `done` its owner may reuse it: its link is read before.
+// 4. A spare's link is 0: whoever has left a request takes its link back.
 #pragma once
 
 #include "lock/hints.hpp"
@@ -32,7 +33,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   struct Ticket {
     Word spare;          ///< while it is in the queue: the slot that it is in
     Word next = 0;       ///< the slot behind that
-    unsigned meets = 0;  ///< how often somebody had come in between, since it last stepped aside
+    unsigned meets = 0;  ///< others, since it last stepped aside
   };
 
   static Layout layout(const Shape& shape) {
@@ -43,21 +44,31 @@ class CcSynch : public Combining<CcSynch<M>> {
   /// Clients begin apart, so as not to step aside at the same time.
   Ticket ticket(unsigned client) const { return {client + 1, 0, 3 * client % meets_max}; }
 
-  bool take(M& m, Ticket& t) const { return join(m, t, 0); }
+  /// True if the client is head, and was the last one that was: it goes on alone, on a way as short
+  /// as may be, since where sections wait for memory that of the next one begins meanwhile.
+  bool take(M& m, Ticket& t) const {
+    const Word last = t.next;
+    return join(m, t, 0) && t.spare == last;
+  }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
-    if (const Turn turn = leave_request(m, t, work); turn != Turn::head) return turn == Turn::done;
+    ++t.meets;
+    const bool is_head = m.load(state(t.spare), acquire) == head;  // pairs with make_head's store
+    if (!is_head) {
+      const Turn turn = leave_request(m, t, work);
+      if (turn != Turn::head) return turn == Turn::done;
+    }
     work.run_own(m);
-    return serve(m, t, work);
-  }
-  bool give(M& m, Ticket& t) const {
-    fetch_to_write(m, state(t.next));  // as in combine()
-    if (m.load(link(t.next), relaxed) != 0) return false;
-    make_head(m, t.next);
-    if (t.meets >= meets_max) [[unlikely]] {
+    serve(m, t, work);
+    if (is_head && t.meets >= meets_max) {
       t.meets = 0;
       step_aside(m);
     }
+    return true;
+  }
+  bool give(M& m, Ticket& t) const {
+    if (m.load(link(t.next), relaxed) != 0) return false;
+    make_head(m, t.next);
     return true;
   }
   template <class Work>
@@ -73,25 +84,22 @@ class CcSynch : public Combining<CcSynch<M>> {
   /// `tail`: the number of the cell of the queue's tail. True if the client is head.
   bool join(M& m, Ticket& t, unsigned tail) const {
     const Word next = t.spare;
-    fetch_to_write(m, cells_.global(tail));  // while it writes to the spare's line
-    const Word last = t.next;
     t.next = next;
-    store_unawaited(m, state(next), waiting);  // both before the exchange releases them
-    store_unawaited(m, link(next), 0);
+    store_unawaited(m, state(next), waiting);  // before the exchange releases it
     const Word slot =
         exchange_unawaited(m, cells_.global(tail), next, acq_rel);  // pairs with itself
-    fetch_to_write(m, state(slot));  // unless it is head, its request comes next
     t.spare = slot;
-    if (slot != last) ++t.meets;
     return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
   /// If it is not: until it is, or its request is executed.
   template <class Work>
   Turn leave_request(M& m, Ticket& t, Work& work) const {
+    fetch_to_write(m, state(t.spare));
     work.put(m, t.spare);
     m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
     if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner))
-      return Turn::gave_up;  // pairs with its stores
+      return Turn::gave_up;                // pairs with its stores
+    store_unawaited(m, link(t.spare), 0);  // before the exchange that makes it the tail's
     return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
   }
   /// Executes what is queued behind the head's own; returns who is head next.
