@@ -35,6 +35,8 @@ using OthersAnswerLost = Faulty<18>;
 using NoLastPass = Faulty<19>;
 using CombinesLate = Faulty<20>;
 using ServerTrusted = Faulty<21>;
+using RoundNotLookedAgain = Faulty<22>;
+using RoundKeepsTwo = Faulty<23>;
 
 }  // namespace
 }  // namespace muster::check
@@ -149,7 +151,6 @@ bool CcSynch<check::SparePreparedLate>::join(check::SparePreparedLate& m, Ticket
   t.next = t.spare;
   t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);
   m.store(state(t.next), waiting, relaxed);
-  m.store(link(t.next), 0, relaxed);
   return m.load(state(t.spare), acquire) == head;
 }
 
@@ -237,6 +238,57 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
     if (rings.serve(m, client, lock, work)) ++executed;
   }
   return executed;
+}
+
+/// A server executes, with the lock, what it saw without: another one may have done so meanwhile.
+template <>
+bool serve_round(check::RoundNotLookedAgain& m, const Rings<check::RoundNotLookedAgain>& rings,
+                 check::Checked::Cell& clients, Word& has,
+                 check::Round<check::RoundNotLookedAgain> server) {
+  bool found = false;
+  const Word count = m.load(clients, relaxed);
+  for (Word client = 0; client < count; ++client) {
+    const auto wanted = rings.next(m, client);
+    if (wanted.request == 0) continue;
+    const Word lock = rings.lock_of(wanted.request);
+    if (lock != has) {
+      if (has != no_lock && !server.give(std::exchange(has, no_lock), client)) break;
+      if (!server.take(lock)) continue;
+      has = lock;
+    }
+    server.execute(lock, client, wanted);
+    found = true;
+    if (server.keeps(lock)) continue;
+    if (!server.give(std::exchange(has, no_lock), client)) break;
+  }
+  return found;
+}
+
+/// A server takes another lock and forgets to give the one that it has.
+template <>
+bool serve_round(check::RoundKeepsTwo& m, const Rings<check::RoundKeepsTwo>& rings,
+                 check::Checked::Cell& clients, Word& has,
+                 check::Round<check::RoundKeepsTwo> server) {
+  bool found = false;
+  const Word count = m.load(clients, relaxed);
+  for (Word client = 0; client < count; ++client) {
+    auto wanted = rings.next(m, client);
+    if (wanted.request == 0) continue;
+    const Word lock = rings.lock_of(wanted.request);
+    if (lock != has) {
+      if (!server.take(lock)) continue;
+      has = lock;
+      wanted = rings.next(m, client);
+    }
+    const bool is_to_do = wanted.is_of(lock);
+    if (is_to_do) {
+      server.execute(lock, client, wanted);
+      found = true;
+    }
+    if (is_to_do && server.keeps(lock)) continue;
+    if (!server.give(std::exchange(has, no_lock), client)) break;
+  }
+  return found;
 }
 
 /// Of two clients that come at once one may be forgotten.
@@ -399,6 +451,8 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, NotReadAgain>("auto: a request not read again under the lock"),
       mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
+      mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
+      mutant<Auto, RoundKeepsTwo>("rounds: a lock not given for another one"),
   };
 }
 

@@ -17,17 +17,18 @@ namespace muster::check {
 
 /// Words that sections change and clients read.
 struct Data {
-  Checked::Plain<Word> count;
+  std::vector<Checked::Plain<Word>> count;     ///< of each lock's sections
   std::vector<Checked::Plain<Word>> argument;  ///< each client's; what it wants done
   std::vector<Checked::Plain<Word>> executed;  ///< number of each client's last section
   std::vector<Checked::Plain<Word>> result;
   std::vector<Checked::Plain<Word>> slots;  ///< whose request is there
 
-  Data(Memory& memory, unsigned clients, unsigned slot_count) {
+  Data(Memory& memory, unsigned clients, unsigned slot_count, unsigned lock_count = 1) {
     const auto word = [&](const std::string& name) {
       return Checked::Plain<Word>{memory.add(0, name)};
     };
-    count = word("count");
+    for (unsigned l = 0; l < lock_count; ++l)
+      count.push_back(word("count of lock " + std::to_string(l)));
     for (unsigned c = 0; c < clients; ++c) {
       const std::string of = " of client " + std::to_string(c);
       argument.push_back(word("argument" + of));
@@ -41,7 +42,8 @@ struct Data {
 /// A client's work: what lock/shape.hpp asks for.
 class CheckedWork {
  public:
-  CheckedWork(Data& data, unsigned client) : data_(data), client_(client) {}
+  CheckedWork(Data& data, unsigned client, Word lock = 0)
+      : data_(data), client_(client), lock_(lock) {}
 
   /// Says in this cell that the request is posted, where a lock tells.
   void tell(Checked::Cell& cell) { told_ = &cell; }
@@ -56,7 +58,7 @@ class CheckedWork {
  private:
   void execute(Checked& m, Word client) {
     m.thread().check(client < data_.argument.size(), "a slot without a request was executed");
-    m.write(data_.count, m.read(data_.count) + 1);
+    m.write(data_.count[lock_], m.read(data_.count[lock_]) + 1);
     const Word number = m.read(data_.argument[client]);
     m.thread().check(m.read(data_.executed[client]) + 1 == number,
                      "a section was executed twice, or not in its turn");
@@ -66,25 +68,29 @@ class CheckedWork {
 
   Data& data_;
   unsigned client_;
+  Word lock_;
   Checked::Cell* told_ = nullptr;
 };
 
-/// With one lock, which stays with the server, what Station's has.
+/// What Station's server does in its rounds: for locks that stay with it, or for others.
 template <class M>
 struct Round {
   M& m;
-  locks::Desk<M> desk;
-  CheckedWork& work;
+  std::vector<locks::Desk<M>> desks;  ///< by lock
+  Data& data;
+  unsigned nobody;  ///< a number that no client has
+  bool stays;
 
-  bool take(Word) const { return desk.take(m); }
+  bool take(Word lock) const { return desks[lock].take(m); }
   void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
-    desk.rings.execute(m, client, first, work);
-    while (desk.rings.serve(m, client, lock, work)) {
+    CheckedWork work(data, nobody, lock);
+    desks[lock].rings.execute(m, client, first, work);
+    while (desks[lock].rings.serve(m, client, lock, work)) {
     }
   }
-  bool keeps(Word) const { return true; }
-  bool give(Word, Word) const {
-    desk.give(m);
+  bool keeps(Word) const { return stays; }
+  bool give(Word lock, Word) const {
+    desks[lock].give(m);
     return true;
   }
 };
@@ -100,7 +106,7 @@ class LockRehearsal {
         layout_(L::layout(shape_)),
         cells_(memory, layout_.global_cells + 2 + scenario.clients, layout_.slots,
                layout_.cells_per_slot),
-        data_(memory, scenario.clients, layout_.slots),
+        data_(memory, scenario.clients, layout_.slots, lock_count()),
         finished_{memory.add(0, "sections that are done")},
         left_{memory.add(0, "the first server has left")} {
     M setup(memory, tuning_);
@@ -116,24 +122,30 @@ class LockRehearsal {
 
   void run(Thread& self) {
     M m(self, tuning_);
-    const L lock = make(self.id());
+    const std::vector<L> locks = make(self.id());
+    const L& lock = locks.front();
     if (self.id() == scenario_.clients) return serve(m, lock);
     if (scenario_.variant == LockVariant::drain && self.id() == 0) return drain(m, lock);
     typename L::Ticket ticket = lock.ticket(self.id());
     know(self.id(), ticket);
     for (Word number = 1; number <= scenario_.sections; ++number) {
-      CheckedWork work = work_of(self.id());
+      const Word at = (number + self.id()) % lock_count();
+      CheckedWork work = work_of(self.id(), at);
       m.write(data_.argument[self.id()], number);
-      if (!lock.execute(m, ticket, work)) return;
+      if (!locks[at].execute(m, ticket, work)) return;
       self.check(m.read(data_.executed[self.id()]) == number, "the section was not executed");
       self.check(m.read(data_.result[self.id()]) == 10 * number + self.id(), "another's result");
       if (scenario_.has_server()) count_out(m, lock);
+      if (!await_count(m, self.id(), ticket)) return;
     }
   }
 
  private:
   /// Without one, nothing is executed.
   static constexpr bool needs_server = std::is_same_v<L, locks::RclBatch<M>>;
+  static constexpr bool has_server_of_its_own = requires(const L& lock, M& m, CheckedWork& work) {
+    lock.serve(m, work);
+  };
 
   /// After the lock's cells; those of the participants' own hints follow.
   Checked::Cell& server_cell() { return cells_.global(layout_.global_cells); }
@@ -149,19 +161,44 @@ class LockRehearsal {
     }
   }
 
-  L make(unsigned client) {
+  /// A request of the other lock is executed when the last one is counted, which is after its
+  /// answer: hardware looks again and again.
+  bool await_count(M& m, unsigned client, const typename L::Ticket& t) {
+    if constexpr (std::is_same_v<L, locks::Auto<M>>) {
+      const Word counted = locks::Served::least_after(t.ring.posted);
+      if (lock_count() > 1) return m.await(cells_.of(client, 1), at_least(counted), relaxed);
+    }
+    return true;
+  }
+
+  unsigned lock_count() const { return scenario_.variant == LockVariant::two ? 2 : 1; }
+
+  std::vector<L> make(unsigned client) {
     if constexpr (std::is_same_v<L, locks::Auto<M>>) {
       // Of several clients each gives its hints to itself: what they are good for, the programs
       // without a server show; here they get lost.
       const unsigned own = layout_.global_cells + 1 + client;
       Checked::Cell& wanted = cells_.global(scenario_.clients == 1 ? 2 : own);
-      if (scenario_.has_server()) return L(desk(), wanted, &server_cell());
+      if (scenario_.has_server()) {
+        std::vector<L> made;
+        for (const locks::Desk<M>& desk : desks()) made.emplace_back(desk, wanted, &server_cell());
+        return made;
+      }
     }
-    return L(shape_, cells_);
+    return {L(shape_, cells_)};
   }
-  locks::Desk<M> desk() const { return {&cells_.global(0), &cells_.global(1), {1, cells_}, 0}; }
-  CheckedWork work_of(unsigned client) {
-    CheckedWork work(data_, client);
+  /// The second lock's word is the hint of a participant that has none, the server.
+  std::vector<locks::Desk<M>> desks() const {
+    std::vector<locks::Desk<M>> all;
+    for (Word lock = 0; lock < lock_count(); ++lock) {
+      Checked::Cell& held =
+          cells_.global(lock == 0 ? 0 : layout_.global_cells + 1 + scenario_.clients);
+      all.push_back({&held, &cells_.global(1), {1, cells_}, lock});
+    }
+    return all;
+  }
+  CheckedWork work_of(unsigned client, Word lock = 0) {
+    CheckedWork work(data_, client, lock);
     if (scenario_.variant == LockVariant::drain) work.tell(posted_[client]);
     return work;
   }
@@ -199,30 +236,33 @@ class LockRehearsal {
   }
 
   void serve(M& m, const L& lock) {
-    CheckedWork work = work_of(scenario_.clients);
-    if constexpr (requires { lock.serve(m, work); }) {
+    if constexpr (has_server_of_its_own) {
+      CheckedWork work = work_of(scenario_.clients);
       static_cast<void>(lock.serve(m, work));
       if (scenario_.variant == LockVariant::drain) check_drained(m);
       if (!needs_server || !scenario_.shuts_down()) return;
       m.store(left_, 1, release);
       static_cast<void>(lock.serve(m, work));
     } else {
-      // What a station's server does, twice or once; it waits for nobody.
-      const int passes_max = scenario_.clients > 2 ? 1 : 2;
-      if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
-      Word has = locks::no_lock;
-      for (int passes = 0; passes < passes_max; ++passes) {
-        if (scenario_.variant == LockVariant::rounds) {
-          locks::serve_round(m, desk().rings, *desk().clients, has, Round<M>{m, desk(), work});
-          continue;
-        }
-        if (!desk().take(m)) continue;
-        desk().pass(m, work);
-        desk().give(m);
-      }
-      m.store(server_cell(), 0, relaxed);
-      if (has != locks::no_lock) desk().give(m);
+      go_round(m);
     }
+  }
+
+  /// What a station's server does, twice or once; it waits for nobody.
+  void go_round(M& m) {
+    const int passes_max = scenario_.clients > 2 ? 1 : 2;
+    const std::vector<locks::Desk<M>> all = desks();
+    const locks::Desk<M>& first = all.front();
+    const bool stays =
+        scenario_.variant == LockVariant::kept || scenario_.variant == LockVariant::two;
+    Word has = locks::no_lock;
+    if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
+    for (int passes = 0; passes < passes_max; ++passes) {
+      locks::serve_round(m, first.rings, *first.clients, has,
+                         Round<M>{m, all, data_, scenario_.clients, stays});
+    }
+    m.store(server_cell(), 0, relaxed);
+    if (has != locks::no_lock) all[has].give(m);
   }
 
   const LockScenario scenario_;

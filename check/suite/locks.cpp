@@ -15,9 +15,8 @@ constexpr const char* rings_name = "rings";
 }  // namespace
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",   "server",   "shutdown", "attended",
-                                   "closing", "newcomer", "rounds",   "drain",
-                                   "rings",   "yields",   "leaving"};
+  constexpr const char* names[] = {"plain", "server", "shutdown", "attended", "closing", "newcomer",
+                                   "kept",  "two",    "drain",    "rings",    "yields",  "leaving"};
   return names[static_cast<int>(variant)];
 }
 
@@ -39,7 +38,7 @@ bool LockScenario::shuts_down() const {
 unsigned LockScenario::known() const {
   if (variant == LockVariant::newcomer) return clients - 1;
   const bool all = variant == LockVariant::attended || variant == LockVariant::closing ||
-                   variant == LockVariant::rounds;
+                   variant == LockVariant::kept || variant == LockVariant::two;
   return all ? clients : 0;
 }
 
@@ -80,10 +79,12 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {
-    add(1, 2, {V::server, V::rounds});
-    add(2, 1, {V::attended, V::server, V::rounds});
-    add(2, 2, {V::rounds});
-    add(3, 1, {V::plain, V::attended});
+    add(1, 2, {V::kept, V::two});
+    add(1, 3, {V::two});
+    add(2, 1, {V::attended, V::kept, V::two, V::server});
+    add(2, 2, {V::attended, V::kept, V::two});
+    add(3, 1, {V::plain, V::kept});
+    if (all) add(3, 1, {V::attended});
   } else if (style == locks::Style::server) {
     add(1, 2, {V::server, V::shutdown});
     add(2, 1, {V::server, V::shutdown, V::drain});

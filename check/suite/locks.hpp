@@ -19,7 +19,8 @@ enum class LockVariant : std::uint8_t {
   attended,  ///< as `server`, and the clients are known and used to it from the start
   closing,   ///< as `shutdown`, likewise
   newcomer,  ///< as `attended`, but for the last client
-  rounds,    ///< as `attended`, and the server goes round as those of many locks do
+  kept,      ///< as `attended`, and the lock stays with a server that goes round
+  two,       ///< as `kept`, with two locks, which clients use in turn
   drain,     ///< the first client only ends the server, when the others have posted
   rings,     ///< no lock, but the request rings of two: clients, and who has either lock
   yields,    ///< the rings of one, whose sections give it up in between

@@ -277,8 +277,14 @@ void Delegated::give(RingPort& port) {
   RingPort::wake_one(station_->wanted_cell(number_));
 }
 
+/// Before it waits for the lock: a server that keeps it, though it executes nothing, gives it back.
+void Delegated::ask_for_lock() {
+  if (always_delegates_) RingPort::set(station_->wanted_cell(number_));
+}
+
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
 void Delegated::take_blocking(RingPort& port) {
+  ask_for_lock();
   if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
@@ -317,6 +323,7 @@ void Delegated::post_anywhere(Section section) {
     if (is_left_to_server()) return;
     auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
     tell_server(habit);
+    work.finish();
   }
   send_kept_posts();
 }
@@ -359,7 +366,7 @@ void Delegated::prepare_to_send() {
 
 /// Almost as if somebody waited: that is all that the short way looks at.
 void Delegated::look_after_section() noexcept {
-  RingPort::set_by_section(station_->wanted_cell(number_));
+  RingPort::set_unattended(station_->wanted_cell(number_));
 }
 
 void Delegated::give_up() {
@@ -374,7 +381,10 @@ void Delegated::give_up() {
 
 bool Delegated::take_again() {
   RingPort port(station_->seat(take_seat(0)).port);
-  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
+  while (!desk_.take(port)) {
+    ask_for_lock();
+    port.await_turn(*desk_.held, station_->wanted_cell(number_));
+  }
   // Whoever had it meanwhile may have cleared that.
   if (has_deferred() || this_thread.todo != 0) look_after_section();
   return true;

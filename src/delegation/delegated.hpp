@@ -38,7 +38,7 @@ class Delegated final : public AnyLock {
   Counters counters() const override;
   std::string explain() const override;
 
-  /// AnyLock::short_way(), to which no indirect jump leads: it is the way of most sections.
+  /// AnyLock::short_way() of `auto`, to which no indirect jump leads: most sections' way.
   static int execute_at_once(AnyLock& lock, Section section, Execute otherwise);
 
  private:
@@ -109,6 +109,7 @@ class Delegated final : public AnyLock {
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;
   void prepare_to_send();
+  void ask_for_lock();
   void take_blocking(RingPort& port);
   void give(RingPort& port);
   bool combines() const { return Combines{*this}(); }

@@ -134,10 +134,15 @@ class Port : public Hardware {
   static void clear(Cell& wanted) noexcept {
     if (FutexLot::peek(wanted.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
   }
-  /// By a section of the lock: at its end, what it has left is to be seen to. Unless it is set.
-  static void set_by_section(Cell& wanted) noexcept {
+  /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
+  /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
+  static void set_unattended(Cell& wanted) noexcept {
     Word none = 0;
     wanted.value.compare_exchange_strong(none, by_section, std::memory_order_relaxed);
+  }
+  /// By who waits for the lock, of which no request is pending: a server that keeps it gives it.
+  static void set(Cell& wanted) noexcept {
+    wanted.value.store(by_another, std::memory_order_relaxed);
   }
   static bool is_by_section(const Cell& wanted) noexcept {
     return wanted.value.load(std::memory_order_relaxed) == by_section;

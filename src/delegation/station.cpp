@@ -118,9 +118,13 @@ void Station::remove(Word number) {
     }
   }
   Hardware::Cell& wanted = wanted_cell(number);
-  while (entry(number).held.value.load(std::memory_order_acquire) != 0) {
-    RingPort::set_by_section(wanted);  // a server that keeps it gives it back
-    sched_yield();
+  for (unsigned looks = 0; entry(number).held.value.load(std::memory_order_acquire) != 0; ++looks) {
+    RingPort::set_unattended(wanted);  // a server that keeps it gives it back
+    if (looks < 64) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
   wanted.value.store(0, std::memory_order_relaxed);
   const std::scoped_lock guard(locks_mutex_);
@@ -247,7 +251,7 @@ void Station::serve(Servant& self) {
       idle = 0;
       continue;
     }
-    if (idle + 1 == idle_polls || (has != locks::no_lock && is_wanted(has))) give_back(port, has);
+    if (idle + 1 >= idle_polls || (has != locks::no_lock && is_wanted(has))) give_back(port, has);
     rest(port, idle, idle_since_ns);
   }
 }
@@ -368,7 +372,8 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
     self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
     rings_.execute(port, client, next, work);
     progress += Servant::section;
-    if (progress == most) break;
+    // What a section has posted is sent before the next one's: that may be what it waits for.
+    if (progress == most || this_thread.todo != 0) break;
     port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
     next = rings_.next(port, client);
     if (!next.is_of(number)) break;

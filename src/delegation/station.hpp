@@ -64,7 +64,7 @@ class Station {
     Rings::Ticket ring;
     std::atomic<bool> is_to_wait{false};  ///< its sections post more than can be sent
     Hardware::Cell* last = nullptr;       ///< the entry of its last request without an answer
-    locks::Count sections{};              ///< of all locks of the station
+    locks::Count sections{};              ///< of all locks of the station, perhaps some fewer
     locks::Count meets{};                 ///< of these: the lock was taken, or a server's
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
     std::uint64_t sections_seen = 0;      ///< by the steward
@@ -159,7 +159,9 @@ class Station {
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
-  /// gives it up, and who read an old request still tries to take it.
+  /// gives it up, and who read an old request still tries to take it. A server keeps a lock that
+  /// stays from round to round: until it is `wanted`, which who waits for `held` alone says first,
+  /// a request of another lock comes, it has nothing to do for a while, or another is at work.
   struct alignas(line_bytes) Entry {
     Hardware::Cell held;
     Hardware::Cell wanted;

@@ -28,6 +28,7 @@ bool Station::remains(Servant& self) {
   if (!stopping_ && at_work_ == 1) return true;
   self.counted = false;
   --at_work_;
+  ring_bell();  // for what it would have looked at next: who is at work may sleep
   ++idle_spares_;
   spares_.wait(lock, [&] { return wanted_ > 0 || stopping_; });
   --idle_spares_;

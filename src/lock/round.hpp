@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A server's round through the rings of many locks: it looks at each client's next request, and
-// executes what it finds with the lock that the request names, if nobody else has that. The last
-// lock is still its own in the next round, unless somebody wants it.
+// executes what it finds with the lock that the request names, if nobody else has that. Where the
+// server says so it keeps that lock, also for the next rounds, until a request names another one.
 //
 // Cost: a line transfer for each client, none while its line does not change; an exchange when a
 // request names another lock than the one before.
@@ -10,6 +10,8 @@
 // Invariants:
 // 1. The server has one lock at a time, and none while it takes another: it waits for none.
 // 2. What it saw without the lock is only why it takes it: then it looks again.
+// 3. It keeps a lock only of which it has executed a request: who destroys a lock, whose requests
+//    are executed, need only await that it gives the lock back.
 #pragma once
 
 #include <utility>
@@ -26,7 +28,7 @@ inline constexpr Word no_lock = ~Word{0};
 /// are executed:
 ///   bool take(Word lock)                        true: it now has the lock
 ///   void execute(Word lock, Word client, Next)  that request, and the client's next ones for it
-///   bool keeps(Word lock)                       after that
+///   bool keeps(Word lock)                       after that: whether the lock stays with it
 ///   bool give(Word lock, Word client)           gives the lock back; false: ends the round
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
@@ -48,16 +50,18 @@ template <Machine M, class Server>
     if (wanted.request == 0) continue;
     const Word lock = Rings<M>::lock_of(wanted.request);
     if (lock != has) {
-      if (has != no_lock) server.give(std::exchange(has, no_lock), client);
+      if (has != no_lock && !server.give(std::exchange(has, no_lock), client)) break;
       if (!server.take(lock)) continue;
       has = lock;
       wanted = rings.next(m, client);
     }
-    if (wanted.is_of(lock)) {
+    const bool is_to_do = wanted.is_of(lock);
+    if (is_to_do) {
       server.execute(lock, client, wanted);
       found = true;
     }
-    if (!server.keeps(lock) && !server.give(std::exchange(has, no_lock), client)) break;
+    if (is_to_do && server.keeps(lock)) continue;
+    if (!server.give(std::exchange(has, no_lock), client)) break;
   }
   return found;
 }
