@@ -174,10 +174,11 @@ int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise
 [[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
+  if (!seat.ring.entered || !Station::Rings::is_idle(seat.ring)) [[unlikely]]
+    return execute_anywhere(section);
   await_senders(seat);
   PostedWork work(section, *station_, this);
-  desk_.enter(seat.port, seat.ring);
-  Hardware::Cell& entry = *desk_.rings.post(seat.port, seat.ring, number_, work);
+  Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
   if (!RingPort::poll_briefly(entry) && !RingPort::poll(entry, polls_of_a_client)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
   desk_.rings.has_answer(seat.ring);

@@ -28,8 +28,9 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 constexpr unsigned batch_max = Station::depth;
 /// Of these, so far before its turn a request is fetched: two lines of 64 bytes.
 constexpr unsigned fetched_ahead = 4;
-constexpr unsigned brief_polls = 32;  ///< passes, before it pauses longer between them,
-constexpr unsigned idle_polls = 512;  ///< and before it yields
+constexpr unsigned brief_passes = 8;  ///< of several rounds each, before it pauses longer between,
+constexpr unsigned rounds_of_brief_pass = 8;
+constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
@@ -247,7 +248,7 @@ void Station::serve(Servant& self) {
       give_back(port, has);
       if (!remains(self)) return;
     }
-    if (pass(self, port, has)) {
+    if (pass(self, port, has, idle < brief_passes ? rounds_of_brief_pass : 1)) {
       idle = 0;
       continue;
     }
@@ -303,8 +304,12 @@ class Station::Round {
 };
 
 /// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has) {
-  return locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port));
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned rounds) {
+  while (!locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port))) {
+    if (--rounds == 0) return false;
+    relax_briefly();
+  }
+  return true;
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
@@ -428,7 +433,7 @@ bool Station::Pending::are_executed() {
 
 /// Between passes that found nothing: polls, then yields, then sleeps.
 void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) {
-  if (++idle < brief_polls) return relax_briefly();
+  if (++idle < brief_passes) return relax_briefly();
   if (idle < idle_polls) return relax();
   if (idle == idle_polls) idle_since_ns = now_ns();
   sched_yield();

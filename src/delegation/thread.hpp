@@ -29,8 +29,8 @@ struct Thread {
   // The first line: all that a section of the lock used last needs.
 
   /// Number of the lock that it used last, if it may go the short way there: its seat is known, and
-  /// if that is `auto`, it does not delegate and has nothing pending. 0: of none. It is last_lock if
-  /// it is not 0; in a section it is then of that one's lock or of one around it.
+  /// if that is `auto`, it does not delegate and has nothing pending. 0: of none. It is last_lock
+  /// if it is not 0; in a section it is then of that one's lock or of one around it.
   std::uint64_t quick = 0;
   void* last_seat = nullptr;  ///< what it has at the lock that it used last
   void* last_habit = nullptr;

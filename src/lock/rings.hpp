@@ -66,13 +66,19 @@ class Rings {
       if (!m.await(*last, equals(0), acquire)) return nullptr;  // pairs with execute's store
       t.executed = t.posted + half() - depth_;
     }
-    if (t.executed != t.posted) t.place = wrapped(t.place + 1);
+    if (!is_idle(t)) t.place = wrapped(t.place + 1);
+    return &post_alone(m, t, lock, work);
+  }
+  /// The same by a client that knows all its requests to be executed.
+  template <class Work>
+  Cell& post_alone(M& m, Ticket& t, Word lock, Work& work) const {
     Cell& entry = cells_.of(t.client, t.place);
     work.put(m, t.client * depth_ + t.place);
     m.store(entry, request(++t.posted, lock), release);  // pairs with next's load
     if constexpr (requires { work.posted(m); }) work.posted(m);
-    return &entry;
+    return entry;
   }
+  static bool is_idle(const Ticket& t) { return t.executed == t.posted; }
 
   /// The entry that post() awaits; null: it need not look, which takes the executor's line.
   Cell* full_at(const Ticket& t) const {
