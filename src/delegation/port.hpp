@@ -189,7 +189,7 @@ class Port : public Hardware {
   /// many sections in a row. The longer, the less the client does but wait for answers.
   [[gnu::noinline]] void back_off() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
-  static constexpr unsigned brief_polls = 128;        // some 400 ns: a slow line is there and back
+  static constexpr unsigned brief_polls = 128;        // on x86 as long as a slow line takes
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
   // What `wanted` says.

@@ -377,8 +377,11 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
     self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
     rings_.execute(port, client, next, work);
     progress += Servant::section;
-    // What a section has posted is sent before the next one's: that may be what it waits for.
-    if (progress == most || this_thread.todo != 0) break;
+    // What the next one posts may be what the posts of this one wait for: this thread sends these
+    // first. Not where it would be the next of many threads that do.
+    const bool sends_first =
+        this_thread.todo != 0 && senders_.load(std::memory_order_relaxed) < senders_max / 2;
+    if (progress == most || sends_first) break;
     port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
     next = rings_.next(port, client);
     if (!next.is_of(number)) break;

@@ -44,8 +44,8 @@ class CcSynch : public Combining<CcSynch<M>> {
   /// Clients begin apart, so as not to step aside at the same time.
   Ticket ticket(unsigned client) const { return {client + 1, 0, 3 * client % meets_max}; }
 
-  /// True if the client is head, and was the last one that was: it goes on alone, on a way as short
-  /// as may be, since where sections wait for memory that of the next one begins meanwhile.
+  /// True if the client is head, and was the last one in the queue: it goes on alone, on a way as
+  /// short as may be, since where sections wait for memory that of the next one begins meanwhile.
   bool take(M& m, Ticket& t) const {
     const Word last = t.next;
     return join(m, t, 0) && t.spare == last;
@@ -59,8 +59,10 @@ class CcSynch : public Combining<CcSynch<M>> {
       if (turn != Turn::head) return turn == Turn::done;
     }
     work.run_own(m);
-    serve(m, t, work);
-    if (is_head && t.meets >= meets_max) {
+    const Word next = combine(m, t, work);
+    make_head(m, next);
+    const bool nobody_waits = is_head && next == t.next;
+    if (nobody_waits && t.meets >= meets_max) {
       t.meets = 0;
       step_aside(m);
     }

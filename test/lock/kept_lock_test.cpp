@@ -5,17 +5,15 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
-#include <vector>
 
 #include "delegation/condition.hpp"
 #include "delegation/station.hpp"
+#include "machine/hardware.hpp"
 #include "trial.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
 namespace {
-
-using delegation::make_lock;
 
 class KeptLock : public WithServer {
  protected:
@@ -24,12 +22,17 @@ class KeptLock : public WithServer {
   }
 };
 
-TEST_F(KeptLock, StaysForARoundAndNotWhileTheServerSleeps) {
+TEST_F(KeptLock, StaysWhileTheServerPollsAndNotWhileItSleeps) {
   const auto lock = make();  // its number is 0
   auto nothing = [] {};
-  // On a busy machine the server has often been idle by the time that this thread goes on.
-  do lock->execute(section_of(nothing));
-  while (!is_held(0));
+  // Where this thread gets the CPU only when the server yields, it has given the lock back.
+  bool was_kept = false;
+  for (int tries = 0; !was_kept && tries < 100'000; ++tries) {
+    lock->execute(section_of(nothing));
+    for (int pauses = 0; pauses < 20; ++pauses) relax();  // a section's end takes less
+    was_kept = is_held(0);
+  }
+  EXPECT_TRUE(was_kept);
   const std::uint64_t slept = station_->counters().sleeps;
   while (station_->counters().sleeps == slept) sleep_ms(1);
   EXPECT_FALSE(is_held(0));
@@ -39,29 +42,20 @@ TEST_F(KeptLock, IsGivenBackForAnotherOne) {
   const auto one = make();
   const auto other = make();
   std::uint64_t count = 0;
+  std::uint64_t expected = 0;
   auto increment = [&] { ++count; };
   for (unsigned i = 0; i < rounds(1000); ++i) {
     one->execute(section_of(increment));
-    other->execute(section_of(increment));
-    EXPECT_FALSE(is_held(0));
+    do {  // a thread that was replaced in the section may give it a little later
+      other->execute(section_of(increment));
+      ++expected;
+    } while (is_held(0));
   }
-  EXPECT_EQ(2 * rounds(1000), count);
+  EXPECT_EQ(expected + rounds(1000), count);
 }
 
-TEST_F(KeptLock, OfAutoDoesNotStay) {
-  const auto lock = make_lock({.kind = "auto", .station = station_});
-  std::atomic<std::uint64_t> count{0};
-  auto increment = [&] { count.fetch_add(1, std::memory_order_relaxed); };
-  run_threads(3, [&](unsigned) {
-    for (unsigned i = 0; i < rounds(1000); ++i) lock->execute(section_of(increment));
-  });
-  EXPECT_EQ(3 * rounds(1000), count);
-  for (int tries = 0; is_held(0) && tries < 1000; ++tries) sleep_ms(1);
-  EXPECT_FALSE(is_held(0)) << "nobody uses it";
-}
-
-// Who wants it has no request: a lock that ends, a section of another one on a spare thread, and
-// one that was woken.
+// Nobody waits for ever who wants it and has no request: a lock that ends, a section of another one
+// on a spare thread, and one that was woken.
 TEST_F(KeptLock, IsGivenToWhoWantsIt) {
   const auto busy = make();
   std::atomic<bool> ends{false};

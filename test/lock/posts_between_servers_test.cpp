@@ -164,6 +164,30 @@ TEST_F(PostsBetweenServers, ThatWaitForAConditionDoNotKeepBackOthers) {
   }
 }
 
+// Nor those of a section that the server finds next to it.
+TEST_F(PostsBetweenServers, OfTwoSectionsFoundTogetherMayWaitForEachOther) {
+  const auto lock = make();
+  const auto at_once = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+  delegation::Condition changed(*at_once);
+  bool has_changed = false;
+  std::atomic<bool> done{false};
+  auto waits = [&] {
+    while (!has_changed) changed.wait(WaitPolicy::forever);
+    done = true;
+  };
+  auto changes = [&] {
+    has_changed = true;
+    changed.broadcast();
+  };
+  auto takes_long = [] { sleep_ms(2); };
+  auto posts_waits = [&] { at_once->post(section_of(waits)); };
+  auto posts_change = [&] { at_once->post(section_of(changes)); };
+  lock->post(section_of(takes_long));
+  lock->post(section_of(posts_waits));
+  lock->post(section_of(posts_change));
+  while (!done) sched_yield();
+}
+
 // What such a section posts in turn is sent, too.
 TEST_F(PostsBetweenServers, MakeOthers) {
   const auto lock = make();
