@@ -37,6 +37,7 @@ using CombinesLate = Faulty<20>;
 using ServerTrusted = Faulty<21>;
 using RoundNotLookedAgain = Faulty<22>;
 using RoundKeepsTwo = Faulty<23>;
+using LinkLeft = Faulty<24>;
 
 }  // namespace
 }  // namespace muster::check
@@ -152,6 +153,19 @@ bool CcSynch<check::SparePreparedLate>::join(check::SparePreparedLate& m, Ticket
   t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);
   m.store(state(t.next), waiting, relaxed);
   return m.load(state(t.spare), acquire) == head;
+}
+
+/// Who has left a request does not take its link back: with its next section, nobody being behind
+/// it, whoever is head finds a request there.
+template <>
+template <class Work>
+CcSynch<check::LinkLeft>::Turn CcSynch<check::LinkLeft>::leave_request(check::LinkLeft& m,
+                                                                       Ticket& t,
+                                                                       Work& work) const {
+  work.put(m, t.spare);
+  m.store(link(t.spare), t.next + 1, release);
+  if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner)) return Turn::gave_up;
+  return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
 }
 
 /// A client has one slot, not two: it comes back to it while the combiner reads its link.
@@ -437,6 +451,7 @@ std::vector<HandWritten> hand_written_locks() {
           "flat-combining: a request not read again under the lock"),
       mutant<CcSynch, LinkReadLate>("cc-synch: a link read after its slot is done"),
       mutant<CcSynch, SparePreparedLate>("cc-synch: a spare made ready after it is the tail"),
+      mutant<CcSynch, LinkLeft>("cc-synch: a link not taken back"),
       mutant<DsmSynch, OneSlot>("dsm-synch: one slot a client"),
       mutant<HSynch, CalledEarly>("h-synch: the next head called too early"),
       mutant_of_rings<CountedEarly>("rings: counted before the entry is 0"),
