@@ -258,7 +258,7 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
 template <>
 bool serve_round(check::RoundNotLookedAgain& m, const Rings<check::RoundNotLookedAgain>& rings,
                  check::Checked::Cell& clients, Word& has,
-                 check::Round<check::RoundNotLookedAgain> server) {
+                 const check::Round<check::RoundNotLookedAgain>& server) {
   bool found = false;
   const Word count = m.load(clients, relaxed);
   for (Word client = 0; client < count; ++client) {
@@ -282,7 +282,7 @@ bool serve_round(check::RoundNotLookedAgain& m, const Rings<check::RoundNotLooke
 template <>
 bool serve_round(check::RoundKeepsTwo& m, const Rings<check::RoundKeepsTwo>& rings,
                  check::Checked::Cell& clients, Word& has,
-                 check::Round<check::RoundKeepsTwo> server) {
+                 const check::Round<check::RoundKeepsTwo>& server) {
   bool found = false;
   const Word count = m.load(clients, relaxed);
   for (Word client = 0; client < count; ++client) {

@@ -33,7 +33,7 @@ inline constexpr Word no_lock = ~Word{0};
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
                                                typename M::Cell& clients, Word& has,
-                                               Server server) {
+                                               const Server& server) {
   bool found = false;
   const Word count = m.load(clients, relaxed);  // next() acquires
   Word next = next_client(m, 0, count);
