@@ -23,27 +23,12 @@ namespace {
 
 std::atomic<std::uint64_t> locks_ever{0};
 
-/// Hardware with the cells of one lock: each global one on a line of its own, then a line for each
-/// slot, its cells packed and its request behind them.
+/// Hardware with the cells of one lock: a line for each slot, its cells packed and its request
+/// behind them.
 class PlainPort : public Port {
  public:
   using Port::Port;
-
-  class Cells {
-   public:
-    Cells(std::byte* global, std::byte* slots) noexcept : global_(global), slots_(slots) {}
-    Cell& global(unsigned index) const noexcept { return at(global_ + index * line_bytes); }
-    Cell& of(unsigned slot, unsigned index) const noexcept {
-      return (&at(slots_ + slot * line_bytes))[index];
-    }
-
-   private:
-    static Cell& at(std::byte* where) noexcept {
-      return *std::launder(reinterpret_cast<Cell*>(where));
-    }
-    std::byte* global_;
-    std::byte* slots_;
-  };
+  using Cells = FixedCells<line_bytes, sizeof(Cell)>;
 };
 
 /// Requests of slots of a line each, behind their cells.

@@ -67,7 +67,7 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
   for (;;) {
     if (poll_for(own, patience)) return 0;
     if (!says_somebody()) {
-      wanted.value.store(by_another, std::memory_order_relaxed);
+      set(wanted);
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
@@ -101,7 +101,7 @@ int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
   FutexLot lot(false);
   for (;;) {
     if (is_over()) return over;
-    wanted.value.store(by_another, std::memory_order_relaxed);
+    set(wanted);
     if (is_over()) return over;
     lot.set_slice(slice_ns);
     slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);

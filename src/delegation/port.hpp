@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "delegation/cpus.hpp"
@@ -138,14 +139,14 @@ class Port : public Hardware {
   /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
   static void set_unattended(Cell& wanted) noexcept {
     Word none = 0;
-    wanted.value.compare_exchange_strong(none, by_section, std::memory_order_relaxed);
+    wanted.value.compare_exchange_strong(none, unattended, std::memory_order_relaxed);
   }
   /// By who waits for the lock, of which no request is pending: a server that keeps it gives it.
   static void set(Cell& wanted) noexcept {
     wanted.value.store(by_another, std::memory_order_relaxed);
   }
-  static bool is_by_section(const Cell& wanted) noexcept {
-    return wanted.value.load(std::memory_order_relaxed) == by_section;
+  static bool is_unattended(const Cell& wanted) noexcept {
+    return wanted.value.load(std::memory_order_relaxed) == unattended;
   }
   static bool is_slept_on(const Cell& wanted) noexcept {
     FutexLot::light_fence();
@@ -192,9 +193,9 @@ class Port : public Hardware {
   static constexpr unsigned brief_polls = 128;        // on x86 as long as a slow line takes
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
-  // What `wanted` says.
+  // What `wanted` says: somebody waits, or nobody is to be let in.
   static constexpr Word by_another = 1;
-  static constexpr Word by_section = 2;
+  static constexpr Word unattended = 2;
 
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
@@ -220,6 +221,29 @@ class Port : public Hardware {
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
   Announcements<Atom>& announcements_;
+};
+
+/// Cells at places known beforehand: each global one on a line of its own, and a slot's `spacing`
+/// bytes apart, `stride` bytes from one slot to the next.
+template <std::size_t stride, std::size_t spacing>
+class FixedCells {
+ public:
+  using Cell = Hardware::Cell;
+
+  FixedCells(std::byte* global, std::byte* slots) noexcept : global_(global), slots_(slots) {}
+  Cell& global(unsigned index) const noexcept { return at(global_ + index * line_bytes); }
+  Cell& of(unsigned slot, unsigned index) const noexcept {
+    // From the slot on: two cells of one slot need its place only once.
+    return at(reinterpret_cast<std::byte*>(&at(slots_ + slot * stride)) + index * spacing);
+  }
+  std::byte* slots() const noexcept { return slots_; }
+
+ private:
+  static Cell& at(std::byte* where) noexcept {
+    return *std::launder(reinterpret_cast<Cell*>(where));
+  }
+  std::byte* global_;
+  std::byte* slots_;
 };
 
 /// Address space, zero at first, of which only what is touched costs memory.

@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <new>
 
 #include "delegation/port.hpp"
 #include "lock/rings.hpp"
@@ -29,27 +28,11 @@ using RingBoard = Board<BoardShape{.stride = ring_bytes,
                                    .group_bits = std::countr_zero(ring_depth),
                                    .errors_at = ring_cells_bytes - sizeof(Hardware::Cell)}>;
 
-/// Hardware with these rings, and global cells on a line each.
+/// Hardware with these rings.
 class RingPort : public Port {
  public:
   using Port::Port;
-
-  class Cells {
-   public:
-    Cells(std::byte* global, std::byte* rings) noexcept : global_(global), rings_(rings) {}
-    Cell& global(unsigned index) const noexcept { return at(global_ + index * line_bytes); }
-    Cell& of(unsigned client, unsigned index) const noexcept {
-      return at(rings_ + client * ring_bytes + index * entry_bytes);
-    }
-    RingBoard board() const noexcept { return {rings_ + sizeof(Cell)}; }
-
-   private:
-    static Cell& at(std::byte* where) noexcept {
-      return *std::launder(reinterpret_cast<Cell*>(where));
-    }
-    std::byte* global_;
-    std::byte* rings_;
-  };
+  using Cells = FixedCells<ring_bytes, entry_bytes>;
 };
 
 }  // namespace muster::delegation

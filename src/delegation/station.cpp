@@ -329,11 +329,11 @@ void Station::give(RingPort& port, Word number) const {
   const locks::Desk<RingPort> of_lock = desk(number);
   Hardware::Cell& wanted = wanted_cell(number);
   const bool was_wanted = is_wanted(number);
-  const bool by_section = RingPort::is_by_section(wanted);
+  const bool unattended = RingPort::is_unattended(wanted);
   if (was_wanted) [[unlikely]]
     RingPort::clear(wanted);
   of_lock.give(port);
-  if (was_wanted && (!by_section || RingPort::is_slept_on(wanted))) [[unlikely]]
+  if (was_wanted && (!unattended || RingPort::is_slept_on(wanted))) [[unlikely]]
     RingPort::let_one_in(*of_lock.held, wanted);
 }
 

@@ -32,7 +32,6 @@
 #include "delegation/ring_memory.hpp"
 #include "delegation/steward.hpp"
 #include "lock/desk.hpp"
-#include "lock/round.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::delegation {
@@ -111,7 +110,7 @@ class Station {
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
-  RingBoard board() const noexcept { return cells_.board(); }
+  RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
 
   /// A number for a lock of this station. Throws Error(no_memory).

@@ -122,7 +122,7 @@ class Auto {
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
   template <class Work, class Combines>
   [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
-    const bool by_section = wanted_.is_by_section(m);
+    const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
     const unsigned executed = combines() ? desk_.pass(m, work) : 0;
@@ -130,7 +130,7 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    const bool goes_on = by_section || (++h.visits < visits_max && combines());
+    const bool goes_on = unattended || (++h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
     wanted_.let_one_in(m, *desk_.held);

@@ -46,10 +46,11 @@ class Wanted {
 
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
-  /// Whether only a section asks, on hardware, for the visit at its end: nobody waits.
-  bool is_by_section(M& m) const {
-    if constexpr (requires { m.is_by_section(*cell_); }) {
-      return m.is_by_section(*cell_);
+  /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
+  /// nobody waits.
+  bool is_unattended(M& m) const {
+    if constexpr (requires { m.is_unattended(*cell_); }) {
+      return m.is_unattended(*cell_);
     } else {
       return false;
     }
