@@ -18,6 +18,7 @@ class Delegated final : public AnyLock {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
     std::uint64_t combined_told = 0;
+    FirstLook first_look;
   };
 
  public:

@@ -3,6 +3,7 @@
 // slots lie beside their requests.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "delegation/cpus.hpp"
+#include "delegation/first_look.hpp"
 #include "delegation/thread.hpp"
 #include "lock/habit.hpp"
 #include "machine/hardware.hpp"
@@ -168,9 +170,13 @@ class Port : public Hardware {
   static void fetch_to_write(const Cell& cell) noexcept { muster::fetch_to_write(&cell); }
 
   /// True if `own` becomes 0 at once: a server or a combiner is at it.
-  static bool poll_briefly(const Cell& own) noexcept {
-    for (unsigned polls = brief_polls; polls > 0; --polls) {
-      if (own.value.load(std::memory_order_acquire) == 0) return true;
+  static bool poll_briefly(const Cell& own, FirstLook& first_look) noexcept {
+    first_look.pause();
+    for (unsigned polls = 0; polls < brief_polls; ++polls) {
+      if (own.value.load(std::memory_order_acquire) == 0) {
+        first_look.learn(std::min(polls, 1U));
+        return true;
+      }
       relax_briefly();
     }
     return false;

@@ -241,6 +241,7 @@ void Station::serve(Servant& self) {
   unsigned idle = 0;
   std::int64_t idle_since_ns = 0;
   Word has = locks::no_lock;
+  FirstLook first_look;
   for (;;) {
     if (at_work_.load(std::memory_order_relaxed) != 1 ||
         !self.counted.load(std::memory_order_relaxed) ||
@@ -248,7 +249,7 @@ void Station::serve(Servant& self) {
       give_back(port, has);
       if (!remains(self)) return;
     }
-    if (pass(self, port, has, idle < brief_passes ? rounds_of_brief_pass : 1)) {
+    if (pass(self, port, has, idle, first_look)) {
       idle = 0;
       continue;
     }
@@ -274,8 +275,11 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
 /// How a round executes requests of the station's locks.
 class Station::Round {
  public:
-  Round(Station& station, Servant& self, RingPort& port) noexcept
-      : station_(station), self_(self), port_(port) {}
+  Round(Station& station, Servant& self, RingPort& port, bool fetches) noexcept
+      : station_(station), self_(self), port_(port), fetches_(fetches) {}
+  void before_look(const Hardware::Cell& entry) const {
+    if (fetches_) RingPort::fetch_to_write(entry);
+  }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
     station_.execute_for(self_, port_, client, lock, first);
@@ -301,15 +305,25 @@ class Station::Round {
   Station& station_;
   Servant& self_;
   RingPort& port_;
+  bool fetches_;
 };
 
-/// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned rounds) {
-  while (!locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port))) {
-    if (--rounds == 0) return false;
+/// In one piece: each call between a request and its answer is time that its client waits. `idle`:
+/// passes since one has found something. After that the clients read their answers, and may write
+/// their next requests there: only later rounds ask for the lines to write.
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned idle,
+                                    FirstLook& first_look) {
+  const bool follows = idle == 0;
+  if (follows) first_look.pause();
+  const unsigned rounds = idle < brief_passes ? rounds_of_brief_pass : 1;
+  unsigned done = 0;
+  while (done < rounds && !locks::serve_round(port, rings_, cells_.global(0), has,
+                                              Round(*this, self, port, !follows || done != 0))) {
+    ++done;
     relax_briefly();
   }
-  return true;
+  if (follows) first_look.learn(done);
+  return done < rounds;
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
@@ -534,47 +548,6 @@ void Station::join_watchdog() {
   if (watchdog_ == nullptr) return;
   watchdog_->join();
   watchdog_.reset();
-}
-
-ServerCounters Station::counters() const {
-  require_own_process();
-  const std::scoped_lock lock(roles_);
-  ServerCounters all = counters_;
-  all.sleeps = sleeps_.load(std::memory_order_relaxed);
-  for (const auto& servant : servants_) {
-    all.executed += servant->executed();
-  }
-  return all;
-}
-
-std::string Station::describe() const {
-  const ServerCounters c = counters();
-  const std::scoped_lock lock(roles_);
-  std::string text;
-  if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
-  if (place_.core) {
-    const Places& places = Places::instance();
-    const CoreTree& tree = places.tree();
-    const auto numa = tree.numa_nodes()[tree.numa_of(*place_.core)].os_index;
-    if (place_.cpus.empty()) text += "not bound";
-    if (!places.topology().is_this_machine()) {
-      text +=
-          ", counted on core " + std::to_string(*place_.core) + " of " + places.topology().source();
-    }
-    if (numa) text += ", NUMA node " + std::to_string(*numa);
-  }
-  text += "; " + std::to_string(c.executed) + " sections executed, " + std::to_string(c.threads) +
-          " threads made, " + std::to_string(c.handovers) + " handovers (" +
-          std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
-          " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
-  if (const unsigned senders = senders_; senders != 0) {
-    text += "; threads that send what sections have posted: " + std::to_string(senders);
-  }
-  if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
-  if (options_.realtime) {
-    text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
-  }
-  return text;
 }
 
 std::shared_ptr<Station> default_station(locks::Style style) {

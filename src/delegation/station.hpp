@@ -189,7 +189,7 @@ class Station {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  bool pass(Servant& self, RingPort& port, Word& has, unsigned rounds);
+  bool pass(Servant& self, RingPort& port, Word& has, unsigned idle, FirstLook& first_look);
   void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
                    const Rings::Next& first);
   bool is_wanted(Word lock) const noexcept {

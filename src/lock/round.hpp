@@ -30,6 +30,7 @@ inline constexpr Word no_lock = ~Word{0};
 ///   void execute(Word lock, Word client, Next)  that request, and the client's next ones for it
 ///   bool keeps(Word lock)                       after that: whether the lock stays with it
 ///   bool give(Word lock, Word client)           gives the lock back; false: ends the round
+///   void before_look(const Cell& entry)         if it has this: the round looks there soon
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
                                                typename M::Cell& clients, Word& has,
@@ -37,15 +38,15 @@ template <Machine M, class Server>
   bool found = false;
   const Word count = m.load(clients, relaxed);  // next() acquires
   Word next = next_client(m, 0, count);
-  const auto fetch_next = [&] {
-    if constexpr (requires { m.fetch_to_write(clients); }) {
-      if (next < count) m.fetch_to_write(rings.at_last(m, next));
+  const auto announce_next = [&] {
+    if constexpr (requires { server.before_look(clients); }) {
+      if (next < count) server.before_look(rings.at_last(m, next));
     }
   };
-  fetch_next();
+  announce_next();
   while (next < count) {
     const Word client = std::exchange(next, next_client(m, next + 1, count));
-    fetch_next();
+    announce_next();
     auto wanted = rings.next(m, client);
     if (wanted.request == 0) continue;
     const Word lock = Rings<M>::lock_of(wanted.request);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a server has done so far, in numbers and in words.
+#include <string>
+
+#include "delegation/station.hpp"
+
+namespace muster::delegation {
+
+ServerCounters Station::counters() const {
+  require_own_process();
+  const std::scoped_lock lock(roles_);
+  ServerCounters all = counters_;
+  all.sleeps = sleeps_.load(std::memory_order_relaxed);
+  for (const auto& servant : servants_) {
+    all.executed += servant->executed();
+  }
+  return all;
+}
+
+std::string Station::describe() const {
+  const ServerCounters c = counters();
+  const std::scoped_lock lock(roles_);
+  std::string text;
+  if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
+  if (place_.core) {
+    const Places& places = Places::instance();
+    const CoreTree& tree = places.tree();
+    const auto numa = tree.numa_nodes()[tree.numa_of(*place_.core)].os_index;
+    if (place_.cpus.empty()) text += "not bound";
+    if (!places.topology().is_this_machine()) {
+      text +=
+          ", counted on core " + std::to_string(*place_.core) + " of " + places.topology().source();
+    }
+    if (numa) text += ", NUMA node " + std::to_string(*numa);
+  }
+  text += "; " + std::to_string(c.executed) + " sections executed, " + std::to_string(c.threads) +
+          " threads made, " + std::to_string(c.handovers) + " handovers (" +
+          std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
+          " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
+  if (const unsigned senders = senders_; senders != 0) {
+    text += "; threads that send what sections have posted: " + std::to_string(senders);
+  }
+  if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
+  if (options_.realtime) {
+    text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
+  }
+  return text;
+}
+
+}  // namespace muster::delegation
