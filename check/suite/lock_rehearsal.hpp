@@ -81,6 +81,7 @@ struct Round {
   unsigned nobody;  ///< a number that no client has
   bool stays;
 
+  static void before_look(Word) {}
   bool take(Word lock) const { return desks[lock].take(m); }
   void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);

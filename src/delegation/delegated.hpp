@@ -6,6 +6,7 @@
 #include <string>
 
 #include "delegation/any_lock.hpp"
+#include "delegation/first_look.hpp"
 #include "delegation/station.hpp"
 #include "delegation/work.hpp"
 #include "lock/auto.hpp"

@@ -169,12 +169,17 @@ class Port : public Hardware {
   /// of the line's other reader before it may write.
   static void fetch_to_write(const Cell& cell) noexcept { muster::fetch_to_write(&cell); }
 
-  /// True if `own` becomes 0 at once: a server or a combiner is at it.
+  /// True if `own` becomes 0 soon: a server is at it. `first_look` learns from that.
   static bool poll_briefly(const Cell& own, FirstLook& first_look) noexcept {
     first_look.pause();
     for (unsigned polls = 0; polls < brief_polls; ++polls) {
       if (own.value.load(std::memory_order_acquire) == 0) {
-        first_look.learn(std::min(polls, 1U));
+        // However early: pauses for a slow line cost nothing here, since a client asks for none.
+        if (polls == 0) {
+          first_look.was_in_time();
+        } else {
+          first_look.was_early();
+        }
         return true;
       }
       relax_briefly();

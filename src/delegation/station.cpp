@@ -238,7 +238,7 @@ void Station::serve(Servant& self) {
   this_thread.servant = &self;
   this_thread.error = &errno;
   RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
-  unsigned idle = 0;
+  unsigned idle = 1;  // 0: it has just executed something
   std::int64_t idle_since_ns = 0;
   Word has = locks::no_lock;
   FirstLook first_look;
@@ -248,6 +248,7 @@ void Station::serve(Servant& self) {
         stopping_.load(std::memory_order_relaxed)) {
       give_back(port, has);
       if (!remains(self)) return;
+      idle = std::max(idle, 1U);
     }
     if (pass(self, port, has, idle, first_look)) {
       idle = 0;
@@ -275,14 +276,19 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
 /// How a round executes requests of the station's locks.
 class Station::Round {
  public:
-  Round(Station& station, Servant& self, RingPort& port, bool fetches) noexcept
-      : station_(station), self_(self), port_(port), fetches_(fetches) {}
-  void before_look(const Hardware::Cell& entry) const {
-    if (fetches_) RingPort::fetch_to_write(entry);
+  /// `follows`: an answer has just been written, and its client may be about to write there.
+  /// `looks`: are counted there.
+  Round(Station& station, Servant& self, RingPort& port, bool follows, unsigned& looks) noexcept
+      : station_(station), self_(self), port_(port), follows_(follows), looks_(looks) {}
+  void before_look(Word client) const {
+    ++looks_;
+    if (follows_ && client == self_.answered) return;
+    RingPort::fetch_to_write(station_.rings_.at_last(port_, client));
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
     station_.execute_for(self_, port_, client, lock, first);
+    self_.answered = client;
   }
   bool keeps(Word lock) const {
     return station_.entry(lock).stays.load(std::memory_order_relaxed) &&
@@ -305,25 +311,34 @@ class Station::Round {
   Station& station_;
   Servant& self_;
   RingPort& port_;
-  bool fetches_;
+  bool follows_;
+  unsigned& looks_;
 };
 
 /// In one piece: each call between a request and its answer is time that its client waits. `idle`:
-/// passes since one has found something. After that the clients read their answers, and may write
-/// their next requests there: only later rounds ask for the lines to write.
+/// passes since one has executed something; right after that its client needs some time to read its
+/// answer and to write its next request.
 [[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned idle,
                                     FirstLook& first_look) {
   const bool follows = idle == 0;
   if (follows) first_look.pause();
-  const unsigned rounds = idle < brief_passes ? rounds_of_brief_pass : 1;
-  unsigned done = 0;
-  while (done < rounds && !locks::serve_round(port, rings_, cells_.global(0), has,
-                                              Round(*this, self, port, !follows || done != 0))) {
-    ++done;
+  unsigned rounds = idle < brief_passes ? rounds_of_brief_pass : 1;
+  unsigned looks = 0;
+  unsigned early = 0;  // of these
+  while (!locks::serve_round(port, rings_, cells_.global(0), has,
+                             Round(*this, self, port, follows && early == 0, looks))) {
+    early = looks;
+    if (--rounds == 0) break;
     relax_briefly();
   }
-  if (follows) first_look.learn(done);
-  return done < rounds;
+  if (follows && early == 0) {
+    first_look.was_in_time();
+  } else if (follows && early <= 2 && rounds != 0) {
+    first_look.was_early();
+  } else if (follows) {  // nobody is at it, or many are, or lines are slow: to ask early is best
+    first_look.was_useless();
+  }
+  return rounds != 0;
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
@@ -464,7 +479,7 @@ void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) 
   sleep_on_bell(lot, bell_, [&] {
     return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
   });
-  idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
+  idle = any_pending(port) ? 1 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
 }
 

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "delegation/first_look.hpp"
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
@@ -149,6 +150,7 @@ class Station {
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     enum Progress : std::uint64_t { executes = 1, sends = 2, section = 4 };
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
+    Word answered = ~Word{0};         ///< client whose request it has executed last
     bool outranked = false;           ///< without SCHED_FIFO, which its successor has
     std::uint64_t seen = 0;           ///< progress, by the watchdog
     std::int64_t cpu_seen_ns = 0;     ///< likewise, while it is busy

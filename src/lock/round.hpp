@@ -30,7 +30,7 @@ inline constexpr Word no_lock = ~Word{0};
 ///   void execute(Word lock, Word client, Next)  that request, and the client's next ones for it
 ///   bool keeps(Word lock)                       after that: whether the lock stays with it
 ///   bool give(Word lock, Word client)           gives the lock back; false: ends the round
-///   void before_look(const Cell& entry)         if it has this: the round looks there soon
+///   void before_look(Word client)               the round looks at that one's entry soon
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
                                                typename M::Cell& clients, Word& has,
@@ -38,15 +38,10 @@ template <Machine M, class Server>
   bool found = false;
   const Word count = m.load(clients, relaxed);  // next() acquires
   Word next = next_client(m, 0, count);
-  const auto announce_next = [&] {
-    if constexpr (requires { server.before_look(clients); }) {
-      if (next < count) server.before_look(rings.at_last(m, next));
-    }
-  };
-  announce_next();
+  if (next < count) server.before_look(next);
   while (next < count) {
     const Word client = std::exchange(next, next_client(m, next + 1, count));
-    announce_next();
+    if (next < count) server.before_look(next);
     auto wanted = rings.next(m, client);
     if (wanted.request == 0) continue;
     const Word lock = Rings<M>::lock_of(wanted.request);

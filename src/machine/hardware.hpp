@@ -33,6 +33,13 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Whether relax_briefly() is much shorter than relax().
+#if defined(__x86_64__)
+inline constexpr bool relaxes_briefly = true;
+#else
+inline constexpr bool relaxes_briefly = false;
+#endif
+
 /// The same where the store is due at once: relax() takes as long as a quick line transfer, or
 /// several. No read begins before the last one is done.
 inline void relax_briefly() noexcept {
