@@ -68,7 +68,7 @@ class Posting final : public Ours {
   }
 };
 
-/// The least that a server takes: each client has a line, with a request there and its answer.
+/// What servers are compared with: each client has a line, with a request there and its answer.
 class BareServer final : public LockSubject {
  public:
   BareServer() : server_([this] { serve(); }) {
@@ -236,7 +236,7 @@ const std::vector<LockEntry>& lock_entries() {
     all.push_back({"ck-cohort", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_cohort});
     all.push_back(
         {"rcl-limit", LockEntry::reference, "",
-         "a request and its answer on one line, nothing else: what a server takes at least",
+         "a request and its answer on one line, nothing else, for comparison with servers",
          make<BareServer>});
     all.push_back({"none", LockEntry::reference, "", "no lock: increments get lost", make<NoLock>});
     return all;

@@ -52,7 +52,9 @@ MUSTER_API void muster_lock_options_init(muster_lock_options* options);
 /** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe.
  * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes.
  * MUSTER_EINVAL: a server for a kind that has none, `attach` without memory or to memory without a
- * lock that is complete, or memory that is not aligned. */
+ * lock that is complete, or memory that is not aligned; or the server that it needs cannot start.
+ * MUSTER_EBUSY: its server was started before a fork, in the parent. MUSTER_ENOMEM: its server has
+ * a million locks, or there is no memory. MUSTER_ESYSTEM: no thread can be made for a server. */
 MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options* options);
 
 /** Bytes of a lock between processes, aligned to 128. */
@@ -93,7 +95,8 @@ MUSTER_API int muster_prepare_wait(muster_lock* lock);
 MUSTER_API unsigned muster_process_number(void);
 
 /** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
- * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock. */
+ * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock.
+ * MUSTER_ENOTSUP: it is not shared. MUSTER_EBUSY: as muster_execute(). */
 MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
 
 /** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */
@@ -150,7 +153,8 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * SCHED_FIFO, if the system allows it; muster_server_explain() tells. A section that takes longer
  * than some 8 ms goes on without it. On a machine that MUSTER_TOPOLOGY imposes, where it is decided
  * and counted, and the thread is not bound. MUSTER_EINVAL: not to there, or the process may
- * not use one of the CPUs; MUSTER_EUNKNOWN: no such policy. */
+ * not use one of the CPUs; MUSTER_EUNKNOWN: no such policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no
+ * memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where, int realtime);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
  * muster_server_explain() and muster_server_stop(): it was started before a fork, in the parent. */

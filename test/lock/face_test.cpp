@@ -375,7 +375,20 @@ TEST(LockAbi, RefusesNonsense) {
   options = {};
   EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options));
   EXPECT_EQ(nullptr, lock);
-  EXPECT_EQ(MUSTER_EINVAL, muster_execute(nullptr, nullptr, nullptr));
+  const muster_section nothing = [](void*) {};
+  for (const auto call : {muster_execute, muster_post, muster_lock_recover}) {
+    EXPECT_EQ(MUSTER_EINVAL, call(nullptr, nothing, nullptr));
+    EXPECT_EQ(MUSTER_EINVAL, call(nullptr, nullptr, nullptr));
+  }
+  EXPECT_EQ(MUSTER_EINVAL, muster_prepare_wait(nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_explain(nullptr, nullptr, 0, nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_counters(nullptr, nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_create(nullptr, nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_timedwait(nullptr, 0));
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_signal(nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_cond_broadcast(nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_place(nullptr, "spread"));
   muster_server* server = nullptr;
   EXPECT_EQ(MUSTER_EUNKNOWN, muster_server_start(&server, "nowhere", 0));
   EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "3-", 0));

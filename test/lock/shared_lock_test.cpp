@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fault_rounds.hpp"
 #include "harness.hpp"
@@ -57,6 +59,32 @@ TEST(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
   EXPECT_EQ(MUSTER_OK, muster_execute(other, increment, &count));
   EXPECT_EQ(2, count);
   muster_lock_destroy(other);
+  muster_lock_destroy(lock);
+}
+
+TEST(SharedLock, ProcessesExcludeEachOther) {
+  const HangGuard guard(60);
+  constexpr int processes = 3;
+  constexpr int increments = 20'000;
+  const SharedMemory memory(muster_lock_memory() + 4096);
+  auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
+  muster_lock_options options = shared_options(memory);
+  muster_lock* lock = nullptr;
+  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+  options.attach = 1;
+  const auto work = [&] {
+    muster_lock* mine = nullptr;
+    if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
+    for (int i = 0; i < increments; ++i) {
+      if (muster_execute(mine, increment, count) != MUSTER_OK) _exit(2);
+    }
+    muster_lock_destroy(mine);
+    _exit(0);
+  };
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < processes; ++i) children.push_back(std::make_unique<Child>(work));
+  for (const auto& child : children) EXPECT_EQ("", child->wait());
+  EXPECT_EQ(processes * increments, *count);
   muster_lock_destroy(lock);
 }
 
