@@ -237,8 +237,10 @@ std::vector<LatencySample> LockTeam::latencies() const {
 
 double LockTeam::cache_misses_percent() const {
   const auto references = static_cast<double>(shared_->cache_references.load());
-  if (references == 0) return std::numeric_limits<double>::quiet_NaN();
-  return 100 * static_cast<double>(shared_->cache_misses.load()) / references;
+  const auto misses = static_cast<double>(shared_->cache_misses.load());
+  // No run is without any: that counter is not there, or the machine did not let it run.
+  if (references == 0 || misses == 0) return std::numeric_limits<double>::quiet_NaN();
+  return 100 * misses / references;
 }
 
 std::uint64_t LockTeam::involuntary_switches() const {
