@@ -30,6 +30,8 @@ constexpr unsigned batch_max = Station::depth;
 constexpr unsigned fetched_ahead = 4;
 constexpr unsigned brief_passes = 8;  ///< of several rounds each, before it pauses longer between,
 constexpr unsigned rounds_of_brief_pass = 8;
+/// A request that so many looks were too early for would have been there after a longer pause.
+constexpr unsigned few_looks = 2;
 constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
@@ -238,19 +240,17 @@ void Station::serve(Servant& self) {
   this_thread.servant = &self;
   this_thread.error = &errno;
   RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
-  unsigned idle = 1;  // 0: it has just executed something
+  unsigned idle = 0;
   std::int64_t idle_since_ns = 0;
   Word has = locks::no_lock;
-  FirstLook first_look;
   for (;;) {
     if (at_work_.load(std::memory_order_relaxed) != 1 ||
         !self.counted.load(std::memory_order_relaxed) ||
         stopping_.load(std::memory_order_relaxed)) {
       give_back(port, has);
       if (!remains(self)) return;
-      idle = std::max(idle, 1U);
     }
-    if (pass(self, port, has, idle, first_look)) {
+    if (pass(self, port, has, idle < brief_passes ? rounds_of_brief_pass : 1)) {
       idle = 0;
       continue;
     }
@@ -276,13 +276,12 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
 /// How a round executes requests of the station's locks.
 class Station::Round {
  public:
-  /// `follows`: an answer has just been written, and its client may be about to write there.
-  /// `looks`: are counted there.
-  Round(Station& station, Servant& self, RingPort& port, bool follows, unsigned& looks) noexcept
-      : station_(station), self_(self), port_(port), follows_(follows), looks_(looks) {}
+  /// `answered`: that client may be about to write its next request. `looks`: are counted there.
+  Round(Station& station, Servant& self, RingPort& port, Word answered, unsigned& looks) noexcept
+      : station_(station), self_(self), port_(port), answered_(answered), looks_(looks) {}
   void before_look(Word client) const {
     ++looks_;
-    if (follows_ && client == self_.answered) return;
+    if (client == answered_) return;
     RingPort::fetch_to_write(station_.rings_.at_last(port_, client));
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
@@ -311,32 +310,30 @@ class Station::Round {
   Station& station_;
   Servant& self_;
   RingPort& port_;
-  bool follows_;
+  Word answered_;
   unsigned& looks_;
 };
 
-/// In one piece: each call between a request and its answer is time that its client waits. `idle`:
-/// passes since one has executed something; right after that its client needs some time to read its
-/// answer and to write its next request.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned idle,
-                                    FirstLook& first_look) {
-  const bool follows = idle == 0;
-  if (follows) first_look.pause();
-  unsigned rounds = idle < brief_passes ? rounds_of_brief_pass : 1;
+/// In one piece: each call between a request and its answer is time that its client waits. The one
+/// that has just been answered first reads that, and then may write its next request.
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned rounds) {
+  const Word answered = std::exchange(self.answered, nobody);
+  if (answered != nobody) self.first_look.pause();
   unsigned looks = 0;
   unsigned early = 0;  // of these
   while (!locks::serve_round(port, rings_, cells_.global(0), has,
-                             Round(*this, self, port, follows && early == 0, looks))) {
+                             Round(*this, self, port, early == 0 ? answered : nobody, looks))) {
     early = looks;
     if (--rounds == 0) break;
     relax_briefly();
   }
-  if (follows && early == 0) {
-    first_look.was_in_time();
-  } else if (follows && early <= 2 && rounds != 0) {
-    first_look.was_early();
-  } else if (follows) {  // nobody is at it, or many are, or lines are slow: to ask early is best
-    first_look.was_useless();
+  if (answered == nobody) return rounds != 0;
+  if (early == 0) {
+    self.first_look.was_in_time();
+  } else if (early <= few_looks && rounds != 0) {
+    self.first_look.was_early();
+  } else {  // nobody is at it, or many are, or lines are slow: to ask early is best
+    self.first_look.was_useless();
   }
   return rounds != 0;
 }
@@ -479,7 +476,7 @@ void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) 
   sleep_on_bell(lot, bell_, [&] {
     return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
   });
-  idle = any_pending(port) ? 1 : idle_polls;  // a slice is over: back to sleep after one look
+  idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
 }
 
