@@ -3,6 +3,8 @@
 // is the checked machine, or one of its kind over which a lock has a fault (lock_mutants.cpp).
 #pragma once
 
+#include <array>
+#include <bit>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -96,6 +98,11 @@ struct Round {
   }
 };
 
+/// Whether one thread can leave its ticket to another one here: in words, none of which has bits
+/// that are anyhow.
+template <class L>
+constexpr bool has_heritable_ticket = std::has_unique_object_representations_v<typename L::Ticket>;
+
 /// A lock with clients around it, and a server where there is one.
 template <class L, class M>
 class LockRehearsal {
@@ -109,12 +116,15 @@ class LockRehearsal {
                layout_.cells_per_slot),
         data_(memory, scenario.clients, layout_.slots, lock_count()),
         finished_{memory.add(0, "sections that are done")},
-        left_{memory.add(0, "the first server has left")} {
+        left_{memory.add(0, "the first server, or client 0, has left")} {
     M setup(memory, tuning_);
     const L lock(shape_, cells_);
     if constexpr (requires { lock.prepare(setup); }) lock.prepare(setup);
     for (unsigned c = 0; c < scenario.clients; ++c) {
       posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
+    }
+    if (scenario.variant == LockVariant::successor) {
+      for (std::size_t i = 0; i < ticket_words; ++i) ticket_.push_back({memory.add(0, "ticket")});
     }
     if (scenario.known() == 0) return;
     memory.set_initial(cells_.global(needs_server ? 0 : 1).location, scenario.known());
@@ -125,31 +135,66 @@ class LockRehearsal {
     M m(self, tuning_);
     const std::vector<L> locks = make(self.id());
     const L& lock = locks.front();
-    if (self.id() == scenario_.clients) return serve(m, lock);
+    if (self.id() == scenario_.clients) return stand_in(m, lock);
     if (scenario_.variant == LockVariant::drain && self.id() == 0) return drain(m, lock);
     typename L::Ticket ticket = lock.ticket(self.id());
     know(self.id(), ticket);
-    for (Word number = 1; number <= scenario_.sections; ++number) {
-      const Word at = (number + self.id()) % lock_count();
-      CheckedWork work = work_of(self.id(), at);
-      m.write(data_.argument[self.id()], number);
-      if (!locks[at].execute(m, ticket, work)) return;
-      self.check(m.read(data_.executed[self.id()]) == number, "the section was not executed");
-      self.check(m.read(data_.result[self.id()]) == 10 * number + self.id(), "another's result");
-      if (scenario_.has_server()) count_out(m, lock);
-      if (!await_count(m, self.id(), ticket)) return;
+    if (!execute_all(m, self.id(), ticket, 1)) return;
+    if constexpr (has_heritable_ticket<L>) {
+      if (scenario_.variant == LockVariant::successor && self.id() == 0) leave(m, ticket);
     }
   }
 
  private:
   /// Without one, nothing is executed.
   static constexpr bool needs_server = std::is_same_v<L, locks::RclBatch<M>>;
+  static constexpr std::size_t ticket_words =
+      has_heritable_ticket<L> ? sizeof(typename L::Ticket) / sizeof(Word) : 0;
   static constexpr bool has_server_of_its_own = requires(const L& lock, M& m, CheckedWork& work) {
     lock.serve(m, work);
   };
 
   /// After the lock's cells; those of the participants' own hints follow.
   Checked::Cell& server_cell() { return cells_.global(layout_.global_cells); }
+
+  /// A client's sections, from that number on. False if it gave up.
+  bool execute_all(M& m, unsigned client, typename L::Ticket& ticket, Word first) {
+    const std::vector<L> locks = make(client);
+    for (Word number = first; number < first + scenario_.sections; ++number) {
+      const Word at = (number + client) % lock_count();
+      CheckedWork work = work_of(client, at);
+      m.write(data_.argument[client], number);
+      if (!locks[at].execute(m, ticket, work)) return false;
+      m.thread().check(m.read(data_.executed[client]) == number, "the section was not executed");
+      m.thread().check(m.read(data_.result[client]) == 10 * number + client, "another's result");
+      if (scenario_.has_server()) count_out(m, locks.front());
+      if (!await_count(m, client, ticket)) return false;
+    }
+    return true;
+  }
+
+  /// The last participant, who is no client.
+  void stand_in(M& m, const L& lock) {
+    if constexpr (has_heritable_ticket<L>) {
+      if (scenario_.variant == LockVariant::successor) return succeed(m);
+    }
+    serve(m, lock);
+  }
+
+  /// Client 0 ends, and gives its seat back;
+  void leave(M& m, const typename L::Ticket& ticket) {
+    const auto words = std::bit_cast<std::array<Word, ticket_words>>(ticket);
+    for (std::size_t i = 0; i < ticket_words; ++i) m.write(ticket_[i], words[i]);
+    m.store(left_, 1, release);  // pairs with succeed's await
+  }
+  /// another thread goes on in it.
+  void succeed(M& m) {
+    if (!m.await(left_, equals(1), acquire)) return;
+    std::array<Word, ticket_words> words;
+    for (std::size_t i = 0; i < ticket_words; ++i) words[i] = m.read(ticket_[i]);
+    auto ticket = std::bit_cast<typename L::Ticket>(words);
+    execute_all(m, 0, ticket, 1 + scenario_.sections);
+  }
 
   /// A client that is known from the start has had requests executed by others.
   void know(unsigned client, typename L::Ticket& ticket) const {
@@ -274,6 +319,7 @@ class LockRehearsal {
   Data data_;
   Checked::Cell finished_;
   Checked::Cell left_;
+  std::vector<Checked::Plain<Word>> ticket_;  ///< that client 0 has left
   std::vector<Checked::Cell> posted_;
 };
 
@@ -436,7 +482,7 @@ class YieldsRehearsal {
 template <class L, class M>
 Program rehearse_lock(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients};
-  if (scenario.has_server()) ++program.threads;
+  if (scenario.has_server() || scenario.variant == LockVariant::successor) ++program.threads;
   const auto rehearsal = std::make_shared<LockRehearsal<L, M>>(scenario, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   return program;

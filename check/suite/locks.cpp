@@ -15,8 +15,9 @@ constexpr const char* rings_name = "rings";
 }  // namespace
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain", "server", "shutdown", "attended", "closing", "newcomer",
-                                   "kept",  "two",    "drain",    "rings",    "yields",  "leaving"};
+  constexpr const char* names[] = {"plain",    "server",  "shutdown", "attended", "closing",
+                                   "newcomer", "kept",    "two",      "drain",    "rings",
+                                   "yields",   "leaving", "successor"};
   return names[static_cast<int>(variant)];
 }
 
@@ -76,6 +77,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   if (lock != locks::RclBatch<Checked>::traits.name) {  // which has to have its server
     add(2, 1, {V::plain});
     add(2, 2, {V::plain});
+    if (locks::with_lock<Checked>(lock, []<class L>() { return has_heritable_ticket<L>; })) {
+      add(2, 1, {V::successor});
+    }
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

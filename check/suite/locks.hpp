@@ -25,6 +25,7 @@ enum class LockVariant : std::uint8_t {
   rings,     ///< no lock, but the request rings of two: clients, and who has either lock
   yields,    ///< the rings of one, whose sections give it up in between
   leaving,   ///< rings: clients post and do not wait, while a server leaves
+  successor  ///< the last participant goes on in the seat of the first client, which ends
 };
 const char* variant_name(LockVariant variant);
 

@@ -356,6 +356,12 @@ class lock {
         },
         handle_);
   }
+  /// What became of its sections so far; all 0 but for `rcl` and `auto`.
+  muster_lock_counters counters() const {
+    muster_lock_counters counters{};
+    detail::check(muster_lock_get_counters(handle_, &counters));
+    return counters;
+  }
   muster_lock* native_handle() noexcept { return handle_; }
 
  private:

@@ -10,11 +10,18 @@
 namespace muster::delegation {
 namespace {
 
-/// Before it says that it waits;
+/// Before it says that it waits. Meanwhile it looks at the lock, the first time after so long, then
+/// after twice that each time; so often in a row, since who runs many sections in a row gives it
+/// back between two of them, too.
 constexpr std::int64_t patience_ns = 8'000;
-/// and then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once,
+constexpr std::int64_t first_look_ns = 1'000;
+constexpr unsigned looks_in_a_row = 4;
+/// Then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once,
 /// if it runs and its section is short.
 constexpr std::int64_t answer_ns = 2'000;
+/// Where there are more threads than CPUs it yields first, so often: few of those that sleep are
+/// woken, so threads that sleep at once hardly ever get the lock.
+constexpr unsigned yields_before_sleep = 16;
 /// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
 /// those who could not run anyway.
 struct Slices {
@@ -32,6 +39,16 @@ constexpr std::int64_t yield_ns = 1'000'000;
 /// A line is there and back after 40 to 400 ns.
 constexpr std::int64_t off_at_first_ns = 250;
 constexpr std::int64_t off_longest_ns = 4'000;
+/// Who meets others so often, and once more after less than so long, does little else. It is aside
+/// for as long as a client of `auto` is patient.
+constexpr unsigned meets_max = 8;
+constexpr std::int64_t meets_again_ns = 500;
+constexpr std::int64_t aside_ns = patience_ns;
+
+void pause_until(std::int64_t time_ns) noexcept {
+  do relax();
+  while (now_ns() < time_ns);
+}
 
 }  // namespace
 
@@ -41,14 +58,27 @@ void Port::let_others_run(std::int64_t until_ns) noexcept {
     sched_yield();
     return;
   }
-  do relax();
-  while (now_ns() < until_ns);
+  pause_until(until_ns);
 }
 
-void Port::step_aside() noexcept { let_others_run(now_ns() + off_longest_ns); }
-
-void Port::back_off() noexcept {
+void Port::step_aside(Cell& until) noexcept {
+  if (++meets_ < meets_max) return;
   const std::int64_t now = now_ns();
+  if (meets_ == meets_max) {
+    met_ns_ = now;
+    return;
+  }
+  meets_ = 0;
+  if (now - met_ns_ > meets_again_ns) return;
+  const Word others_ns = until.value.load(std::memory_order_relaxed) - static_cast<Word>(now);
+  if (others_ns <= aside_ns) return;  // somebody else is aside
+  until.value.store(static_cast<Word>(now + aside_ns), std::memory_order_relaxed);
+  pause_until(now + aside_ns);
+}
+
+void Port::back_off(bool first) noexcept {
+  const std::int64_t now = now_ns();
+  if (first && is_crowded()) return pause_until(now + off_at_first_ns);
   const bool again_soon = now - off_until_ns_ < off_ns_;
   off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
   off_until_ns_ = now + off_ns_;
@@ -62,20 +92,51 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
   if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
+  const bool crowded = is_crowded();
+  int over = await_patiently(own, other, crowded ? first_look_ns : patience);
+  if (over < 0 && crowded) over = await_yielding(own, other, 1);
   std::int64_t slice_ns = if_answered.first_ns;
   FutexLot lot(false);
-  for (;;) {
-    if (poll_for(own, patience)) return 0;
+  while (over < 0) {
     if (!says_somebody()) {
       set(wanted);
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
+    if (crowded) over = await_yielding(own, other, yields_before_sleep);
+    if (over >= 0) break;
     lot.set_slice(slice_ns);
     slice_ns = std::min(2 * slice_ns, if_answered.longest_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
-    patience = answer_ns;
+    if (poll_for(own, answer_ns)) return 0;
   }
+  return over;
+}
+
+/// -1: neither is over within so long.
+int Port::await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept {
+  for (std::int64_t step_ns = first_look_ns; time_ns > 0; time_ns -= step_ns, step_ns *= 2) {
+    if (poll_for(own, std::min(step_ns, time_ns))) return 0;
+    if (const int over = look_at_both(own, held); over >= 0) return over;
+  }
+  return -1;
+}
+
+int Port::await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept {
+  int over = -1;
+  for (; yields > 0 && over < 0; --yields) {
+    sched_yield();
+    over = look_at_both(own, held);
+  }
+  return over;
+}
+
+int Port::look_at_both(const Cell& own, const Cell& held) noexcept {
+  for (unsigned looks = looks_in_a_row; looks > 0; --looks) {
+    if (poll(own, 1)) return 0;
+    if (!is_free(held)) return -1;
+  }
+  return poll(own, 1) ? 0 : 1;  // if both are 0, the request is executed
 }
 
 /// Sleeps where who has the lock wakes one: let_one_in(). Looks at both while it is awake, since it
@@ -131,7 +192,7 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
     for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
       if (is_free(own)) return 0;
       if (is_free(other)) return is_free(own) ? 0 : 1;
-      back_off();
+      back_off(false);
     }
   }
   const bool crowded = is_crowded();

@@ -50,7 +50,7 @@ class Port : public Hardware {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
       for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
-        back_off();
+        back_off(looks == looks_for_combiner);
         if (pred(cell.value.load(std_order(O)))) return true;
       }
     }
@@ -62,8 +62,8 @@ class Port : public Hardware {
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }
-  /// For as long as many short sections of others take.
-  [[gnu::noinline]] static void step_aside() noexcept;
+  /// locks::step_aside(); `until`: when somebody's pause ends, in ns, of which it has the low bits.
+  [[gnu::noinline]] void step_aside(Cell& until) noexcept;
 
   /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
   /// there before.
@@ -198,8 +198,9 @@ class Port : public Hardware {
  private:
   static void let_others_run(std::int64_t until_ns) noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
-  /// many sections in a row. The longer, the less the client does but wait for answers.
-  [[gnu::noinline]] void back_off() noexcept;
+  /// many sections in a row. The longer, the less the client does but wait for answers. Where
+  /// others may need this CPU they get it, but for the first time: a combiner may be at it.
+  [[gnu::noinline]] void back_off(bool first) noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   static constexpr unsigned brief_polls = 128;        // on x86 as long as a slow line takes
   static constexpr unsigned polls_at_first = 8;
@@ -214,6 +215,9 @@ class Port : public Hardware {
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
   int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
+  static int await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept;
+  static int await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept;
+  static int look_at_both(const Cell& own, const Cell& held) noexcept;
   /// As the machine's own changes do, on a shorter way where nobody sleeps.
   [[gnu::always_inline]] void wake(Cell& cell) noexcept {
     FutexLot::light_fence();
@@ -231,6 +235,8 @@ class Port : public Hardware {
   std::array<Cell*, 16> held_{};
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
+  unsigned meets_ = 0;  ///< since it last thought of stepping aside
+  std::int64_t met_ns_ = 0;
   Announcements<Atom>& announcements_;
 };
 

@@ -9,7 +9,7 @@
 // Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 1 (CC-Synch). That a head leaves no
 // request is ours: nobody else would look for it. So is stepping aside: two clients whose sections
 // are shorter than a line's way come to alternate, neither waiting, both lines moving each time;
-// after some turns of that one lets the other run alone.
+// where that goes on, one at a time lets the others run without it.
 //
 // Invariants:
 // 1. There is one slot more than there are clients, per queue; each is a client's spare, in the
@@ -31,18 +31,16 @@ class CcSynch : public Combining<CcSynch<M>> {
                                  "Fatourou and Kallimanis 2012, algorithm 1"};
 
   struct Ticket {
-    Word spare;          ///< while it is in the queue: the slot that it is in
-    Word next = 0;       ///< the slot behind that
-    unsigned meets = 0;  ///< others, since it last stepped aside
+    Word spare;     ///< while it is in the queue: the slot that it is in
+    Word next = 0;  ///< the slot behind that
   };
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 1, .slots = shape.clients + 1, .cells_per_slot = 2};
+    return {.global_cells = 2, .slots = shape.clients + 1, .cells_per_slot = 2};
   }
   CcSynch(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
   /// Slot 0 is the tail's at first, and its state `head`.
-  /// Clients begin apart, so as not to step aside at the same time.
-  Ticket ticket(unsigned client) const { return {client + 1, 0, 3 * client % meets_max}; }
+  Ticket ticket(unsigned client) const { return {client + 1}; }
 
   /// True if the client is head, and was the last one in the queue: it goes on alone, on a way as
   /// short as may be, since where sections wait for memory that of the next one begins meanwhile.
@@ -52,7 +50,6 @@ class CcSynch : public Combining<CcSynch<M>> {
   }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
-    ++t.meets;
     const bool is_head = m.load(state(t.spare), acquire) == head;  // pairs with make_head's store
     if (!is_head) {
       const Turn turn = leave_request(m, t, work);
@@ -62,10 +59,7 @@ class CcSynch : public Combining<CcSynch<M>> {
     const Word next = combine(m, t, work);
     make_head(m, next);
     const bool nobody_waits = is_head && next == t.next;
-    if (nobody_waits && t.meets >= meets_max) {
-      t.meets = 0;
-      step_aside(m);
-    }
+    if (nobody_waits) step_aside(m, cells_.global(1));
     return true;
   }
   bool give(M& m, Ticket& t) const {
@@ -123,7 +117,6 @@ class CcSynch : public Combining<CcSynch<M>> {
   }
 
  private:
-  static constexpr unsigned meets_max = 8;
   // at_least(head) holds for the two that end a wait.
   static constexpr Word waiting = ~Word{0};
   static constexpr Word head = 0;

@@ -63,10 +63,12 @@ void give_held(M& m, typename M::Cell& held, Site site = Site::here()) {
   }
 }
 
-/// Lets others run their sections for a while without the caller, which has no lock.
+/// The caller has given a lock back that another one had before it, and nobody waits. Where that
+/// goes on it lets others run their sections for a while without it: one such caller at a time, of
+/// those with the same cell, which is for this alone.
 template <Machine M>
-void step_aside(M& m) {
-  if constexpr (requires { m.step_aside(); }) m.step_aside();
+void step_aside(M& m, typename M::Cell& cell) {
+  if constexpr (requires { m.step_aside(cell); }) m.step_aside(cell);
 }
 
 /// The caller is about to read the cell and then to write its line: hardware fetches it for both.

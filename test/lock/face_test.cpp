@@ -146,108 +146,6 @@ TEST(LockFace, ExceptionsReachTheCaller) {
   }
 }
 
-TEST(LockFace, FuturesInOrder) {
-  const HangGuard guard(60);
-  muster::server server;
-  muster::lock lock("rcl", &server);
-  int n = 0;
-  std::vector<muster::future<int>> later;
-  for (int i = 0; i < 100; ++i) later.push_back(lock.async([&n] { return ++n; }));
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(i + 1, later[static_cast<std::size_t>(i)].get());
-  auto fails = lock.async([]() -> int { throw std::logic_error("no"); });
-  EXPECT_THROW(fails.get(), std::logic_error);
-  {
-    const auto dropped = lock.async([&n] { return ++n; });  // waited for
-  }
-  EXPECT_EQ(101, n);
-  EXPECT_NE(std::string::npos, server.explain().find("on CPU"));
-}
-
-TEST(LockFace, FuturesAreGotAndDroppedInSections) {
-  muster::server server;
-  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
-    const HangGuard guard(60, *kind);
-    int n = 0;
-    muster::lock lock(*kind);
-    muster::lock other("rcl", &server);
-    muster::future<int> later;
-    lock.execute([&] {
-      auto mine = lock.async([&] { return ++n; });
-      auto others = other.async([&] { return n += 10; });
-      EXPECT_EQ(1, mine.get()) << *kind;
-      EXPECT_EQ(11, others.get()) << *kind;
-      auto fails = other.async([]() -> int { throw std::logic_error("no"); });
-      EXPECT_THROW(fails.get(), std::logic_error) << *kind;
-      {
-        const auto dropped = lock.async([&] { return ++n; });
-        const auto dropped_too = other.async([&] { return ++n; });
-      }
-      EXPECT_EQ(13, n) << *kind;
-      later = other.async([&] { return ++n; });
-    });
-    EXPECT_EQ(14, later.get()) << *kind;
-    auto in_other = other.async([&] { return lock.async([&] { return ++n; }).get(); });
-    EXPECT_EQ(15, lock.execute([&] { return in_other.valid() ? 15 : 0; }));
-    EXPECT_EQ(15, in_other.get()) << *kind;
-  }
-}
-
-TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
-  const HangGuard guard(60);
-  muster::server server;
-  muster::lock lock("auto", &server);
-  muster::future<int> others;
-  std::string refused;
-  std::string child_ended;
-  lock.execute([&] {
-    std::thread([&] { others = lock.async([] { return 7; }); }).join();
-    try {
-      others.get();
-    } catch (const muster::error& error) {
-      refused = error.what();
-    }
-    Child child([&] {
-      try {
-        others.get();
-      } catch (const muster::error& error) {
-        if (error.status() != MUSTER_EBUSY) _exit(3);
-        others = {};  // is not waited for
-        _exit(0);
-      }
-      _exit(4);
-    });
-    child_ended = child.wait();
-  });
-  EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
-  EXPECT_EQ("", child_ended);
-  EXPECT_EQ(7, others.get());
-}
-
-TEST(LockFace, AParentsFutureIsRefusedInAChild) {
-  const HangGuard guard(60);
-  muster::server server;
-  muster::lock lock("rcl", &server);
-  std::atomic<bool> go_on{false};
-  auto later = lock.async([&] {
-    while (!go_on) sched_yield();
-    return 7;
-  });
-  Child child([&] {
-    try {
-      later.get();
-    } catch (const muster::error& error) {
-      if (error.status() != MUSTER_EBUSY) _exit(3);
-      if (std::string(error.what()).find("before fork()") == std::string::npos) _exit(4);
-      later = {};  // is not waited for
-      _exit(0);
-    }
-    _exit(5);
-  });
-  EXPECT_EQ("", child.wait());
-  go_on = true;
-  EXPECT_EQ(7, later.get());
-}
-
 TEST(LockFace, PostsOwnTheirSections) {
   const HangGuard guard(60);
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
@@ -310,31 +208,6 @@ TEST(LockFace, AConstGuardedIsReadOnly) {
   muster_lock_counters counters;
   ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(numbers.native_lock().native_handle(), &counters));
   EXPECT_EQ(2U, counters.by_client + counters.by_others) << "in the lock";
-}
-
-/// How a call fails: what it throws.
-template <class Call>
-int status_of(Call&& call) {
-  try {
-    call();
-  } catch (const muster::error& error) {
-    return error.status();
-  }
-  return MUSTER_OK;
-}
-
-TEST(LockFace, AFutureWithoutAResultIsRefused) {
-  const HangGuard guard(60);
-  muster::lock lock;
-  muster::future<int> empty;
-  auto got = lock.async([] { return 7; });
-  EXPECT_EQ(7, got.get());
-  for (muster::future<int>* const invalid : {&empty, &got}) {
-    EXPECT_FALSE(invalid->valid());
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->get(); }));
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->wait(); }));
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { static_cast<void>(invalid->is_ready()); }));
-  }
 }
 
 thread_local int of_this_thread = 0;
@@ -548,6 +421,16 @@ TEST(Placement, IsAPureFunctionToo) {
   EXPECT_EQ(MUSTER_EINVAL, muster_place_servers(oak, nullptr, beyond, 1, servers.data(), 1));
   EXPECT_EQ(MUSTER_EINVAL, muster_place_threads(oak, at, 0, nullptr, threads.data(), 1));
   EXPECT_EQ(MUSTER_EINVAL, muster_place_threads(oak, at, 1, beyond, threads.data(), 1));
+}
+
+TEST(LockFace, CountsItsSections) {
+  muster::server server;
+  muster::lock sends("rcl", &server);
+  const muster::lock counts_nothing("mcs");
+  for (int i = 0; i < 5; ++i) sends.execute([] {});
+  EXPECT_EQ(5U, sends.counters().by_others);
+  EXPECT_EQ(0U, sends.counters().by_client);
+  EXPECT_EQ(0U, counts_nothing.counters().by_client + counts_nothing.counters().by_others);
 }
 
 TEST(LockAbi, ExplainsItself) {

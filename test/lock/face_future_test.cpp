@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Futures of the C++ face: what they bring, and where they can be waited for.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness.hpp"
+#include "muster/lock.hpp"
+
+namespace muster::test {
+namespace {
+
+TEST(LockFace, FuturesInOrder) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("rcl", &server);
+  int n = 0;
+  std::vector<muster::future<int>> later;
+  for (int i = 0; i < 100; ++i) later.push_back(lock.async([&n] { return ++n; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(i + 1, later[static_cast<std::size_t>(i)].get());
+  {
+    const auto dropped = lock.async([&n] { return ++n; });  // waited for
+  }
+  EXPECT_EQ(101, n);
+  EXPECT_NE(std::string::npos, server.explain().find("on CPU"));
+}
+
+TEST(LockFace, FuturesBringWhatEachSectionReturnsOrThrows) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    muster::lock lock(*kind);
+    int n = 0;
+    FirstFailure failure{};
+    run_threads(3, [&](unsigned client) {
+      std::vector<muster::future<unsigned>> later;
+      for (unsigned i = 0; i < 40; ++i) {
+        later.push_back(lock.async([&n, client, i]() -> unsigned {
+          ++n;
+          if (i % 3 == 0) throw std::logic_error(std::to_string(100 * client + i));
+          return 100 * client + i;
+        }));
+      }
+      for (unsigned i = 0; i < later.size(); ++i) {
+        std::string got;
+        try {
+          const unsigned result = later[i].get();
+          if (i % 3 != 0) got = std::to_string(result);
+        } catch (const std::logic_error& error) {
+          if (i % 3 == 0) got = error.what();
+        }
+        if (got != std::to_string(100 * client + i)) failure.report("got \"" + got + "\"");
+      }
+    });
+    EXPECT_EQ("", failure.text()) << *kind;
+    EXPECT_EQ(120, lock.execute([&n] { return n; })) << *kind;
+  }
+}
+
+TEST(LockFace, FuturesAreGotAndDroppedInSections) {
+  muster::server server;
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    int n = 0;
+    muster::lock lock(*kind);
+    muster::lock other("rcl", &server);
+    muster::future<int> later;
+    lock.execute([&] {
+      auto mine = lock.async([&] { return ++n; });
+      auto others = other.async([&] { return n += 10; });
+      EXPECT_EQ(1, mine.get()) << *kind;
+      EXPECT_EQ(11, others.get()) << *kind;
+      auto fails = other.async([]() -> int { throw std::logic_error("no"); });
+      EXPECT_THROW(fails.get(), std::logic_error) << *kind;
+      {
+        const auto dropped = lock.async([&] { return ++n; });
+        const auto dropped_too = other.async([&] { return ++n; });
+      }
+      EXPECT_EQ(13, n) << *kind;
+      later = other.async([&] { return ++n; });
+    });
+    EXPECT_EQ(14, later.get()) << *kind;
+    auto in_other = other.async([&] { return lock.async([&] { return ++n; }).get(); });
+    EXPECT_EQ(15, lock.execute([&] { return in_other.valid() ? 15 : 0; }));
+    EXPECT_EQ(15, in_other.get()) << *kind;
+  }
+}
+
+TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("auto", &server);
+  muster::future<int> others;
+  std::string refused;
+  std::string child_ended;
+  lock.execute([&] {
+    std::thread([&] { others = lock.async([] { return 7; }); }).join();
+    try {
+      others.get();
+    } catch (const muster::error& error) {
+      refused = error.what();
+    }
+    Child child([&] {
+      try {
+        others.get();
+      } catch (const muster::error& error) {
+        if (error.status() != MUSTER_EBUSY) _exit(3);
+        others = {};  // is not waited for
+        _exit(0);
+      }
+      _exit(4);
+    });
+    child_ended = child.wait();
+  });
+  EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
+  EXPECT_EQ("", child_ended);
+  EXPECT_EQ(7, others.get());
+}
+
+TEST(LockFace, AParentsFutureIsRefusedInAChild) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock lock("rcl", &server);
+  std::atomic<bool> go_on{false};
+  auto later = lock.async([&] {
+    while (!go_on) sched_yield();
+    return 7;
+  });
+  Child child([&] {
+    try {
+      later.get();
+    } catch (const muster::error& error) {
+      if (error.status() != MUSTER_EBUSY) _exit(3);
+      if (std::string(error.what()).find("before fork()") == std::string::npos) _exit(4);
+      later = {};  // is not waited for
+      _exit(0);
+    }
+    _exit(5);
+  });
+  EXPECT_EQ("", child.wait());
+  go_on = true;
+  EXPECT_EQ(7, later.get());
+}
+
+/// How a call fails: what it throws.
+template <class Call>
+int status_of(Call&& call) {
+  try {
+    call();
+  } catch (const muster::error& error) {
+    return error.status();
+  }
+  return MUSTER_OK;
+}
+
+TEST(LockFace, AFutureWithoutAResultIsRefused) {
+  const HangGuard guard(60);
+  muster::lock lock;
+  muster::future<int> empty;
+  auto got = lock.async([] { return 7; });
+  EXPECT_EQ(7, got.get());
+  for (muster::future<int>* const invalid : {&empty, &got}) {
+    EXPECT_FALSE(invalid->valid());
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->get(); }));
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->wait(); }));
+    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { static_cast<void>(invalid->is_ready()); }));
+  }
+}
+
+}  // namespace
+}  // namespace muster::test

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How clients wait for a lock's holder, and when they leave the lock to others.
+#include "delegation/port.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+
+#include <thread>
+
+#include "harness.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::Port;
+
+/// A client of a lock that is nobody's but this test's.
+struct Client {
+  Hardware::Domain domain{};
+  Port port{domain, 0};
+  Hardware::Cell until{};
+
+  void step_aside_often() {
+    for (int i = 0; i < 64; ++i) port.step_aside(until);
+  }
+  Word said() const { return until.value.load(); }
+};
+
+TEST(StepAside, WhoMeetsOthersAllTheTimeDoesSoForAWhile) {
+  const HangGuard guard(60);
+  Client client;
+  std::int64_t before_ns = 0;
+  std::int64_t took_ns = 0;
+  while (client.said() == 0) {  // a busy machine may come in between
+    before_ns = now_ns();
+    client.port.step_aside(client.until);
+    took_ns = now_ns() - before_ns;
+  }
+  const Word ends_after_ns = client.said() - static_cast<Word>(before_ns);
+  EXPECT_GE(took_ns, 8'000);
+  EXPECT_GE(ends_after_ns, 8'000U);
+  EXPECT_LE(ends_after_ns, took_ns);
+}
+
+TEST(StepAside, NotWhoMeetsThemNowAndThen) {
+  Client client;
+  const timespec between{0, 100'000};
+  for (int i = 0; i < 100; ++i) {
+    client.port.step_aside(client.until);
+    nanosleep(&between, nullptr);
+  }
+  EXPECT_EQ(0U, client.said());
+}
+
+TEST(StepAside, OneAtATime) {
+  const HangGuard guard(60);
+  Client client;
+  bool in_time = false;
+  while (!in_time) {  // as long as somebody else has said it
+    const std::int64_t before_ns = now_ns();
+    const Word others = static_cast<Word>(before_ns + 8'000);
+    client.until.value = others;
+    for (int i = 0; i < 20; ++i) client.port.step_aside(client.until);
+    in_time = now_ns() - before_ns < 8'000;
+    if (in_time) {
+      EXPECT_EQ(others, client.said());
+    }
+  }
+  client.until.value = static_cast<Word>(now_ns() - 1);
+  const Word over = client.said();
+  while (client.said() == over) client.step_aside_often();
+}
+
+TEST(Waiting, AFreeLockIsFoundWithoutAWordToItsHolder) {
+  Client client;
+  for (const bool soon : {true, false}) {
+    Hardware::Cell own{};
+    own.value = 1;
+    const Hardware::Cell free{};
+    Hardware::Cell wanted{};
+    EXPECT_EQ(1, client.port.await_either(own, free, acquire, wanted, {soon, true}));
+    EXPECT_EQ(0U, wanted.value.load()) << soon;
+  }
+}
+
+TEST(Waiting, WhoHasTheLockIsTold) {
+  const HangGuard guard(60);
+  Client client;
+  Hardware::Cell own{};
+  own.value = 1;
+  Hardware::Cell held{};
+  held.value = 1;
+  Hardware::Cell wanted{};
+  std::thread holder([&] {
+    while (wanted.value.load() == 0) sched_yield();
+    Port port(client.domain, 1);
+    port.store(own, 0, release);
+  });
+  EXPECT_EQ(0, client.port.await_either(own, held, acquire, wanted, {true, true}));
+  EXPECT_EQ(1U, wanted.value.load());
+  holder.join();
+}
+
+}  // namespace
+}  // namespace muster::test
