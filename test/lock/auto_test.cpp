@@ -212,8 +212,10 @@ TEST_F(Auto, HasHysteresis) {
     if (!served) station_->stop();
     const auto lock = make("auto");
     auto brief = [] {
-      for (int i = 0; i < 100; ++i) relax();
+      for (int i = 0; i < (under_tsan ? 1000 : 100); ++i) relax();
     };
+    // Under ThreadSanitizer a lock that is given back is free for long enough to be found so.
+    const std::uint64_t sections_a_switch = under_tsan ? 5 : 20;
     // Until it can be told: all may have had one CPU.
     const std::uint64_t enough = served ? 3000 : 1;
     const std::int64_t give_up_ms = now_ms() + 20'000;
@@ -225,9 +227,10 @@ TEST_F(Auto, HasHysteresis) {
     const delegation::Counters counters = lock->counters();
     EXPECT_GE(counters.delegated, enough) << served;
     EXPECT_GE(counters.switches, 1U) << served;
-    EXPECT_LT(20 * counters.switches, counters.inlined + counters.delegated) << served;
+    EXPECT_LT(sections_a_switch * counters.switches, counters.inlined + counters.delegated)
+        << served;
     if (served) {
-      EXPECT_LT(20 * counters.switches, counters.delegated);
+      EXPECT_LT(sections_a_switch * counters.switches, counters.delegated);
     }
   }
 }
