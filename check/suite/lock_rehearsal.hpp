@@ -148,8 +148,13 @@ class LockRehearsal {
  private:
   /// Without one, nothing is executed.
   static constexpr bool needs_server = std::is_same_v<L, locks::RclBatch<M>>;
-  static constexpr std::size_t ticket_words =
-      has_heritable_ticket<L> ? sizeof(typename L::Ticket) / sizeof(Word) : 0;
+  static constexpr std::size_t ticket_words = [] {
+    if constexpr (has_heritable_ticket<L>) {
+      return sizeof(typename L::Ticket) / sizeof(Word);
+    } else {
+      return std::size_t{0};
+    }
+  }();
   static constexpr bool has_server_of_its_own = requires(const L& lock, M& m, CheckedWork& work) {
     lock.serve(m, work);
   };
