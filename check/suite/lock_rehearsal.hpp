@@ -123,7 +123,7 @@ class LockRehearsal {
     for (unsigned c = 0; c < scenario.clients; ++c) {
       posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
     }
-    if (scenario.variant == LockVariant::successor) {
+    if (scenario.has_successor()) {
       for (std::size_t i = 0; i < ticket_words; ++i) ticket_.push_back({memory.add(0, "ticket")});
     }
     if (scenario.known() == 0) return;
@@ -141,7 +141,7 @@ class LockRehearsal {
     know(self.id(), ticket);
     if (!execute_all(m, self.id(), ticket, 1)) return;
     if constexpr (has_heritable_ticket<L>) {
-      if (scenario_.variant == LockVariant::successor && self.id() == 0) leave(m, ticket);
+      if (scenario_.has_successor() && self.id() == 0) leave(m, ticket);
     }
   }
 
@@ -181,7 +181,7 @@ class LockRehearsal {
   /// The last participant, who is no client.
   void stand_in(M& m, const L& lock) {
     if constexpr (has_heritable_ticket<L>) {
-      if (scenario_.variant == LockVariant::successor) return succeed(m);
+      if (scenario_.has_successor()) return succeed(m, lock);
     }
     serve(m, lock);
   }
@@ -193,11 +193,12 @@ class LockRehearsal {
     m.store(left_, 1, release);  // pairs with succeed's await
   }
   /// another thread goes on in it.
-  void succeed(M& m) {
+  void succeed(M& m, const L& lock) {
     if (!m.await(left_, equals(1), acquire)) return;
     std::array<Word, ticket_words> words;
     for (std::size_t i = 0; i < ticket_words; ++i) words[i] = m.read(ticket_[i]);
     auto ticket = std::bit_cast<typename L::Ticket>(words);
+    if (scenario_.variant == LockVariant::stranger) ticket = lock.ticket(0);
     execute_all(m, 0, ticket, 1 + scenario_.sections);
   }
 
@@ -487,7 +488,7 @@ class YieldsRehearsal {
 template <class L, class M>
 Program rehearse_lock(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients};
-  if (scenario.has_server() || scenario.variant == LockVariant::successor) ++program.threads;
+  if (scenario.has_server() || scenario.has_successor()) ++program.threads;
   const auto rehearsal = std::make_shared<LockRehearsal<L, M>>(scenario, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   return program;

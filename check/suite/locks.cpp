@@ -15,9 +15,9 @@ constexpr const char* rings_name = "rings";
 }  // namespace
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server",  "shutdown", "attended", "closing",
-                                   "newcomer", "kept",    "two",      "drain",    "rings",
-                                   "yields",   "leaving", "successor"};
+  constexpr const char* names[] = {"plain",    "server",  "shutdown",  "attended", "closing",
+                                   "newcomer", "kept",    "two",       "drain",    "rings",
+                                   "yields",   "leaving", "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -30,6 +30,10 @@ std::string LockScenario::name() const {
 
 bool LockScenario::has_server() const {
   return variant >= LockVariant::server && variant <= LockVariant::drain;
+}
+
+bool LockScenario::has_successor() const {
+  return variant == LockVariant::successor || variant == LockVariant::stranger;
 }
 
 bool LockScenario::shuts_down() const {

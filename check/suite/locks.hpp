@@ -14,18 +14,19 @@ namespace muster::check {
 
 enum class LockVariant : std::uint8_t {
   plain,
-  server,    ///< a participant serves until the last client has done
-  shutdown,  ///< until the first section is done; if a lock needs one, another server follows
-  attended,  ///< as `server`, and the clients are known and used to it from the start
-  closing,   ///< as `shutdown`, likewise
-  newcomer,  ///< as `attended`, but for the last client
-  kept,      ///< as `attended`, and the lock stays with a server that goes round
-  two,       ///< as `kept`, with two locks, which clients use in turn
-  drain,     ///< the first client only ends the server, when the others have posted
-  rings,     ///< no lock, but the request rings of two: clients, and who has either lock
-  yields,    ///< the rings of one, whose sections give it up in between
-  leaving,   ///< rings: clients post and do not wait, while a server leaves
-  successor  ///< the last participant goes on in the seat of the first client, which ends
+  server,     ///< a participant serves until the last client has done
+  shutdown,   ///< until the first section is done; if a lock needs one, another server follows
+  attended,   ///< as `server`, and the clients are known and used to it from the start
+  closing,    ///< as `shutdown`, likewise
+  newcomer,   ///< as `attended`, but for the last client
+  kept,       ///< as `attended`, and the lock stays with a server that goes round
+  two,        ///< as `kept`, with two locks, which clients use in turn
+  drain,      ///< the first client only ends the server, when the others have posted
+  rings,      ///< no lock, but the request rings of two: clients, and who has either lock
+  yields,     ///< the rings of one, whose sections give it up in between
+  leaving,    ///< rings: clients post and do not wait, while a server leaves
+  successor,  ///< the last participant goes on in the seat of the first client, which ends
+  stranger    ///< as `successor`, with a new ticket: a fault
 };
 const char* variant_name(LockVariant variant);
 
@@ -38,7 +39,8 @@ struct LockScenario {
   std::string name() const;  ///< "mcs, 2 clients, 1 section"
   bool has_server() const;   ///< the last participant
   bool shuts_down() const;
-  unsigned known() const;  ///< so many clients from the start
+  bool has_successor() const;  ///< the last participant
+  unsigned known() const;      ///< so many clients from the start
 };
 
 /// The program; the tuning must outlive it. Throws Error(unknown_name).

@@ -70,9 +70,11 @@ void Port::step_aside(Cell& until) noexcept {
   }
   meets_ = 0;
   if (now - met_ns_ > meets_again_ns) return;
-  const Word others_ns = until.value.load(std::memory_order_relaxed) - static_cast<Word>(now);
-  if (others_ns <= aside_ns) return;  // somebody else is aside
-  until.value.store(static_cast<Word>(now + aside_ns), std::memory_order_relaxed);
+  Word others = until.value.load(std::memory_order_relaxed);
+  // Somebody else is aside, whose clock was read before this one or after it.
+  if (others - static_cast<Word>(now) <= 2 * aside_ns) return;
+  const auto mine = static_cast<Word>(now + aside_ns);
+  if (!until.value.compare_exchange_strong(others, mine, std::memory_order_relaxed)) return;
   pause_until(now + aside_ns);
 }
 

@@ -41,13 +41,13 @@ TEST_F(Blocking, ASectionThatBlocksStopsNoOtherLock) {
 
 // Posted, so that the server executes them and not their clients.
 TEST_F(Blocking, ASectionOfAnAutoLockThatBlocksStopsNoOtherLock) {
-  const auto slow = make("auto");
   std::atomic<bool> inside{false};
   std::atomic<bool> go_on{false};
   auto blocks = [&] {
     inside = true;
     while (!go_on) sleep_ms(1);
   };
+  const auto slow = make("auto");  // whose end awaits its section
   std::thread client([&] { slow->post(section_of(blocks)); });
   while (!inside) sched_yield();
   for (const char* const kind : {"auto", "rcl"}) {
@@ -57,9 +57,8 @@ TEST_F(Blocking, ASectionOfAnAutoLockThatBlocksStopsNoOtherLock) {
     auto increment = [&] { ++count; };
     for (int i = 0; i < 1000; ++i) quick->post(section_of(increment));
     while (count < 1000) sched_yield();
-    EXPECT_GE(station_->counters().executed, before + 1000) << kind;
+    while (station_->counters().executed < before + 1000) sched_yield();  // by whom they were
   }
-  EXPECT_FALSE(go_on);
   go_on = true;
   client.join();
 }

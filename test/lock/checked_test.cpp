@@ -46,6 +46,24 @@ TEST_P(CheckedLock, HoldsInAllExecutions) {
   expect_to_hold(lock_scenarios(GetParam(), soak), make_lock_program);
 }
 
+// Of locks whose clients have a state of their own: their successors need it.
+TEST(CheckedLocks, HaveSuccessorsInTheirClientsSeats) {
+  for (const char* const lock :
+       {"ticket", "mcs", "clh", "oyama", "cc-synch", "dsm-synch", "h-synch"}) {
+    unsigned successors = 0;
+    for (const LockScenario& scenario : lock_scenarios(lock)) {
+      if (scenario.has_successor()) ++successors;
+    }
+    EXPECT_EQ(1U, successors) << lock;
+  }
+  for (const char* const lock : {"clh", "cc-synch", "h-synch"}) {
+    Tuning tuning;
+    const LockScenario scenario{lock, 2, 1, LockVariant::stranger};
+    const Result result = Explorer(make_lock_program(scenario, tuning), {}).explore();
+    EXPECT_NE(Verdict::holds, result.verdict) << lock;
+  }
+}
+
 TEST_P(CheckedLock, NeedsEveryOrderItWrites) {
   mutate(GetParam(), mutation_programs_of_lock(GetParam()), expect_accounted_for);
 }

