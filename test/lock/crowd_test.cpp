@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether more threads use locks than there are CPUs: who waits goes by it.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -19,6 +20,26 @@
 #include "delegation/thread.hpp"
 #include "machine/usable_cpus.hpp"
 #include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+/// What the calling thread's word says at each of its yields.
+struct Yields {
+  const Hardware::Cell& word;
+  std::vector<Word> seen{};
+};
+thread_local Yields* yields = nullptr;
+
+}  // namespace
+}  // namespace muster::test
+
+/// The C library's, observed.
+extern "C" int sched_yield() noexcept {
+  if (auto* const mine = muster::test::yields) mine->seen.push_back(mine->word.value.load());
+  static const auto real = reinterpret_cast<int (*)()>(dlsym(RTLD_NEXT, "sched_yield"));
+  return real();
+}
 
 namespace muster::test {
 namespace {
@@ -153,6 +174,42 @@ TEST(Crowd, IsMoreThreadsThanCpus) {
     });
     EXPECT_EQ("", child.wait()) << cpus << " CPUs";
   }
+}
+
+/// Of a client whose lock is taken until it sleeps: what its lock's word said at each yield.
+std::vector<Word> yields_of_one_that_sleeps() {
+  Hardware::Domain domain{};
+  Hardware::Cell own{};
+  own.value = 1;
+  Hardware::Cell held{};
+  held.value = 1;
+  Hardware::Cell wanted{};
+  Yields mine{wanted};
+  std::thread waits([&] {
+    Port port(domain, 0);
+    yields = &mine;
+    EXPECT_EQ(0, port.await_either(own, held, acquire, wanted, {true, true}));
+    yields = nullptr;
+  });
+  while (own.sleepers.load() == 0) sleep_ms(1);
+  Port(domain, 1).store(own, 0, release);
+  waits.join();
+  return mine.seen;
+}
+
+TEST(Crowd, WhoWaitsYieldsBeforeItAsksAndBeforeItSleeps) {
+  const HangGuard guard(60);
+  const auto lock = make_lock({.kind = "cas-spin", .station = nullptr});
+  {
+    const Users users(*lock, delegation::cpus_of_process() + 1);
+    ASSERT_TRUE(Port::is_crowded());
+    const std::vector<Word> said = yields_of_one_that_sleeps();
+    ASSERT_GE(said.size(), 1U + 16U);
+    EXPECT_EQ(0U, said[0]);
+    EXPECT_EQ(1U, said[1]);
+  }
+  ASSERT_FALSE(Port::is_crowded());
+  EXPECT_EQ(0U, yields_of_one_that_sleeps().size());
 }
 
 TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
