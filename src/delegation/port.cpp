@@ -15,7 +15,7 @@ namespace {
 /// back between two of them, too.
 constexpr std::int64_t patience_ns = 8'000;
 constexpr std::int64_t first_look_ns = 1'000;
-constexpr unsigned looks_in_a_row = 4;
+constexpr unsigned looks_in_a_row = 16;
 /// Then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once,
 /// if it runs and its section is short.
 constexpr std::int64_t answer_ns = 2'000;
