@@ -78,9 +78,10 @@ void Port::step_aside(Cell& until) noexcept {
   pause_until(now + aside_ns);
 }
 
-void Port::back_off(bool first) noexcept {
+void Port::pause_briefly() noexcept { pause_until(now_ns() + off_at_first_ns); }
+
+void Port::back_off() noexcept {
   const std::int64_t now = now_ns();
-  if (first && is_crowded()) return pause_until(now + off_at_first_ns);
   const bool again_soon = now - off_until_ns_ < off_ns_;
   off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
   off_until_ns_ = now + off_ns_;
@@ -92,7 +93,7 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
     return wanted.value.load(std::memory_order_relaxed) == by_another;
   };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
-  std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
+  const std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
   if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
   const bool crowded = is_crowded();
   int over = await_patiently(own, other, crowded ? first_look_ns : patience);
@@ -194,7 +195,7 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
     for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
       if (is_free(own)) return 0;
       if (is_free(other)) return is_free(own) ? 0 : 1;
-      back_off(false);
+      back_off();
     }
   }
   const bool crowded = is_crowded();

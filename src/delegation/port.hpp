@@ -49,8 +49,12 @@ class Port : public Hardware {
              Site site = Site::here()) noexcept {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
+      if (is_crowded()) {  // the next looks come after a yield: a combiner may be at it now
+        pause_briefly();
+        if (pred(cell.value.load(std_order(O)))) return true;
+      }
       for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
-        back_off(looks == looks_for_combiner);
+        back_off();
         if (pred(cell.value.load(std_order(O)))) return true;
       }
     }
@@ -198,9 +202,9 @@ class Port : public Hardware {
  private:
   static void let_others_run(std::int64_t until_ns) noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
-  /// many sections in a row. The longer, the less the client does but wait for answers. Where
-  /// others may need this CPU they get it, but for the first time: a combiner may be at it.
-  [[gnu::noinline]] void back_off(bool first) noexcept;
+  /// many sections in a row. The longer, the less the client does but wait for answers.
+  [[gnu::noinline]] void back_off() noexcept;
+  [[gnu::noinline]] static void pause_briefly() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   static constexpr unsigned brief_polls = 128;        // on x86 as long as a slow line takes
   static constexpr unsigned polls_at_first = 8;

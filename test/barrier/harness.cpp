@@ -177,14 +177,21 @@ void bind_to_cpu(unsigned cpu) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-std::int64_t thread_cpu_ns() {
+namespace {
+
+std::int64_t cpu_ns(int whose) {
   rusage used{};
-  getrusage(RUSAGE_THREAD, &used);
+  getrusage(whose, &used);
   const auto ns = [](const timeval& t) {
     return std::int64_t{t.tv_sec} * 1'000'000'000 + std::int64_t{t.tv_usec} * 1'000;
   };
   return ns(used.ru_utime) + ns(used.ru_stime);
 }
+
+}  // namespace
+
+std::int64_t thread_cpu_ns() { return cpu_ns(RUSAGE_THREAD); }
+std::int64_t process_cpu_ns() { return cpu_ns(RUSAGE_SELF); }
 
 void run_threads(unsigned n, const std::function<void(unsigned)>& body) {
   std::vector<std::thread> team;

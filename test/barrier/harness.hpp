@@ -130,6 +130,8 @@ void bind_to_cpu(unsigned cpu);
 
 /// Nanoseconds of CPU time that the calling thread has used.
 std::int64_t thread_cpu_ns();
+/// The same of the whole process.
+std::int64_t process_cpu_ns();
 
 /// Calls body(rank) for ranks 0 to n - 1 at once, in a thread each. Returns when all have.
 void run_threads(unsigned n, const std::function<void(unsigned rank)>& body);

@@ -28,8 +28,6 @@ using delegation::make_lock;
 
 class Auto : public WithServer {};
 
-std::int64_t now_ms() { return now_ns() / 1'000'000; }
-
 /// What an `auto` lock says of itself, beside what it has counted.
 void expect_told(const AnyLock& lock, const char* server, const char* way) {
   const delegation::Counters counters = lock.counters();

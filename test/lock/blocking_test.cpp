@@ -25,8 +25,6 @@ using delegation::Station;
 
 class Blocking : public WithServer {};
 
-std::int64_t now_ms() { return now_ns() / 1'000'000; }
-
 TEST_F(Blocking, ASectionThatBlocksStopsNoOtherLock) {
   const auto slow = make();
   const auto quick = make();

@@ -27,8 +27,6 @@ using delegation::Station;
 
 class Delegation : public WithServer {};
 
-std::int64_t now_ms() { return now_ns() / 1'000'000; }
-
 TEST_F(Delegation, ExecutesOnTheServer) {
   const auto lock = make();
   const std::thread::id mine = std::this_thread::get_id();

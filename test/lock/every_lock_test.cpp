@@ -184,13 +184,6 @@ TEST_P(EveryLock, ASectionIsKnownAfterAnotherOneInIt) {
   }
 }
 
-/// Of the whole process, in ns.
-std::int64_t process_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
-}
-
 // A server goes to sleep some time after its last request.
 TEST_P(EveryLock, TakesNoTimeWhileNobodyUsesIt) {
   const HangGuard guard(60, std::string(GetParam()));

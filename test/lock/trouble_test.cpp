@@ -90,8 +90,6 @@ using delegation::make_lock;
 
 class Trouble : public WithServer {};
 
-std::int64_t now_ms() { return now_ns() / 1'000'000; }
-
 TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
   const auto slow = make();
   const auto quick = make();

@@ -16,6 +16,8 @@
 
 namespace muster::test {
 
+inline std::int64_t now_ms() { return now_ns() / 1'000'000; }
+
 inline void sleep_ms(long ms) {
   const timespec time{ms / 1000, ms % 1000 * 1'000'000};
   nanosleep(&time, nullptr);
