@@ -34,6 +34,25 @@ HwlocTopology make_hwloc_topology() {
   return HwlocTopology(topology);
 }
 
+/// Null where hwloc fails, errno says why. hwloc's x86 backend asks every CPU itself, and moves the
+/// calling thread to all of them in turn: most of the time, for what is not used here. Only where
+/// the system tells nothing of cores or caches, as in some containers, it is needed.
+HwlocTopology load_this_machine() {
+#if HWLOC_API_VERSION >= 0x00020500
+  HwlocTopology as_told = make_hwloc_topology();
+  hwloc_topology_set_flags(as_told.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  const auto has = [&](hwloc_obj_type_t type) {
+    return hwloc_get_nbobjs_by_type(as_told.get(), type) > 0;
+  };
+  if (hwloc_topology_load(as_told.get()) == 0 && has(HWLOC_OBJ_CORE) &&
+      (has(HWLOC_OBJ_L2CACHE) || has(HWLOC_OBJ_L3CACHE))) {
+    return as_told;
+  }
+#endif
+  HwlocTopology as_found = make_hwloc_topology();
+  return hwloc_topology_load(as_found.get()) == 0 ? std::move(as_found) : nullptr;
+}
+
 PuSet to_pu_set(hwloc_const_bitmap_t bitmap) {
   PuSet set;
   if (bitmap == nullptr) return set;
@@ -244,8 +263,8 @@ Mapping parse_mapping(std::string_view text) {
 }
 
 Topology Topology::this_machine(Cpus cpus) {
-  const HwlocTopology hwloc = make_hwloc_topology();
-  if (hwloc_topology_load(hwloc.get()) != 0) {
+  const HwlocTopology hwloc = load_this_machine();
+  if (hwloc == nullptr) {
     throw Error(Status::system, fmt::format("hwloc cannot read this machine: {}; describe it with "
                                             "MUSTER_TOPOLOGY or --topology",
                                             std::strerror(errno)));

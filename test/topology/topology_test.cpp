@@ -3,11 +3,26 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+namespace {
+
+std::atomic<unsigned> bindings{0};
+
+}  // namespace
+
+/// Instead of the C library's: hwloc's calls are counted.
+extern "C" int sched_setaffinity(pid_t thread, std::size_t bytes, const cpu_set_t* cpus) noexcept {
+  ++bindings;
+  return static_cast<int>(syscall(SYS_sched_setaffinity, thread, bytes, cpus));
+}
 
 namespace muster {
 namespace {
@@ -92,6 +107,27 @@ TEST(Topology, ThisMachine) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   for (const unsigned pu : topology.pus().to_vector()) EXPECT_TRUE(CPU_ISSET(pu, &allowed)) << pu;
+}
+
+bool has_caches(const Topology& topology) {
+  return std::any_of(topology.levels().begin(), topology.levels().end(),
+                     [](const Level& level) { return level.name.front() == 'L'; });
+}
+
+/// The calling thread is not moved to all CPUs in turn, unless the system tells too little.
+TEST(Topology, ThisMachineIsReadWithoutBinding) {
+  bindings = 0;
+  const Topology told = Topology::this_machine();
+  if (!has_caches(told)) GTEST_SKIP() << "the system does not tell of caches";
+  EXPECT_EQ(bindings, 0U);
+  ASSERT_EQ(setenv("HWLOC_COMPONENTS", "-linux", 1), 0);
+  const Topology found = Topology::this_machine();
+  ASSERT_EQ(unsetenv("HWLOC_COMPONENTS"), 0);
+#if defined(__x86_64__)
+  EXPECT_GT(bindings, 0U) << "the CPUs were not asked";
+  EXPECT_EQ(found.pus(), told.pus());
+  EXPECT_EQ(found.cores().size(), told.cores().size());
+#endif
 }
 
 TEST(Topology, ThisMachineAsThisThreadMayUseIt) {
