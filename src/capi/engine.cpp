@@ -130,6 +130,7 @@ Seat::Seat(const Calls& its_calls, Engine& its_engine, unsigned its_rank)
       rank(its_rank) {}
 
 std::unique_ptr<Engine> Engine::make(const Plan& plan, const Block& block, const UserHooks& hooks) {
+  register_heavy_fence(plan.shared);
   return with_barrier<Hardware>(plan.algorithm.name, [&]<class B>() -> std::unique_ptr<Engine> {
     return std::make_unique<EngineOf<B>>(plan, block, hooks);
   });

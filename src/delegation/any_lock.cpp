@@ -526,6 +526,7 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
                                          ": its requests are addresses in one process; between "
                                          "processes use pthread-mutex");
   }
+  register_heavy_fence(false);
   if (traits.name == locks::Rcl<Port>::traits.name ||
       traits.name == locks::Auto<Port>::traits.name) {
     return std::make_unique<Delegated>(traits, options.station);

@@ -41,11 +41,12 @@ constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
 HeavyFence register_heavy_fence(bool shared) noexcept {
   static constinit MadeOnce<bool> own;
   static constinit MadeOnce<bool> all;
-  const bool has_own =
-      own.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); });
-  const bool has_all = all.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); });
-  if (shared) return has_all ? HeavyFence::all_processes : HeavyFence::none;
-  return has_own ? HeavyFence::own_process : HeavyFence::none;
+  if (shared) {
+    const bool has = all.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); });
+    return has ? HeavyFence::all_processes : HeavyFence::none;
+  }
+  const bool has = own.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); });
+  return has ? HeavyFence::own_process : HeavyFence::none;
 }
 
 std::int64_t now_ns() noexcept {

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait in which nobody sleeps makes no allocation, takes no lock, throws nothing and makes no
 // system call. This program stands before the C library's functions and counts; for system calls a
-// filter kills the process at the first one. A long wait sleeps, and uses no CPU.
+// filter kills the process at the first one. A long wait sleeps, and uses no CPU. What takes the
+// kernel long is done when a barrier or a lock is made.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
+#include <linux/membarrier.h>
 #include <linux/seccomp.h>
+#include <muster/lock.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdarg>
 #include <cstddef>
 #include <thread>
 
@@ -23,6 +27,7 @@ thread_local bool counting = false;
 std::atomic<unsigned> allocations{0};
 std::atomic<unsigned> locks{0};
 std::atomic<unsigned> exceptions{0};
+std::atomic<unsigned> registrations{0};  ///< for membarrier(2)
 
 void count(std::atomic<unsigned>& counter) {
   if (counting) counter.fetch_add(1, std::memory_order_relaxed);
@@ -68,6 +73,20 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) {
   static auto* const real = next(&pthread_mutex_lock, "pthread_mutex_lock");
   count(locks);
   return real(mutex);
+}
+
+[[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
+  va_list rest;
+  va_start(rest, number);
+  long a[6];
+  for (long& argument : a) argument = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_membarrier && (a[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED ||
+                                   a[0] == MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) {
+    ++registrations;
+  }
+  static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
+  return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 [[noreturn]] void __cxa_throw(void* exception, void* type, void (*destructor)(void*)) {
@@ -283,6 +302,53 @@ TEST_P(Quiet, SleepsWhileTheLastIsMillisecondsLate) {
 TEST(QuietAuto, SleepsWhileTheLastIsMillisecondsLate) {
   const HangGuard guard(60);
   for (const unsigned participants : {2U, 4U, 8U, 16U, 64U}) expect_asleep("auto", participants);
+}
+
+/// In a process of its own, which has used nothing yet. Where it has one thread to register is
+/// quick, and so a program should do when it makes a barrier or a lock; in its threads the kernel
+/// takes some 10 ms.
+void expect_registered_once_made(const std::function<std::function<int()>()>& make) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto make_and_use = [&] {
+    const HangGuard guard(60);
+    const std::function<int()> use = make();
+    const unsigned made = registrations;
+    int status = MUSTER_OK;
+    std::thread([&] { status = use(); }).join();
+    std::fprintf(stderr, "status %d, registered %u times when made, %u when used", status, made,
+                 registrations - made);
+    _exit(0);
+  };
+  EXPECT_EXIT(make_and_use(), testing::ExitedWithCode(0),
+              "status 0, registered 1 times when made, 0 when used");
+}
+
+TEST(FirstUse, OfABarrierRegistersForNoFence) {
+  for (const unsigned flags : {0U, unsigned{MUSTER_SHARED}}) {
+    expect_registered_once_made([&] {
+      muster_options options = options_for(1);
+      options.flags = flags;
+      muster_barrier* barrier = nullptr;
+      EXPECT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
+      return [=] { return muster_barrier_wait(barrier, 0); };
+    });
+  }
+}
+
+TEST(FirstUse, OfALockRegistersForNoFence) {
+  for (const char* kind : {"auto", "cc-synch", "rcl"}) {
+    expect_registered_once_made([&] {
+      muster_lock_options options;
+      muster_lock_options_init(&options);
+      options.kind = kind;
+      muster_lock* lock = nullptr;
+      EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
+      return [=] {
+        return muster_execute(
+            lock, [](void*) {}, nullptr);
+      };
+    });
+  }
 }
 
 TEST(Filter, SeesSystemCalls) {
