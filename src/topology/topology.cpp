@@ -35,8 +35,8 @@ HwlocTopology make_hwloc_topology() {
 }
 
 /// Null where hwloc fails, errno says why. hwloc's x86 backend asks every CPU itself, and moves the
-/// calling thread to all of them in turn: most of the time, for what is not used here. Only where
-/// the system tells nothing of cores or caches, as in some containers, it is needed.
+/// calling thread to all of them in turn, where others may be busy, for what is not used here. Only
+/// where the system tells nothing of cores or caches, as in some containers, it is needed.
 HwlocTopology load_this_machine() {
 #if HWLOC_API_VERSION >= 0x00020500
   HwlocTopology as_told = make_hwloc_topology();
