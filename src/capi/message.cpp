@@ -16,7 +16,7 @@ namespace {
 class Postal : public Hardware {
  public:
   explicit Postal(const muster_messages& messages) noexcept
-      : Hardware(nowhere_, 0, WaitPolicy::spin(), false), messages_(&messages) {}
+      : Hardware(nowhere_), messages_(&messages) {}
 
   void send(unsigned to) {
     if (error_ == 0) error_ = messages_->send(messages_->context, to);

@@ -159,6 +159,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
     throw Error(Status::busy, "this server runs already");
   }
   join_watchdog();
+  register_heavy_fence(false);
   options_ = options;
   place_ = place;
   misplaced_.clear();

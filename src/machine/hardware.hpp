@@ -107,6 +107,8 @@ class FutexLot {
   using Atom = std::atomic<Word>;
 
   explicit FutexLot(bool shared) noexcept : fence_(register_heavy_fence(shared)), shared_(shared) {}
+  /// Where nobody ever sleeps.
+  FutexLot() noexcept : fence_(HeavyFence::none), shared_(false) {}
 
   static void add(Atom& atom, Word delta) noexcept {
     atom.fetch_add(delta, std::memory_order_relaxed);
@@ -214,6 +216,8 @@ class Hardware {
 
   /// `shared`: the participants are several processes.
   Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared) noexcept;
+  /// For a machine that is hardware by name alone: no cell is waited for.
+  explicit Hardware(Domain& domain) noexcept : domain_(&domain) {}
 
   void set_hooks(const Hooks& hooks) noexcept { hooks_ = hooks; }
   void set_policy(const WaitPolicy& policy) noexcept;

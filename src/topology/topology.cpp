@@ -34,23 +34,26 @@ HwlocTopology make_hwloc_topology() {
   return HwlocTopology(topology);
 }
 
-/// Null where hwloc fails, errno says why. hwloc's x86 backend asks every CPU itself, and moves the
-/// calling thread to all of them in turn, where others may be busy, for what is not used here. Only
-/// where the system tells nothing of cores or caches, as in some containers, it is needed.
+HwlocTopology load_this_machine(unsigned long flags) {
+  HwlocTopology topology = make_hwloc_topology();
+  hwloc_topology_set_flags(topology.get(), flags);
+  if (hwloc_topology_load(topology.get()) == 0) return topology;
+  throw Error(Status::system, fmt::format("hwloc cannot read this machine: {}; describe it with "
+                                          "MUSTER_TOPOLOGY or --topology",
+                                          std::strerror(errno)));
+}
+
+/// hwloc's x86 backend asks every CPU itself, and moves the calling thread to all of them in turn,
+/// where others may be busy. That is left out where the system itself tells of all that is used.
 HwlocTopology load_this_machine() {
-#if HWLOC_API_VERSION >= 0x00020500
-  HwlocTopology as_told = make_hwloc_topology();
-  hwloc_topology_set_flags(as_told.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+#if HWLOC_API_VERSION >= 0x00020500 && (defined(__x86_64__) || defined(__i386__))
+  HwlocTopology topology = load_this_machine(HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   const auto has = [&](hwloc_obj_type_t type) {
-    return hwloc_get_nbobjs_by_type(as_told.get(), type) > 0;
+    return hwloc_get_nbobjs_by_type(topology.get(), type) > 0;
   };
-  if (hwloc_topology_load(as_told.get()) == 0 && has(HWLOC_OBJ_CORE) &&
-      (has(HWLOC_OBJ_L2CACHE) || has(HWLOC_OBJ_L3CACHE))) {
-    return as_told;
-  }
+  if (has(HWLOC_OBJ_CORE) && has(HWLOC_OBJ_L2CACHE) && has(HWLOC_OBJ_L3CACHE)) return topology;
 #endif
-  HwlocTopology as_found = make_hwloc_topology();
-  return hwloc_topology_load(as_found.get()) == 0 ? std::move(as_found) : nullptr;
+  return load_this_machine(0);
 }
 
 PuSet to_pu_set(hwloc_const_bitmap_t bitmap) {
@@ -264,11 +267,6 @@ Mapping parse_mapping(std::string_view text) {
 
 Topology Topology::this_machine(Cpus cpus) {
   const HwlocTopology hwloc = load_this_machine();
-  if (hwloc == nullptr) {
-    throw Error(Status::system, fmt::format("hwloc cannot read this machine: {}; describe it with "
-                                            "MUSTER_TOPOLOGY or --topology",
-                                            std::strerror(errno)));
-  }
   if (cpus == Cpus::of_host) {
     return TopologyReader(hwloc.get(), "this machine", true, nullptr).take();
   }

@@ -351,6 +351,23 @@ TEST(FirstUse, OfALockRegistersForNoFence) {
   }
 }
 
+TEST(FirstUse, OfAServersLockRegistersForNoFence) {
+  expect_registered_once_made([] {
+    muster_server* server = nullptr;
+    EXPECT_EQ(muster_server_start(&server, "pack", 0), MUSTER_OK);
+    muster_lock_options options;
+    muster_lock_options_init(&options);
+    options.kind = "rcl";
+    options.server = server;
+    muster_lock* lock = nullptr;
+    EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
+    return [=] {
+      return muster_execute(
+          lock, [](void*) {}, nullptr);
+    };
+  });
+}
+
 TEST(Filter, SeesSystemCalls) {
   const HangGuard guard(60);
   const std::string end = end_under_filter("mcs", "sleep", false);
