@@ -168,7 +168,8 @@ typedef struct muster_options {
 MUSTER_API void muster_options_init(muster_options* options);
 
 /** Makes a barrier. `*barrier` is untouched on failure. Reads the topology (milliseconds, once a
- * process) only if placements are given. MUSTER_EINVAL, MUSTER_EUNKNOWN: the options;
+ * process) only if placements are given. A process's first one takes 5 to 20 ms if other threads
+ * have been started before it. MUSTER_EINVAL, MUSTER_EUNKNOWN: the options;
  * MUSTER_EDECLINED: with MUSTER_EXACT; MUSTER_ENOTSUP: MUSTER_SPLIT or a completion with an
  * algorithm that has no place for it, or a segment of another process; MUSTER_ENOMEM;
  * MUSTER_ESYSTEM. */

@@ -65,7 +65,7 @@ enum class HeavyFence : std::uint8_t { none, own_process, all_processes };
 
 /// Registers this process for the asymmetric fence, once; `shared`: the participants are several
 /// processes. `none` if the kernel lacks membarrier(2): sleeps are then short, since a wake-up can
-/// be lost. Takes the kernel 10 to 20 ms where the process has several threads already, else next
+/// be lost. Takes the kernel 5 to 20 ms where the process has several threads already, else next
 /// to nothing: so whatever sleeps registers when it is made, not when it is first used.
 HeavyFence register_heavy_fence(bool shared) noexcept;
 
