@@ -20,8 +20,11 @@ constexpr unsigned looks_in_a_row = 16;
 /// if it runs and its section is short.
 constexpr std::int64_t answer_ns = 2'000;
 /// Where there are more threads than CPUs it yields first, so often: few of those that sleep are
-/// woken, so threads that sleep at once hardly ever get the lock.
+/// woken, so threads that sleep at once hardly ever get the lock. It also yields before it says
+/// that it waits, and once more if it has said so the last time: who says so is let in at times,
+/// and of threads that yield in turn the first one would always be the same.
 constexpr unsigned yields_before_sleep = 16;
+constexpr unsigned yields_before_asking = 1;
 /// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
 /// those who could not run anyway.
 struct Slices {
@@ -30,7 +33,9 @@ struct Slices {
 };
 constexpr Slices if_answered{4'000'000, 8'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
-/// For one that is woken to take the lock: it may need this CPU.
+/// Whoever is let in has just been answered, comes again, and looks at the lock after
+/// first_look_ns; if it is woken for that, it may need this CPU.
+constexpr std::int64_t come_in_ns = 4'000;
 constexpr std::int64_t wake_up_ns = 200'000;
 /// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
 constexpr unsigned polls_of_both = 2;
@@ -97,12 +102,14 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
   if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
   const bool crowded = is_crowded();
   int over = await_patiently(own, other, crowded ? first_look_ns : patience);
-  if (over < 0 && crowded) over = await_yielding(own, other, 1);
+  if (over < 0 && crowded) over = await_yielding(own, other, yields_before_asking + asked_);
+  asked_ = 0;
   std::int64_t slice_ns = if_answered.first_ns;
   FutexLot lot(false);
   while (over < 0) {
     if (!says_somebody()) {
       set(wanted);
+      asked_ = 1;
       if (poll_for(own, answer_ns)) return 0;
     }
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
@@ -182,8 +189,8 @@ void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
       relax();
     }
     const std::int64_t waited_ns = now_ns() - start_ns;
-    if (waited_ns >= (sleeps ? wake_up_ns : answer_ns)) return;
-    if (waited_ns >= answer_ns) sched_yield();
+    if (waited_ns >= (sleeps ? wake_up_ns : come_in_ns)) return;
+    if (waited_ns >= come_in_ns) sched_yield();
   }
 }
 

@@ -130,7 +130,8 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    const bool goes_on = unattended || (++h.visits < visits_max && combines());
+    h.visits += executed < 8 ? 1 : executed / 4;  // one of many requests counts as several
+    const bool goes_on = unattended || (h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
     wanted_.let_one_in(m, *desk_.held);

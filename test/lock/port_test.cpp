@@ -7,12 +7,15 @@
 #include <time.h>
 
 #include <thread>
+#include <vector>
 
 #include "harness.hpp"
+#include "lock/auto.hpp"
 
 namespace muster::test {
 namespace {
 
+using delegation::line_bytes;
 using delegation::Port;
 
 /// A client of a lock that is nobody's but this test's.
@@ -100,6 +103,61 @@ TEST(Waiting, WhoHasTheLockIsTold) {
   EXPECT_EQ(0, client.port.await_either(own, held, acquire, wanted, {true, true}));
   EXPECT_EQ(1U, wanted.value.load());
   holder.join();
+}
+
+/// Counts how often another one is let in; its clients have no seats.
+class Watched : public Port {
+ public:
+  using Port::Port;
+  using Cells = delegation::FixedCells<line_bytes, sizeof(Cell)>;
+  static Word next_used(Word from, Word) noexcept { return from; }
+  static void let_one_in(const Cell&, const Cell&) noexcept { ++let_in; }
+  static inline unsigned let_in = 0;
+};
+
+struct NoWork {
+  template <class M>
+  void put(M&, unsigned) {}
+  template <class M>
+  void run(M&, unsigned) {}
+};
+
+/// An `auto` lock whose owner executes so many requests of others in each of so many visits; how
+/// often it lets one of them have the lock.
+unsigned let_in_by_visits(unsigned visits, unsigned requests) {
+  const delegation::Reserved memory((3 + requests) * line_bytes);
+  const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
+  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
+  const locks::Auto<Watched> lock(desk, cells.global(2), nullptr);
+  Hardware::Domain domain{};
+  Watched port(domain, 0);
+  NoWork work;
+  std::vector<locks::Auto<Watched>::Ring> clients;
+  for (unsigned client = 0; client < requests; ++client) clients.push_back({.client = client});
+  locks::Habit owner;
+  Watched::let_in = 0;
+  for (; visits > 0; --visits) {
+    for (auto& client : clients) {
+      desk.enter(port, client);
+      desk.rings.post(port, client, desk.lock, work);
+    }
+    EXPECT_TRUE(lock.take(port));
+    lock.give_after_visit(port, owner, work, [] { return true; });
+    for (auto& client : clients) desk.rings.has_answer(client);
+  }
+  return Watched::let_in;
+}
+
+/// Where many yield in turn, each visit finds the requests of all of them.
+TEST(LettingIn, AfterSixtyFourVisitsSoonerIfThereAreManyRequests) {
+  for (const unsigned requests : {0U, 1U, 4U}) {
+    EXPECT_EQ(0U, let_in_by_visits(63, requests));
+    EXPECT_EQ(1U, let_in_by_visits(64, requests));
+  }
+  EXPECT_EQ(0U, let_in_by_visits(1, 255));
+  EXPECT_EQ(1U, let_in_by_visits(1, 256));
+  EXPECT_EQ(1U, let_in_by_visits(8, 32));
+  EXPECT_EQ(3U, let_in_by_visits(24, 32));
 }
 
 }  // namespace
