@@ -335,19 +335,23 @@ TEST(FirstUse, OfABarrierRegistersForNoFence) {
   }
 }
 
+/// How to use one that is made here.
+std::function<int()> lock_of(const char* kind, muster_server* server) {
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = kind;
+  options.server = server;
+  muster_lock* lock = nullptr;
+  EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
+  return [=] {
+    return muster_execute(
+        lock, [](void*) {}, nullptr);
+  };
+}
+
 TEST(FirstUse, OfALockRegistersForNoFence) {
   for (const char* kind : {"auto", "cc-synch", "rcl"}) {
-    expect_registered_once_made([&] {
-      muster_lock_options options;
-      muster_lock_options_init(&options);
-      options.kind = kind;
-      muster_lock* lock = nullptr;
-      EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
-      return [=] {
-        return muster_execute(
-            lock, [](void*) {}, nullptr);
-      };
-    });
+    expect_registered_once_made([&] { return lock_of(kind, nullptr); });
   }
 }
 
@@ -355,16 +359,7 @@ TEST(FirstUse, OfAServersLockRegistersForNoFence) {
   expect_registered_once_made([] {
     muster_server* server = nullptr;
     EXPECT_EQ(muster_server_start(&server, "pack", 0), MUSTER_OK);
-    muster_lock_options options;
-    muster_lock_options_init(&options);
-    options.kind = "rcl";
-    options.server = server;
-    muster_lock* lock = nullptr;
-    EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
-    return [=] {
-      return muster_execute(
-          lock, [](void*) {}, nullptr);
-    };
+    return lock_of("rcl", server);
   });
 }
 
