@@ -33,8 +33,8 @@ struct Slices {
 };
 constexpr Slices if_answered{4'000'000, 8'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
-/// Whoever is let in has just been answered, comes again, and looks at the lock after
-/// first_look_ns; if it is woken for that, it may need this CPU.
+/// Whoever is let in has been answered just before, comes again, and looks at the lock after
+/// first_look_ns. One that is woken for it may need this CPU.
 constexpr std::int64_t come_in_ns = 4'000;
 constexpr std::int64_t wake_up_ns = 200'000;
 /// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
@@ -190,7 +190,7 @@ void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
     }
     const std::int64_t waited_ns = now_ns() - start_ns;
     if (waited_ns >= (sleeps ? wake_up_ns : come_in_ns)) return;
-    if (waited_ns >= come_in_ns) sched_yield();
+    if (sleeps && waited_ns >= answer_ns) sched_yield();
   }
 }
 

@@ -237,7 +237,7 @@ class Port : public Hardware {
   unsigned may_wake_ = 0;
   unsigned held_count_ = 0;
   std::array<Cell*, 16> held_{};
-  unsigned asked_ = 0;  ///< whether it said that it waits, the last time that it did
+  unsigned asked_ = 0;  ///< 1: in its last wait of some length it was the one to say so
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
   unsigned meets_ = 0;  ///< since it last thought of stepping aside

@@ -130,7 +130,7 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    h.visits += executed < 8 ? 1 : executed / 4;  // one of many requests counts as several
+    if (!unattended) h.visits += executed < 8 ? 1 : executed / 4;  // of many requests: as several
     const bool goes_on = unattended || (h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;

@@ -177,17 +177,18 @@ TEST(Crowd, IsMoreThreadsThanCpus) {
 }
 
 /// Of a client whose lock is taken each time until it sleeps: what its lock's word said at each
-/// yield.
-std::vector<std::vector<Word>> yields_of_one_that_sleeps(unsigned times) {
+/// yield, where it said this before.
+std::vector<std::vector<Word>> yields_of_one_that_sleeps(const std::vector<Word>& said_before) {
   Hardware::Domain domain{};
   Port port(domain, 0);
   std::vector<std::vector<Word>> seen;
-  for (; times > 0; --times) {
+  for (const Word said : said_before) {
     Hardware::Cell own{};
     own.value = 1;
     Hardware::Cell held{};
     held.value = 1;
     Hardware::Cell wanted{};
+    wanted.value = said;
     Yields mine{wanted};
     std::thread waits([&] {
       yields = &mine;
@@ -208,18 +209,19 @@ TEST(Crowd, WhoWaitsYieldsBeforeItAsksAndBeforeItSleeps) {
   {
     const Users users(*lock, delegation::cpus_of_process() + 1);
     ASSERT_TRUE(Port::is_crowded());
-    const std::vector<std::vector<Word>> said = yields_of_one_that_sleeps(2);
-    for (unsigned time : {0U, 1U}) {  // the second time another one is to ask first
-      const unsigned before_it_asks = 1 + time;
-      ASSERT_GE(said[time].size(), before_it_asks + 16);
-      for (unsigned i = 0; i <= before_it_asks; ++i) {
-        EXPECT_EQ(i < before_it_asks ? 0U : 1U, said[time][i])
+    // Who has asked lets another one ask, the next time only.
+    const std::vector<std::vector<Word>> said = yields_of_one_that_sleeps({0, 0, 1, 0});
+    const std::vector<std::size_t> before_it_asks{1, 2, 0, 1};
+    for (std::size_t time = 0; time < said.size(); ++time) {
+      ASSERT_GE(said[time].size(), before_it_asks[time] + 16);
+      for (std::size_t i = 0; i <= before_it_asks[time]; ++i) {
+        EXPECT_EQ(i < before_it_asks[time] ? 0U : 1U, said[time][i])
             << "time " << time << ", yield " << i;
       }
     }
   }
   ASSERT_FALSE(Port::is_crowded());
-  EXPECT_EQ(0U, yields_of_one_that_sleeps(1)[0].size());
+  EXPECT_EQ(0U, yields_of_one_that_sleeps({0})[0].size());
 }
 
 TEST(CpusOfProcess, AreThoseOfAllItsThreads) {

@@ -122,9 +122,10 @@ struct NoWork {
   void run(M&, unsigned) {}
 };
 
-/// An `auto` lock whose owner executes so many requests of others in each of so many visits; how
-/// often it lets one of them have the lock.
-unsigned let_in_by_visits(unsigned visits, unsigned requests) {
+/// An `auto` lock whose owner executes so many requests of others in each of so many visits, for
+/// which it sees that `wanted`; how often it lets one of them have the lock.
+unsigned let_in_by_visits(unsigned visits, unsigned requests,
+                          void (*wanted)(Hardware::Cell&) = Port::set) {
   const delegation::Reserved memory((3 + requests) * line_bytes);
   const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
@@ -142,6 +143,7 @@ unsigned let_in_by_visits(unsigned visits, unsigned requests) {
       desk.rings.post(port, client, desk.lock, work);
     }
     EXPECT_TRUE(lock.take(port));
+    wanted(cells.global(2));
     lock.give_after_visit(port, owner, work, [] { return true; });
     for (auto& client : clients) desk.rings.has_answer(client);
   }
@@ -158,6 +160,9 @@ TEST(LettingIn, AfterSixtyFourVisitsSoonerIfThereAreManyRequests) {
   EXPECT_EQ(1U, let_in_by_visits(1, 256));
   EXPECT_EQ(1U, let_in_by_visits(8, 32));
   EXPECT_EQ(3U, let_in_by_visits(24, 32));
+  // What a section leaves to see to is no visit.
+  EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_unattended));
+  EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
 }
 
 }  // namespace
