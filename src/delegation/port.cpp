@@ -34,8 +34,8 @@ struct Slices {
 constexpr Slices if_answered{4'000'000, 8'000'000};
 constexpr Slices if_not_answered{50'000, 1'000'000};
 /// Whoever is let in has been answered just before, comes again, and looks at the lock after
-/// first_look_ns. One that is woken for it may need this CPU.
-constexpr std::int64_t come_in_ns = 4'000;
+/// first_look_ns, or a yield later where many wait. One that is woken for it may need this CPU.
+constexpr std::int64_t come_back_ns = 4'000;
 constexpr std::int64_t wake_up_ns = 200'000;
 /// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
 constexpr unsigned polls_of_both = 2;
@@ -180,7 +180,7 @@ int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
   }
 }
 
-void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
+void Port::let_one_in(const Cell& held, const Cell& wanted, bool many) noexcept {
   const bool sleeps = wake_one(wanted);
   const std::int64_t start_ns = now_ns();
   for (;;) {
@@ -189,7 +189,7 @@ void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
       relax();
     }
     const std::int64_t waited_ns = now_ns() - start_ns;
-    if (waited_ns >= (sleeps ? wake_up_ns : come_in_ns)) return;
+    if (waited_ns >= (sleeps ? wake_up_ns : many ? come_back_ns : answer_ns)) return;
     if (sleeps && waited_ns >= answer_ns) sched_yield();
   }
 }

@@ -166,8 +166,8 @@ class Port : public Hardware {
       FutexLot(false).unpark_one(wanted.value);
     return sleeps;
   }
-  /// And until `held` is taken, by one of those that wait; not for long.
-  static void let_one_in(const Cell& held, const Cell& wanted) noexcept;
+  /// And until `held` is taken, by one of those that wait; not for long, longer if they are many.
+  static void let_one_in(const Cell& held, const Cell& wanted, bool many = false) noexcept;
 
   /// The caller is about to read it and then to write there: one transfer instead of two, and none
   /// of the line's other reader before it may write.

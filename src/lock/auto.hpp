@@ -130,16 +130,16 @@ class Auto {
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    if (!unattended) h.visits += executed < 8 ? 1 : executed / 4;  // of many requests: as several
+    if (!unattended) h.visits += executed < many ? 1 : executed / 4;
     const bool goes_on = unattended || (h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
-    wanted_.let_one_in(m, *desk_.held);
+    wanted_.let_one_in(m, *desk_.held, executed >= many);
   }
 
  private:
   static constexpr unsigned visits_max = 64;
-
+  static constexpr unsigned many = 8;  // requests at once: a visit of these counts as several
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 
   Desk<M> desk_;

@@ -84,10 +84,11 @@ class Wanted {
       return false;
     }
   }
-  /// By who has just given the lock back: one of those that wait may take it first.
-  void let_one_in(M& m, typename M::Cell& held) const {
-    if constexpr (requires { m.let_one_in(held, *cell_); }) {
-      m.let_one_in(held, *cell_);
+  /// By who has just given the lock back: one of those that wait may take it first. `many` had
+  /// requests at once: as it is where they yield in turn, and come back later.
+  void let_one_in(M& m, typename M::Cell& held, bool many) const {
+    if constexpr (requires { m.let_one_in(held, *cell_, many); }) {
+      m.let_one_in(held, *cell_, many);
     } else if constexpr (requires { m.linger(lingering); }) {
       m.linger(lingering);
     }
