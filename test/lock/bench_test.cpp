@@ -8,14 +8,19 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
+#include "bench/host.hpp"
 #include "bench/lock_report.hpp"
 #include "bench/lock_slice.hpp"
 #include "machine/error.hpp"
+#include "topology/topology.hpp"
 
 namespace muster::bench {
 namespace {
@@ -56,12 +61,54 @@ TEST(LockBench, MeasuresOursPeersAndNoLock) {
     EXPECT_GE(row.fairness, 1) << row.lock;
     EXPECT_EQ(2U, row.rounds_ops_s.size()) << row.lock;
     EXPECT_TRUE(row.lock != "pthread_mutex" || row.to_pthread.ratio == 1.0);
+    EXPECT_EQ(cpu_times(Topology::this_machine().pus()).known, row.noise.shares_known) << row.lock;
   }
+  EXPECT_EQ(cpu_times(Topology::this_machine().pus()).known, results.noise.shares_known);
 }
 
 TEST(LockBench, CountsOperationsWhereTheyAreAskedFor) {
   const LockRunResults results = run({"cas-spin", "rcl"}, 3001);
   for (const LockRow& row : results.rows) EXPECT_EQ(2 * 3001U, row.operations) << row.lock;
+}
+
+TEST(LockBench, FairnessIsMostOverFewest) {
+  LockRunOptions options;
+  options.locks = {"ticket"};
+  options.threads = {2};
+  options.patterns = {Pattern::random};
+  options.array = 5000;
+  options.rounds = 1;
+  const auto fairness_of = [&](std::uint64_t operations) {
+    options.operations = operations;
+    return run_locks(options, [](const Progress&) {}).rows.at(0).fairness;
+  };
+  EXPECT_DOUBLE_EQ(1, fairness_of(6));
+  EXPECT_DOUBLE_EQ(2, fairness_of(3));
+}
+
+/// A busy machine makes some turns longer, none shorter.
+TEST(LockBench, EveryLockHasTheSameTimeInEachRound) {
+  LockRunOptions options;
+  options.locks = {"cas-spin", "rcl", "pthread_mutex"};
+  options.threads = {2};
+  options.patterns = {Pattern::random};
+  options.array = 5000;
+  options.seconds = 1.2;
+  options.rounds = 4;
+  std::map<std::string, double> shortest_s;
+  auto last = std::chrono::steady_clock::now();
+  run_locks(options, [&](const Progress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> took = now - std::exchange(last, now);
+    const std::string lock = progress.what.substr(progress.what.rfind(' ') + 1);
+    const auto [at, first] = shortest_s.emplace(lock, took.count());
+    if (!first) at->second = std::min(at->second, took.count());
+  });
+  ASSERT_EQ(3U, shortest_s.size());
+  for (const auto& [lock, seconds] : shortest_s) {
+    EXPECT_GE(seconds, 0.1) << lock;
+    EXPECT_LE(seconds, 0.19) << lock;
+  }
 }
 
 // A lock that always followed the same one would always find the machine as that one left it.
@@ -324,7 +371,45 @@ TEST(LockBench, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(parse_pattern("zigzag"), Error);
 }
 
+/// What an array of ten words has when one thread has incremented words of it four times.
+std::vector<std::uint32_t> incremented(Pattern pattern) {
+  const auto entries = lock_entries();
+  const auto entry = std::find_if(entries.begin(), entries.end(),
+                                  [](const LockEntry& one) { return one.name == "ticket"; });
+  const SharedBytes memory(10 * sizeof(std::uint32_t));
+  LockSetting setting;
+  setting.lock = entry->name;
+  setting.operations = 4;
+  setting.pattern = pattern;
+  setting.stride = 3;
+  setting.array = reinterpret_cast<std::uint32_t*>(memory.data());
+  setting.words = 10;
+  LockTeam team(*entry, setting);
+  EXPECT_EQ(LockTeam::State::idle, team.await_idle(clock_ns() + 60'000'000'000)) << team.error();
+  team.start_slice();
+  EXPECT_EQ(LockTeam::State::idle, team.await_operations(60'000'000'000, [](std::uint64_t) {}));
+  return {setting.array, setting.array + 10};
+}
+
+TEST(LockBench, IncrementsWordsByThePattern) {
+  for (const auto& [pattern, step] : {std::pair(Pattern::sequential, 1U), {Pattern::strided, 3U}}) {
+    const std::vector<std::uint32_t> words = incremented(pattern);
+    unsigned fitting = 0;
+    for (unsigned first = 0; first < 10; ++first) {
+      std::vector<std::uint32_t> expected(10);
+      for (unsigned i = 0; i < 4; ++i) ++expected[(first + i * step) % 10];
+      if (words == expected) ++fitting;
+    }
+    EXPECT_EQ(1U, fitting) << pattern_name(pattern) << ": " << testing::PrintToString(words);
+  }
+  const std::vector<std::uint32_t> words = incremented(Pattern::random);
+  EXPECT_EQ(4U, std::accumulate(words.begin(), words.end(), 0U));
+}
+
 TEST(LockBench, WalksAsItSays) {
+  Walk sequential(Pattern::sequential, 10, 7, 1);
+  const std::uint64_t begin = sequential.next();
+  EXPECT_EQ((begin + 1) % 10, sequential.next());
   Walk strided(Pattern::strided, 10, 7, 1);
   const std::uint64_t first = strided.next();
   EXPECT_EQ((first + 7) % 10, strided.next());
