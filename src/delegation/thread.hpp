@@ -212,7 +212,8 @@ class Inside {
 };
 
 /// A section that the calling thread asks for in others, and waits for: whoever executes it knows
-/// in which. Lives on the stack of who waits.
+/// in which. Who asked knows anyhow: told once more, it would walk what is around this section
+/// twice at each level. Lives on the stack of who waits.
 class Nested {
  public:
   using Function = void (*)(void* argument);
@@ -221,11 +222,13 @@ class Nested {
         argument_(argument),
         inside_(this_thread.inside),
         outer_(this_thread.outer),
-        asked_in_(this_thread.asked_in) {}
+        asked_in_(this_thread.asked_in),
+        asker_(&this_thread) {}
 
   /// What is executed, with a Nested as its argument.
   static void run(void* nested) {
     auto& self = *static_cast<Nested*>(nested);
+    if (self.asker_ == &this_thread) return self.function_(self.argument_);
     const Nested*& asked_in = this_thread.asked_in;
     const Nested* const before = asked_in;
     self.before_ = before;
@@ -242,6 +245,7 @@ class Nested {
   const AnyLock* const inside_;  ///< of who asks, as the next two
   const Inside* const outer_;
   const Nested* const asked_in_;
+  const Thread* const asker_;
   const Nested* before_ = nullptr;  ///< of who executes it
 };
 

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "delegation/condition.hpp"
@@ -134,6 +136,32 @@ TEST_P(EveryLock, NestsInAnother) {
   });
   EXPECT_EQ(2 * sections, in_outer);
   EXPECT_EQ(3 * sections, in_inner);
+}
+
+// Each level that doubled what the next one costs would never end here.
+TEST_P(EveryLock, NestsDeep) {
+  const HangGuard guard(60, std::string(GetParam()));
+  std::unique_ptr<AnyLock> locks[64];
+  for (auto& lock : locks) lock = make();
+  unsigned count = 0;
+  unsigned refusals = 0;
+  run_threads(2, [&](unsigned) {
+    std::size_t depth = 0;
+    std::function<void()> deeper = [&] {
+      if (depth != std::size(locks)) return execute_section(*locks[depth++], section_of(deeper));
+      ++count;
+      for (const auto& lock : locks) {
+        try {
+          lock->execute(section_of(deeper));
+        } catch (const Error&) {
+          ++refusals;
+        }
+      }
+    };
+    deeper();
+  });
+  EXPECT_EQ(2U, count);
+  EXPECT_EQ(2 * std::size(locks), refusals) << "sections do not know what they are in";
 }
 
 // What a thread knows of the lock that it used last is not taken for another's.
