@@ -25,6 +25,15 @@ static inline void started(void) {
   if (__builtin_expect(settings.mutex == RUN_MUTEX_UNKNOWN, 0)) run_start();
 }
 
+/* What pthread_atfork() calls, which each library has of its own. */
+EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                               void* library);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void* library) {
+  started();
+  return theirs.register_atfork(prepare, parent, child, library);
+}
+
 /* ---- threads ---- */
 
 VERSIONS(muster_run_create, pthread_create, BASE)

@@ -32,6 +32,7 @@ extern "C" {
 
 /* The C library's own. */
 typedef struct run_libc {
+  int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void*);
   int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   int (*create_c11)(thrd_t*, thrd_start_t, void*);
   int (*mutex_init)(pthread_mutex_t*, const pthread_mutexattr_t*);
@@ -97,8 +98,7 @@ enum run_count {
 };
 
 void run_threads_start(void);
-void run_threads_before_fork(void);
-void run_threads_after_fork(bool child);
+void run_threads_after_fork(void); /* in the child */
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                void* argument);
 int run_create_c11(thrd_t* thread, thrd_start_t start, void* argument);

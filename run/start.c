@@ -32,7 +32,8 @@ static void find_theirs(void) {
   const struct {
     void* where;
     const char* name;
-  } all[] = {{&theirs.create, "pthread_create"},
+  } all[] = {{&theirs.register_atfork, "__register_atfork"},
+             {&theirs.create, "pthread_create"},
              {&theirs.create_c11, "thrd_create"},
              {&theirs.mutex_init, "pthread_mutex_init"},
              {&theirs.mutex_destroy, "pthread_mutex_destroy"},
@@ -73,11 +74,9 @@ static unsigned usable_cpus(void) {
   return granted > 0 && granted < allowed ? granted : allowed;
 }
 
-static void before_fork(void) { run_threads_before_fork(); }
-static void after_fork(void) { run_threads_after_fork(false); }
 static void after_fork_in_child(void) {
   run_conditions_after_fork();
-  run_threads_after_fork(true);
+  run_threads_after_fork();
 }
 
 /* For the report at the end: programs that set their title write over their environment. */
@@ -92,9 +91,16 @@ static const char* copy_of(const char* variable, char* into, size_t size) {
 }
 
 void run_start(void) {
+  static atomic_flag found = ATOMIC_FLAG_INIT;
   static atomic_flag begun = ATOMIC_FLAG_INIT;
-  if (atomic_flag_test_and_set(&begun)) return;
-  find_theirs();
+  if (!atomic_flag_test_and_set(&found)) {
+    find_theirs();
+    /* Before anybody else's (entry.c): theirs may make threads and lock mutexes. Nothing is held
+     * across a fork: they may wait for threads that end, or make others. */
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+  }
+  /* A program may call us before the C library has its environment (.preinit_array). */
+  if (environ == NULL || atomic_flag_test_and_set(&begun)) return;
   settings.mutex_name = copy_of("MUSTER_RUN_MUTEX", mutex_name, sizeof mutex_name);
   settings.cores = getenv("MUSTER_RUN_CORES");
   settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
@@ -104,8 +110,6 @@ void run_start(void) {
   settings.cpus = usable_cpus();
   settings.mutex = mutex_named(settings.mutex_name);
   run_threads_start();
-  /* Registered first: before a fork the last to run, after it the first. */
-  pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 __attribute__((constructor)) static void loaded(void) { run_start(); }

@@ -345,15 +345,12 @@ void run_threads_start() {
   if (records[number].core != nowhere) bind_here();
 }
 
-void run_threads_before_fork() { theirs.mutex_lock(&all.guard); }
-
-void run_threads_after_fork(bool child) {
-  if (!child) {
-    theirs.mutex_unlock(&all.guard);
-    return;
-  }
-  // One thread is left, with nothing counted yet, and on the CPUs that it would have without us.
+// One thread is left, with nothing counted yet, and on the CPUs that it would have without us. All
+// that is under guard is made anew: another thread may have been in the middle of a change.
+void run_threads_after_fork() {
+  all.guard = PTHREAD_MUTEX_INITIALIZER;
   run_widen();
+  all.mask_count = 0;
   for (unsigned number = 0; number < all.used; ++number) {
     for (auto& counter : records[number].counts) counter.store(0, std::memory_order_relaxed);
   }
@@ -362,7 +359,7 @@ void run_threads_after_fork(bool child) {
     all.places[place].threads_yet = 0;
   }
   all.first_free = 0;
-  for (unsigned number = all.used - 1; number > 0; --number) {
+  for (unsigned number = all.used; number-- > 1;) {
     if (number == self.number) continue;
     records[number].core = nowhere;
     free_record(number);
@@ -372,7 +369,6 @@ void run_threads_after_fork(bool child) {
   all.threads = 1;
   all.threads_most = 1;
   all.mark += 0x10000;
-  all.guard = PTHREAD_MUTEX_INITIALIZER;
 }
 
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),

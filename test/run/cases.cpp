@@ -496,6 +496,72 @@ void forks() {
   for (std::thread& thread : team) thread.join();
 }
 
+// As of a library that was there before us, and whose threads do not live through a fork: handlers
+// that wait for a thread's end, and for a mutex that a thread has while it makes another one.
+std::mutex making;
+std::atomic<bool> has_others{false};
+std::atomic<bool> ending{false};
+std::vector<std::thread> others;
+
+void start_others() {
+  ending = false;
+  for (int t = 0; t < 3; ++t) {
+    others.emplace_back([] {
+      while (!ending) {
+        const std::scoped_lock lock(making);
+        std::thread([] {}).join();
+      }
+    });
+  }
+}
+void end_others() {
+  ending = true;
+  for (std::thread& thread : others) thread.join();
+  others.clear();
+}
+
+void before_all() {
+  const auto after = [] {
+    if (!has_others) return;
+    making.unlock();
+    start_others();
+  };
+  pthread_atfork(
+      [] {
+        if (!has_others) return;
+        end_others();
+        making.lock();
+      },
+      after, after);
+}
+using Initialiser = void (*)();
+[[gnu::used, gnu::section(".preinit_array")]] const Initialiser first_of_all = before_all;
+
+/// Others' handlers wait for threads, and make some, on both sides.
+void others_handlers() {
+  // Makes and ends threads all along: a fork finds it anywhere.
+  std::atomic<bool> stop{false};
+  std::thread restless([&] {
+    while (!stop) std::thread([] {}).join();
+  });
+  start_others();
+  has_others = true;
+  for (int i = 0; i < 10; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      end_others();
+      _exit(0);
+    }
+    int status = -1;
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  }
+  has_others = false;
+  end_others();
+  stop = true;
+  restless.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -519,7 +585,10 @@ int main(int argc, char** argv) {
     given_back_at_the_end();
     abandoned();
   }
-  if (wanted("forks")) forks();
+  if (wanted("forks")) {
+    others_handlers();
+    forks();
+  }
   std::puts("passed");
   return 0;
 }

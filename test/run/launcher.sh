@@ -85,7 +85,7 @@ needed=$(objdump -p "$preload" | awk '/NEEDED/ && $2 !~ /^(libc.so|ld-linux)/ { 
 [ -z "$needed" ] || fail "it needs $needed"
 strangers=$(nm -D --defined-only "$preload" | awk '$2 != "A" { print $3 }' |
   grep -vE '^(__)?pthread_(create|mutex_|cond_)|^thrd_create' |
-  grep -vE '^exec|^fexecve|^posix_spawnp?$|^system$|^popen$' || true)
+  grep -vE '^exec|^fexecve|^posix_spawnp?$|^system$|^popen$|^__register_atfork$' || true)
 [ -z "$strangers" ] || fail "it also exports: $strangers"
 cat >versions.c <<'END'
 #define _GNU_SOURCE
