@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "allocation/jemalloc.hpp"
@@ -37,6 +38,7 @@ constinit int cannot_bind = 0;  // errno, where the kernel does not say which NU
 /// What only set_servers() changes.
 struct Servers {
   std::mutex changing;
+  std::atomic<std::uint64_t> left{0};  ///< Policy::word() of the one being left; 0: none is
   bool any = false;
   bool together = false;
   std::uint64_t bindings = 0;
@@ -92,19 +94,6 @@ class Slots {
 };
 constinit Slots slots;
 
-void before_fork() noexcept {
-  servers.changing.lock();
-  lock_arenas();
-}
-void after_fork() noexcept {
-  unlock_arenas();
-  servers.changing.unlock();
-}
-void after_fork_in_child() noexcept {
-  after_fork();
-  if (self.slot != 0) slots.leave_only(self.slot - 1);
-}
-
 /// Before jemalloc reads it: an arena for what it wants itself, and automatic ones for two heaps,
 /// the default one and the servers'. See arena().
 void configure() noexcept {
@@ -113,35 +102,6 @@ void configure() noexcept {
                    1 + 2 * slots.count());
   __atomic_store_n(&je_malloc_conf, text.data(), __ATOMIC_RELEASE);
 }
-
-/// False while some thread, perhaps this one, is at it: jemalloc then serves from its own arena.
-bool start() noexcept {
-  int seen = phase.load(std::memory_order_acquire);
-  if (seen == ready) return true;
-  if (seen == starting ||
-      !phase.compare_exchange_strong(seen, starting, std::memory_order_acq_rel)) {
-    return seen == ready;
-  }
-  const int error = errno;
-  slots.open();
-  configure();
-  // jemalloc's fork handlers have to be there before ours: then a fork takes our locks first, and
-  // they are held around jemalloc's.
-  bool retain = false;
-  std::size_t bytes = sizeof retain;
-  je_mallctl("opt.retain", &retain, &bytes, nullptr, 0);
-  pthread_atfork(before_fork, after_fork, after_fork_in_child);
-  const unsigned numa_nodes = numa_nodes_allowed();
-  if (numa_nodes == 0) cannot_bind = errno;
-  binds.store(numa_nodes > 1, std::memory_order_relaxed);
-  errno = error;
-  phase.store(ready, std::memory_order_release);
-  return true;
-}
-
-/// If nobody has asked for a block yet, before jemalloc's own constructor: that reads what it was
-/// told.
-[[gnu::constructor(101)]] void start_early() noexcept { start(); }
 
 bool others_used(HeapNumber heap) {
   for (unsigned number = default_heap + 1; number < heaps_max; ++number) {
@@ -162,14 +122,8 @@ Migration carry_out(const Policy& before, const Policy& now) {
   return migration;
 }
 
-void change(Policy next) noexcept {
-  const Policy before = Policy::of(current.exchange(next.word(), std::memory_order_acq_rel));
-  if (next.heap == default_heap) {
-    ++servers.lifts;
-  } else {
-    ++servers.bindings;
-  }
-  if (!binds.load(std::memory_order_relaxed)) return;
+/// Has memory go where the policy, which is in force, wants it.
+void follow(Policy before, Policy next) noexcept {
   const Migration migration = carry_out(before, next);
   servers.migration += migration;
   if (migration.refused == 0 || next.strict) return;
@@ -178,6 +132,60 @@ void change(Policy next) noexcept {
   ++next.epoch;
   current.exchange(next.word(), std::memory_order_acq_rel);
 }
+
+void change(Policy before, Policy next) noexcept {
+  if (next.heap == default_heap) {
+    ++servers.lifts;
+  } else {
+    ++servers.bindings;
+  }
+  if (!binds.load(std::memory_order_relaxed)) {
+    current.exchange(next.word(), std::memory_order_acq_rel);
+    return;
+  }
+  servers.left.store(before.word(), std::memory_order_relaxed);
+  current.exchange(next.word(), std::memory_order_acq_rel);
+  follow(before, next);
+  servers.left.store(0, std::memory_order_release);  // a fork's child sees it all done
+}
+
+/// Nothing of ours is held across a fork, whose other handlers may wait for threads that allocate:
+/// the parent may have been in the middle of a change, which the child completes.
+void after_fork_in_child() noexcept {
+  new (&servers.changing) std::mutex;
+  nobody_makes_arenas();
+  if (self.slot != 0) slots.leave_only(self.slot - 1);
+  const std::uint64_t left = servers.left.exchange(0, std::memory_order_relaxed);
+  if (left != 0) follow(Policy::of(left), Policy::of(current.load(std::memory_order_relaxed)));
+}
+
+/// False while some thread, perhaps this one, is at it: jemalloc then serves from its own arena.
+bool start() noexcept {
+  int seen = phase.load(std::memory_order_acquire);
+  if (seen == ready) return true;
+  if (seen == starting ||
+      !phase.compare_exchange_strong(seen, starting, std::memory_order_acq_rel)) {
+    return seen == ready;
+  }
+  const int error = errno;
+  slots.open();
+  configure();
+  // jemalloc's fork handlers have to be there before ours, which use it.
+  bool retain = false;
+  std::size_t bytes = sizeof retain;
+  je_mallctl("opt.retain", &retain, &bytes, nullptr, 0);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  const unsigned numa_nodes = numa_nodes_allowed();
+  if (numa_nodes == 0) cannot_bind = errno;
+  binds.store(numa_nodes > 1, std::memory_order_relaxed);
+  errno = error;
+  phase.store(ready, std::memory_order_release);
+  return true;
+}
+
+/// If nobody has asked for a block yet, before jemalloc's own constructor: that reads what it was
+/// told.
+[[gnu::constructor(101)]] void start_early() noexcept { start(); }
 
 }  // namespace
 
@@ -201,15 +209,17 @@ void set_servers(std::span<const unsigned> now) noexcept {
   while (!start()) sched_yield();
   const std::lock_guard lock(servers.changing);
   const bool first = !servers.any;
-  servers.any = !now.empty();
   std::optional<unsigned> numa = shared_numa(now);
-  servers.together = numa.has_value();
+  const bool together = numa.has_value();
   const bool has_memory = numa && *numa < numa_nodes_max &&
                           (!binds.load(std::memory_order_relaxed) || numa_node_allowed(*numa));
   if (!has_memory) numa.reset();
   const Policy before = Policy::of(current.load(std::memory_order_relaxed));
-  if (numa_of_heap(before.heap) == numa) return;
-  change(next_policy(before, numa, first, numa && others_used(heap_of_numa(*numa))));
+  if (numa_of_heap(before.heap) != numa) {
+    change(before, next_policy(before, numa, first, numa && others_used(heap_of_numa(*numa))));
+  }
+  servers.any = !now.empty();
+  servers.together = together;
 }
 
 Counters counters() noexcept {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
+#include <new>
 
 #include "allocation/jemalloc.hpp"
 #include "memory/pages.hpp"
@@ -183,7 +184,12 @@ std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept {
     number = known.load(std::memory_order_relaxed);
     if (number == 0) {
       extent_hooks_t* hooks = &heaps[heap].hooks;
-      if (hooks->alloc == nullptr) *hooks = our_hooks;
+      if (hooks->alloc == nullptr) {
+        extent_hooks_t others = our_hooks;
+        others.alloc = nullptr;
+        *hooks = others;  // before that one: a fork's child has all of them, or none
+        std::atomic_ref(hooks->alloc).store(allocate_extent, std::memory_order_release);
+      }
       std::optional<unsigned> made = automatic_arena(hooks);
       if (!made) made = arena_on_request(hooks);
       if (!made) return std::nullopt;
@@ -204,7 +210,6 @@ unsigned arenas_made(HeapNumber heap) noexcept {
   }));
 }
 
-void lock_arenas() noexcept { making.lock(); }
-void unlock_arenas() noexcept { making.unlock(); }
+void nobody_makes_arenas() noexcept { new (&making) std::mutex; }
 
 }  // namespace muster::allocation

@@ -42,8 +42,7 @@ std::optional<unsigned> arena(HeapNumber heap, unsigned slot) noexcept;
 bool heap_used(HeapNumber heap) noexcept;
 unsigned arenas_made(HeapNumber heap) noexcept;
 
-/// Held by a fork, so that no arena is half made in the child.
-void lock_arenas() noexcept;
-void unlock_arenas() noexcept;
+/// In a fork's child: an arena that another thread of the parent was making is lost.
+void nobody_makes_arenas() noexcept;
 
 }  // namespace muster::allocation

@@ -4,9 +4,11 @@
 //
 // Any of these may be called before a constructor has run: by the dynamic linker, by dlsym(), by
 // other preloaded libraries. Nothing here or below needs one.
+#include <dlfcn.h>
 #include <malloc.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -75,6 +77,23 @@ MUSTER_API void* pvalloc(size_t bytes) noexcept {
 }
 
 MUSTER_API size_t malloc_usable_size(void* block) noexcept { return muster_usable_size(block); }
+
+/// What pthread_atfork() calls, which each library has of its own. jemalloc's handlers are to be
+/// the first, and so around the fork alone: it holds all of its locks, and others' handlers may
+/// wait for threads that end.
+MUSTER_API int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
+                                 void* library) {
+  using Register = int(void (*)(), void (*)(), void (*)(), void*);
+  static constinit std::atomic<Register*> next{nullptr};
+  static constinit std::atomic_flag begun{};
+  Register* theirs = next.load(std::memory_order_relaxed);
+  if (theirs == nullptr) {
+    theirs = reinterpret_cast<Register*>(dlsym(RTLD_NEXT, "__register_atfork"));
+    next.store(theirs, std::memory_order_relaxed);
+  }
+  if (!begun.test_and_set(std::memory_order_relaxed)) muster_free(muster_alloc(1));
+  return theirs(prepare, parent, child, library);
+}
 
 }  // extern "C"
 
