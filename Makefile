@@ -6,8 +6,8 @@ PREFIX ?= /usr/local
 FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench soak format install install-openmpi peers clean test-numa \
-  packages-build packages-test
+.PHONY: help demo check test test-all test-numa build bench soak format install install-openmpi \
+  peers clean packages-install packages-build packages-test packages-all
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -16,10 +16,16 @@ demo: packages-build ## Every barrier on this machine, in threads and in process
 	@cmake/build.sh release muster-programs
 	@bench/demo.sh
 
-test: packages-test ## Everything that is checked: all suites, in one ctest
-	@test/run.sh
+check: packages-test ## The quick tests, for every day (2 minutes)
+	@test/run.sh check
 
-test-numa: packages-test ## What only four NUMA nodes can show, on an emulated machine (a minute)
+test: packages-test ## Every test that needs no second build (12 minutes, the build too)
+	@test/run.sh test
+
+test-all: packages-all ## That, and sanitizers, aarch64, clang-tidy, style, mutants, NUMA
+	@test/run.sh all
+
+test-numa: packages-all ## Of these what only four NUMA nodes can show, on an emulated machine
 	@cmake/build.sh release test-numa-programs
 	@ctest --test-dir build/release -R '^numa$$' --output-on-failure --no-tests=error
 
@@ -37,11 +43,11 @@ soak: packages-test ## The tests MUSTER_SOAK times as long, by default 10 (half 
 format: ## Format every C and C++ source in place
 	@$(FORMATTED) | xargs clang-format -i
 
-install: packages-build ## Install to PREFIX (and DESTDIR)
+install: packages-install ## Install to PREFIX (and DESTDIR)
 	@cmake/build.sh release muster-programs
 	@cmake --install build/release --prefix $(PREFIX)
 
-install-openmpi: packages-build ## Open MPI's component to ~/.openmpi/components, or OPENMPI_PREFIX
+install-openmpi: packages-install ## Open MPI's component, to ~/.openmpi or OPENMPI_PREFIX
 	@cmake/build.sh release muster-programs
 	@cmake/install-openmpi.sh build/release $(OPENMPI_PREFIX)
 
@@ -51,8 +57,14 @@ peers: packages-build ## More MPIs to measure against, to build/peers
 clean: ## Remove the build trees
 	@rm -rf build
 
+packages-install:
+	@cmake/packages.sh build
+
 packages-build:
 	@cmake/packages.sh build demo
 
 packages-test:
 	@cmake/packages.sh build demo test
+
+packages-all:
+	@cmake/packages.sh build demo test all

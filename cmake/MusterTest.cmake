@@ -2,27 +2,33 @@
 # Tests, each registered with ctest under its name (with the preset's prefix, e.g. "tsan.").
 #
 # muster_add_test(<name> SOURCES <file>... [LIBRARIES <target>...] [ARGS <arg>...]
-#                 [TIMEOUT <s>] [ENVIRONMENT <VAR=value>...] [LABELS <label>...] [SERIAL])
+#                 [COST <s>] [ENVIRONMENT <VAR=value>...] [LABELS <suite>...] [SERIAL])
 #   a GoogleTest executable `test-<name>`.
 # muster_add_script_test(<name> COMMAND <command>... [DEPENDS <target>...] [same options])
 #   any command; exit code 77 means skipped.
 #
-# Labels say which suites run a test beside the release build's:
+# LABELS say which suites run a test beside the release build's:
 #   concurrency  under ThreadSanitizer, and on aarch64 under qemu-user
 #   races        under clang's ThreadSanitizer as well
 #   memory       under AddressSanitizer and UBSan (so are those labelled concurrency)
 #   soak         in `make soak` (so are the two above), where MUSTER_SOAK multiplies the counts
-# SERIAL: nothing else runs at the same time (timing matters).
+#   thorough     none: `make test-all` runs it and `make test` does not
+# COST: the seconds it takes on two quiet cores, 1 if not said. The dear ones start first.
+# SERIAL: nothing else runs at the same time; for who binds to CPUs and counts what happens there.
+#
+# ctest's own labels are the folder ("lock"), quick or slow by the cost (`make check` runs the quick
+# ones), and thorough.
 
 enable_testing()
 include(CMakeParseArguments)
 
 set(MUSTER_TEST_PREFIX "" CACHE STRING "Prefix of every test's name")
-set(MUSTER_TEST_ONLY "" CACHE STRING "Build and run only tests with one of these labels")
+set(MUSTER_TEST_ONLY "" CACHE STRING "Build and run only tests of one of these suites")
 set(MUSTER_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Factor on every test's time limit")
 
-# Everything the tests of this tree need: what the test suites build.
+# What the tests of `make test` need, and what the others do.
 add_custom_target(muster-tests)
+add_custom_target(muster-thorough-tests)
 
 function(muster_test_selected result)
   set(selected TRUE)
@@ -37,22 +43,41 @@ function(muster_test_selected result)
   set(${result} ${selected} PARENT_SCOPE)
 endfunction()
 
-macro(muster_set_test_properties test)
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+# Registers ${test}, which needs ${ARGN}. No test is judged by its time: the limit ends what hangs,
+# on a machine as busy as it may be.
+macro(muster_register_test test)
+  if(NOT arg_COST)
+    set(arg_COST 1)
   endif()
-  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${MUSTER_TEST_TIMEOUT_FACTOR}")
+  math(EXPR limit "(900 + 20 * ${arg_COST}) * ${MUSTER_TEST_TIMEOUT_FACTOR}")
+  get_filename_component(labels ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(goal muster-tests)
+  if("thorough" IN_LIST arg_LABELS)
+    set(goal muster-thorough-tests)
+  endif()
+  if("thorough" IN_LIST arg_LABELS OR MUSTER_TEST_ONLY)
+    list(APPEND labels thorough)
+  endif()
+  if(arg_COST GREATER 2)
+    list(APPEND labels slow)
+  else()
+    list(APPEND labels quick)
+  endif()
   set_tests_properties(${test} PROPERTIES
-    TIMEOUT ${arg_TIMEOUT}
+    TIMEOUT ${limit}
+    COST ${arg_COST}
     SKIP_RETURN_CODE 77
     RUN_SERIAL ${arg_SERIAL}
     ENVIRONMENT "${arg_ENVIRONMENT}"
-    LABELS "${arg_LABELS}")
+    LABELS "${labels}")
+  if(NOT "${ARGN}" STREQUAL "")
+    add_dependencies(${goal} ${ARGN})
+  endif()
 endmacro()
 
 function(muster_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "SERIAL" "TIMEOUT" "SOURCES;LIBRARIES;ARGS;ENVIRONMENT;LABELS")
+    "SERIAL" "COST;TIMEOUT" "SOURCES;LIBRARIES;ARGS;ENVIRONMENT;LABELS")
   muster_test_selected(selected ${arg_LABELS})
   if(NOT GTest_FOUND OR NOT selected)
     return()
@@ -60,23 +85,19 @@ function(muster_add_test name)
   add_executable(test-${name} ${arg_SOURCES})
   target_link_libraries(test-${name} PRIVATE
     ${arg_LIBRARIES} GTest::gmock GTest::gtest_main Threads::Threads)
-  add_dependencies(muster-tests test-${name})
   set(test ${MUSTER_TEST_PREFIX}${name})
   add_test(NAME ${test} COMMAND test-${name} ${arg_ARGS})
-  muster_set_test_properties(${test})
+  muster_register_test(${test} test-${name})
 endfunction()
 
 function(muster_add_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "SERIAL" "TIMEOUT" "COMMAND;DEPENDS;ENVIRONMENT;LABELS")
+    "SERIAL" "COST;TIMEOUT" "COMMAND;DEPENDS;ENVIRONMENT;LABELS")
   muster_test_selected(selected ${arg_LABELS})
   if(NOT selected)
     return()
   endif()
-  if(arg_DEPENDS)
-    add_dependencies(muster-tests ${arg_DEPENDS})
-  endif()
   set(test ${MUSTER_TEST_PREFIX}${name})
   add_test(NAME ${test} COMMAND ${arg_COMMAND})
-  muster_set_test_properties(${test})
+  muster_register_test(${test} ${arg_DEPENDS})
 endfunction()

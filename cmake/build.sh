@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # build.sh <preset> [target...]: configures build/<preset> when needed, and builds it.
-# Quiet unless something is wrong: the whole output is in build/<preset>.log.
+# Says how far it is, no more, unless something is wrong: the whole output is in build/<preset>.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
@@ -22,7 +22,24 @@ fail() {
   echo "Building $tree failed (above, and in $log)." >&2
   exit 1
 }
+
+# "[12/345] ..." of ninja and "[ 12%] ..." of make, every twenty seconds; in a terminal on one line.
+progress() {
+  local line said=$SECONDS before="" after="\n"
+  if [ -t 1 ]; then
+    before="\r" after=""
+  fi
+  while IFS= read -r line; do
+    echo "$line" >>"$log"
+    [[ $line =~ ^\[\ *([0-9/%]+)\] ]] || continue
+    [ -n "$before" ] || [ $((SECONDS - said)) -ge 20 ] || continue
+    printf "$before  built %s$after" "${BASH_REMATCH[1]/\// of }"
+    said=$SECONDS
+  done
+  [ -z "$before" ] || printf '\r%20s\r' ""
+}
+
 echo "Building $tree"
 cmake --preset "$preset" >"$log" 2>&1 || fail
 sed -n 's/^-- left out:/  left out:/p' "$log"
-cmake --build --preset "$preset" ${@:+--target "$@"} >>"$log" 2>&1 || fail
+cmake --build --preset "$preset" ${@:+--target "$@"} 2>&1 | progress || fail

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# No skip goes uncounted: every kind that ctest's log can hold is listed with its reason.
+# No skip goes uncounted: every kind that ctest's log can hold is in the sum of its reason.
 set -euo pipefail
 diff - <(awk -f "$(dirname "$0")/skipped.awk" <<'LOG'
 1/3 Testing: barrier
@@ -19,6 +19,10 @@ one CPU only
 [  SKIPPED ] 2 tests, listed below:
 [  SKIPPED ] A.Skips
 [  SKIPPED ] B.Skips
+[ RUN      ] C.Skips
+barrier_test.cpp:19: Skipped
+one CPU only
+[  SKIPPED ] C.Skips (0 ms)
 2/3 Testing: format
 2/3 Test: format
 skipped: package clang-format
@@ -27,8 +31,8 @@ skipped: package clang-format
 12 sources
 LOG
 ) <<'LIST'
-skipped: barrier A.Skips: no corpus: MUSTER_CORPUS is not set
-skipped: barrier B.Skips: one CPU only
-skipped: format: package clang-format
-3 skipped
+    1 skipped: no corpus: MUSTER_CORPUS is not set (barrier A.Skips)
+    2 skipped: one CPU only (barrier B.Skips, ...)
+    1 skipped: package clang-format (format)
+4 skipped
 LIST

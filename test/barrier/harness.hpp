@@ -112,8 +112,9 @@ class FirstFailure {
   char text_[600];
 };
 
-/// While it lives, a test that takes longer ends the whole program with the command that replays
-/// it and a stack, one in each child too. The limit grows under sanitizers and with MUSTER_SOAK.
+/// While it lives, a test that takes ten times `seconds`, what it may take on a quiet machine, ends
+/// the whole program with the command that replays it and a stack, one in each child too. The limit
+/// grows under sanitizers and with MUSTER_SOAK.
 class HangGuard {
  public:
   explicit HangGuard(unsigned seconds, const std::string& what = "");
