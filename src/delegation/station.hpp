@@ -106,6 +106,7 @@ class Station {
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
   bool has_pending(unsigned number) const noexcept;
+  Station* watched_next = nullptr;  ///< of watch_seats()
   locks::Desk<RingPort> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }

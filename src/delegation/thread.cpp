@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <bitset>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "delegation/generation.hpp"
 #include "delegation/kept.hpp"
@@ -36,12 +36,12 @@ class Seats {
     }
     const std::scoped_lock lock(mutex_);
     unsigned number = first_free_;
-    while (number < taken_.size() && taken_[number]) ++number;
+    while (number < ever_ && taken_[number]) ++number;
     if (number >= seats_max) {
       throw Error(Status::no_memory, "more than " + std::to_string(seats_max) +
                                          " threads use locks at once: end some");
     }
-    if (number == taken_.size()) taken_.push_back(false);
+    if (number == ever_) ++ever_;
     taken_[number] = true;
     first_free_ = number + 1;
     if (is_used(number)) {
@@ -64,36 +64,40 @@ class Seats {
   /// Those that others have left, whose requests may be executed by now.
   void look_after_left() {
     const std::scoped_lock lock(mutex_);
-    const auto count = static_cast<unsigned>(taken_.size());
     unsigned looks = left_;
     for (unsigned at = 0; looks > 0; ++at) {
-      at = next_used_seat(at, count);
+      at = next_used_seat(at, ever_);
       if (taken_[at]) continue;
       --looks;
       let_go(at);
     }
   }
 
-  void watch(const Station& station) {
+  void watch(Station& station) {
     const std::scoped_lock lock(mutex_);
-    stations_.push_back(&station);
+    station.watched_next = stations_;
+    stations_ = &station;
   }
-  void unwatch(const Station& station) {
+  void unwatch(Station& station) {
     const std::scoped_lock lock(mutex_);
-    stations_.erase(std::remove(stations_.begin(), stations_.end(), &station), stations_.end());
+    for (Station** at = &stations_; *at != nullptr; at = &(*at)->watched_next) {
+      if (*at != &station) continue;
+      *at = station.watched_next;
+      return;
+    }
   }
 
   unsigned ever() {
     const std::scoped_lock lock(mutex_);
-    return static_cast<unsigned>(taken_.size());
+    return ever_;
   }
 
-  /// Around a fork, whose child finds them whole.
-  void hold() { mutex_.lock(); }
-  void release() { mutex_.unlock(); }
-  /// In the child: the other threads' are free, and what is pending in them is the parent's.
+  /// In a fork's child: the other threads' are free, and what is pending in them is the parent's.
+  /// Nothing is held across a fork, whose other handlers may wait for threads that end: so all is
+  /// made anew, as another thread may have been in the middle of a change.
   void keep_only(const Thread& t) {
-    taken_.assign(taken_.size(), false);
+    new (&mutex_) std::mutex;
+    taken_.reset();
     for (auto& bits : used_seats) bits.store(0, std::memory_order_relaxed);
     for (unsigned i = 0; i < t.seats; ++i) {
       taken_[t.seat(i)] = true;
@@ -101,7 +105,7 @@ class Seats {
     }
     first_free_ = 0;
     left_ = 0;
-    stations_.clear();
+    stations_ = nullptr;
   }
 
  private:
@@ -112,8 +116,8 @@ class Seats {
   }
   /// Unless requests of its last thread, which has ended, are pending.
   void let_go(unsigned number) {
-    for (const Station* const station : stations_) {
-      if (station->has_pending(number)) return;
+    for (const Station* at = stations_; at != nullptr; at = at->watched_next) {
+      if (at->has_pending(number)) return;
     }
     used_seats[number / 64].fetch_and(~bit_of(number), std::memory_order_relaxed);
     --left_;
@@ -136,10 +140,11 @@ class Seats {
   }
 
   std::mutex mutex_;
-  std::vector<bool> taken_;
+  std::bitset<seats_max> taken_;
+  unsigned ever_ = 0;        // of the numbers
   unsigned first_free_ = 0;  // none below is free
   unsigned left_ = 0;        // used, but nobody has them
-  std::vector<const Station*> stations_;
+  Station* stations_ = nullptr;
   pthread_key_t at_exit_{};
   const bool has_key_;
 };
@@ -159,7 +164,6 @@ void begin_child() {
   if (t.kept != nullptr) t.kept->forget();
   seated_threads.store(t.seats > 0 ? 1 : 0, std::memory_order_relaxed);
   Seats::instance().keep_only(t);
-  Seats::instance().release();
 }
 
 int watching_forks = 0;  ///< 0, or why not
@@ -167,8 +171,7 @@ int watching_forks = 0;  ///< 0, or why not
 /// At load, and made before other static objects: a fork's child never finds it half done.
 [[gnu::constructor(101)]] void begin_watching_forks() {
   Seats::instance();
-  watching_forks = pthread_atfork([] { Seats::instance().hold(); },
-                                  [] { Seats::instance().release(); }, begin_child);
+  watching_forks = pthread_atfork(nullptr, nullptr, begin_child);
 }
 
 }  // namespace
@@ -218,8 +221,8 @@ unsigned seats_ever() { return Seats::instance().ever(); }
 std::atomic<unsigned> seated_threads{0};
 std::atomic<std::uint64_t> used_seats[seats_max / 64];
 
-void watch_seats(const Station& station) { Seats::instance().watch(station); }
+void watch_seats(Station& station) { Seats::instance().watch(station); }
 
-void unwatch_seats(const Station& station) noexcept { Seats::instance().unwatch(station); }
+void unwatch_seats(Station& station) noexcept { Seats::instance().unwatch(station); }
 
 }  // namespace muster::delegation

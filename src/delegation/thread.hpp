@@ -94,9 +94,9 @@ inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
 }
 
 /// From here on seats with requests pending at this station stay used when their threads end.
-void watch_seats(const Station& station);
+void watch_seats(Station& station);
 /// Nothing is pending there any more.
-void unwatch_seats(const Station& station) noexcept;
+void unwatch_seats(Station& station) noexcept;
 
 /// One level deeper, for as long as it lives.
 class Depth {

@@ -76,6 +76,39 @@ TEST_F(Fork, TheParentsServerIsRefused) {
   EXPECT_EQ("", child.wait());
 }
 
+std::function<void()> before_others;
+/// Before all other fork handlers, and so between ours: as a library's that was there first.
+[[gnu::used, gnu::section(".preinit_array")]] void (*const first_of_all)() = [] {
+  pthread_atfork(
+      [] {
+        if (before_others) before_others();
+      },
+      nullptr, nullptr);
+};
+
+TEST_F(Fork, OthersHandlersMayWaitForThreadsThatHaveUsedALock) {
+  const auto lock = make();
+  auto nothing = [] {};
+  std::atomic<bool> used{false};
+  std::atomic<bool> end{false};
+  std::thread thread([&] {
+    execute_section(*lock, section_of(nothing));
+    used = true;
+    while (!end) sched_yield();
+  });
+  while (!used) sched_yield();
+  before_others = [&] {
+    end = true;
+    thread.join();
+  };
+  Child child([&] {
+    execute_section(*make_lock({.kind = "auto", .station = nullptr}), section_of(nothing));
+    _exit(0);
+  });
+  before_others = nullptr;
+  EXPECT_EQ("", child.wait());
+}
+
 TEST_F(Fork, TheParentsConditionIsRefused) {
   const auto lock = make();
   auto condition = std::make_unique<delegation::Condition>(*lock);
