@@ -218,7 +218,10 @@ void Engine::done(std::uint32_t index) {
       break;
     case Purpose::ahead:
       std::erase(core.ahead, &line);
-      if (core.doing == Doing::awaiting && core.line == &line) looked(participant, stale);
+      if (core.awaits_ahead && core.line == &line) {
+        core.awaits_ahead = false;
+        looked(participant, stale);
+      }
       break;
     case Purpose::scan:
       scan_read(participant, line, stale);
@@ -274,7 +277,10 @@ void Engine::look(unsigned participant) {
   Line& line = *core.line;
   const StoreBuffer::Entry* own = core.stores.forward(line);
   if (own == nullptr && !present(line, participant)) {
-    if (std::find(core.ahead.begin(), core.ahead.end(), &line) != core.ahead.end()) return;
+    if (std::find(core.ahead.begin(), core.ahead.end(), &line) != core.ahead.end()) {
+      core.awaits_ahead = true;
+      return;
+    }
     request(participant, line, Purpose::poll, std::max(now_, core.clock));
     if (run_ahead_ > 0) run_ahead_from(participant, line, std::max(now_, core.clock));
   } else if (core.test(own != nullptr ? own->value : line.value)) {
@@ -443,6 +449,17 @@ void Engine::commit_stores(unsigned participant) {
   }
 }
 
+/// Whoever waits goes on, once.
+void Engine::resume(unsigned participant, Time at) {
+  Core& core = cores_[participant];
+  if (core.resumes) {
+    throw Error(Status::system, "the model is wrong: participant " + std::to_string(participant) +
+                                    "'s wait ended twice; please report the command");
+  }
+  core.resumes = true;
+  queue_.push(at, EventKind::resume, participant);
+}
+
 void Engine::dispatch(Event event) {
   switch (event.kind) {
     case EventKind::arrive:
@@ -467,6 +484,7 @@ void Engine::dispatch(Event event) {
       Core& core = cores_[event.of];
       core.clock = std::max(core.clock, now_);
       core.doing = Doing::running;
+      core.resumes = false;
       core.fibre->resume();
       break;
     }
@@ -474,12 +492,16 @@ void Engine::dispatch(Event event) {
 }
 
 void Engine::run(std::uint64_t events_max) {
-  while (!queue_.empty()) {
-    const Event event = queue_.pop();
-    now_ = event.time;
-    ++events_;
-    dispatch(event);
-    if (thrown_ || events_ > events_max || now_ > EventQueue::time_max) break;
+  try {
+    while (!queue_.empty()) {
+      const Event event = queue_.pop();
+      now_ = event.time;
+      ++events_;
+      dispatch(event);
+      if (thrown_ || events_ > events_max || now_ > EventQueue::time_max) break;
+    }
+  } catch (const Error&) {  // of the model itself: what participants throw is caught before
+    thrown_ = std::current_exception();
   }
   if (running_ == 0 && !thrown_) return;
   const bool deadlock = queue_.empty();

@@ -167,6 +167,7 @@ class Engine {
     std::unique_ptr<Fibre> fibre;
     Time clock = 0;
     Doing doing = Doing::running;
+    bool resumes = false;  ///< and there is an event for that
     unsigned requested_stores = 0;
     std::size_t room_for = 0;  ///< draining: goes on when at most so many stores are pending
     StoreBuffer stores;
@@ -188,6 +189,7 @@ class Engine {
     const Line* ahead_to = nullptr;  ///< how far it has come
     Time ahead_at = never;           ///< when it goes on
     std::vector<const Line*> ahead;  ///< reads on their way
+    bool awaits_ahead = false;       ///< one of these is what it waits for
   };
 
   // engine.cpp: transactions
@@ -225,7 +227,7 @@ class Engine {
 
   // engine.cpp: what participants are in the middle of
   void dispatch(Event event);
-  void resume(unsigned participant, Time at) { queue_.push(at, EventKind::resume, participant); }
+  void resume(unsigned participant, Time at);
   void look(unsigned participant);
   void looked(unsigned participant, bool stale);
   void awaits(unsigned participant, Line& line);
@@ -254,7 +256,7 @@ class Engine {
   void scan_is_over(unsigned participant, std::size_t ready, Time at);
 
   // operations.cpp
-  void block(unsigned participant, Doing doing);
+  void block(unsigned participant);
   void drain(unsigned participant, std::size_t room_for);
   std::size_t await_set(unsigned participant, std::span<Line* const> set, Test test, bool any,
                         std::size_t from);

@@ -28,18 +28,17 @@ void Engine::start(unsigned participant, std::function<void()> body, Time after)
   resume(participant, now_ + after);
 }
 
-void Engine::block(unsigned participant, Doing doing) {
-  if (abandoned_) return;
-  Core& core = cores_[participant];
-  core.doing = doing;
-  core.fibre->leave();
+/// What it does is set before: what it has asked for may have ended that already.
+void Engine::block(unsigned participant) {
+  if (!abandoned_) cores_[participant].fibre->leave();
 }
 
 void Engine::drain(unsigned participant, std::size_t room_for) {
   Core& core = cores_[participant];
   if (abandoned_ || core.stores.size() <= room_for) return;
   core.room_for = room_for;
-  block(participant, Doing::draining);
+  core.doing = Doing::draining;
+  block(participant);
 }
 
 Word Engine::load(unsigned participant, const Line& line) {
@@ -50,8 +49,9 @@ Word Engine::load(unsigned participant, const Line& line) {
     core.clock += hit_;
     return own != nullptr ? own->value : line.value;
   }
+  core.doing = Doing::loading;
   request(participant, lines_[line.index], Purpose::load, core.clock);
-  block(participant, Doing::loading);
+  block(participant);
   return core.result;
 }
 
@@ -76,6 +76,7 @@ Word Engine::update(unsigned participant, Line& line, Update kind, Word operand,
   core.kind = kind;
   core.operand = operand;
   core.expected = expected;
+  core.doing = Doing::updating;
   if (owns(line, participant)) {
     finish_locally(participant, line, Purpose::update, std::max(now_, begin) + rmw_local_);
   } else if (ll_sc_) {
@@ -83,7 +84,7 @@ Word Engine::update(unsigned participant, Line& line, Update kind, Word operand,
   } else {
     request(participant, line, Purpose::update, begin);
   }
-  block(participant, Doing::updating);
+  block(participant);
   if (recorder_ != nullptr) recorder_->updated(participant, line, begin, core.clock);
   return core.result;
 }
@@ -103,7 +104,7 @@ bool Engine::await(unsigned participant, Line& line, Test test) {
     core.test = test;
     core.doing = Doing::awaiting;
     look(participant);
-    block(participant, Doing::awaiting);
+    block(participant);
   }
   if (run_ahead_ > 0) core.known[&line].ended_at = line.committed_at;
   if (recorder_ != nullptr) recorder_->awaited(participant, line, begin, core.clock);
@@ -128,7 +129,7 @@ std::size_t Engine::await_set(unsigned participant, std::span<Line* const> set, 
   core.doing = Doing::scanning;
   const Time begin = core.clock;
   scan(participant);
-  block(participant, Doing::scanning);
+  block(participant);
   if (recorder_ != nullptr) {
     recorder_->awaited_set(participant, any ? set.subspan(core.result, 1) : set, begin, core.clock);
   }
@@ -161,8 +162,9 @@ void Engine::touch(unsigned participant, std::uint64_t address, bool writes) {
 
 void Engine::delay(unsigned participant, Time duration) {
   if (abandoned_ || duration <= 0) return;
+  cores_[participant].doing = Doing::delayed;
   resume(participant, cores_[participant].clock + duration);
-  block(participant, Doing::delayed);
+  block(participant);
 }
 
 /// Lets every fibre come to its end: waits return false, and nothing blocks any more.

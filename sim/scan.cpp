@@ -17,15 +17,17 @@ void Engine::scan_read(unsigned participant, const Line& line, bool stale) {
     return;
   }
   if (core.doing != Doing::scanning || !s.any || s.waiting) return;  // of a wait that is over
+  bool awaited = false;
   for (std::size_t turn = 0; turn < s.visited; ++turn) {
     if (s.known[turn] != Scan::Known::reading || s.set[s.index_of(turn)] != &line) continue;
+    awaited = true;
     --s.outstanding;
     s.known[turn] = stale                   ? Scan::Known::nothing
                     : core.test(line.value) ? Scan::Known::ready
                                             : Scan::Known::unready;
     s.missed = s.missed || stale;
   }
-  scan_any(participant);
+  if (awaited) scan_any(participant);
 }
 
 /// A pass for one ready cell: cell by cell, misses overlap, and it is over as soon as one is ready

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "machine/error.hpp"
 #include "machine/machine.hpp"
 
 namespace muster::sim {
@@ -27,15 +28,21 @@ class StoreBuffer {
   bool empty() const { return size_ == 0; }
   bool full() const { return size_ == ring_.size(); }
   unsigned size() const { return size_; }
+  // What is not there is an error of the model, thrown as Error(system).
   /// In program order.
-  Entry& at(unsigned n) { return ring_[wrap(head_ + n)]; }
-  Entry& front() { return ring_[head_]; }
+  Entry& at(unsigned n) {
+    require(n < size_);
+    return ring_[wrap(head_ + n)];
+  }
+  Entry& front() { return at(0); }
 
   void push(Line& line, Word value) {
+    require(!full());
     ring_[wrap(head_ + size_)] = {&line, value, State::queued};
     ++size_;
   }
   void pop() {
+    require(!empty());
     head_ = wrap(head_ + 1);
     --size_;
   }
@@ -57,6 +64,9 @@ class StoreBuffer {
   }
 
  private:
+  static void require(bool holds) {
+    if (!holds) throw Error(Status::system, "the model is wrong: a store buffer's bounds");
+  }
   unsigned wrap(unsigned n) const {
     return n < ring_.size() ? n : n - static_cast<unsigned>(ring_.size());
   }

@@ -348,6 +348,67 @@ TEST_F(EngineTest, AwaitAnyReturnsAReadyCell) {
          from_ns(500)}});
 }
 
+TEST_F(EngineTest, AWaitThatEndsAtOnceEndsOnce) {
+  // The first wait leaves a far read on its way, which comes when the second one is over already:
+  // hits have let the participant's clock run ahead of it.
+  play({{2, [&](Modelled& m) {
+           m.engine().set_home(1, 2);
+           std::vector<Line*> set{&cell(0), &cell(1)};
+           EXPECT_EQ(m.await_any(set, equals(0), acquire, 1), 1U);
+           for (int n = 0; n < 200; ++n) m.load(cell(1), acquire);
+           EXPECT_EQ(m.await_any(set, equals(0), acquire, 1), 1U);
+           const Time begin = clock(m);
+           m.engine().delay(2, from_ns(1000));
+           EXPECT_EQ(clock(m), begin + from_ns(1000));
+         }}});
+}
+
+TEST_F(EngineTest, AReadAheadThatComesLateEndsNoOtherWait) {
+  // Another reader delays the read ahead of cell 1, and the participant stores to that cell and
+  // waits for it before what it has read comes.
+  parameters_.run_ahead = 8;
+  parameters_.read_occupancy_ns = 300;
+  const auto at = [](Modelled& m, double ns) {
+    m.engine().delay(m.participant(), from_ns(ns) - m.engine().clock(m.participant()));
+  };
+  play({{0,
+         [&](Modelled& m) {
+           m.store(cell(0), 1, release);
+           m.store(cell(1), 1, release);
+           at(m, 3500);
+           m.store(cell(1), 2, release);
+           at(m, 4000);
+           m.store(cell(0), 2, release);
+           at(m, 9000);
+           m.store(cell(1), 9, release);
+         }},
+        {1,
+         [&](Modelled& m) {
+           at(m, 4100);
+           m.load(cell(1), acquire);
+         }},
+        {2, [&](Modelled& m) {
+           m.await(cell(0), equals(1), acquire);
+           m.await(cell(1), equals(1), acquire);  // it knows what comes after cell 0 from now on
+           m.await(cell(0), equals(2), acquire);
+           EXPECT_LT(clock(m), from_ns(4300));
+           m.store(cell(1), 3, release);
+           m.await(cell(1), equals(9), acquire);
+           EXPECT_GT(clock(m), from_ns(9000));
+         }}});
+}
+
+TEST_F(EngineTest, AStoreBufferChecksItsBounds) {
+  StoreBuffer buffer(1);
+  EXPECT_THROW(buffer.front(), Error);
+  EXPECT_THROW(buffer.pop(), Error);
+  Line line;
+  buffer.push(line, 1);
+  EXPECT_THROW(buffer.push(line, 2), Error);
+  EXPECT_THROW(buffer.at(1), Error);
+  EXPECT_EQ(buffer.front().value, 1U);
+}
+
 TEST_F(EngineTest, TwoMessagesShareALine) {
   for (const bool slots : {true, false}) {
     if (!slots) mechanisms_ = mechanisms_.without(Mechanism::message_slots);

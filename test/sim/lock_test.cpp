@@ -54,6 +54,20 @@ TEST_F(LockTest, EachLockKeepsItsPromiseForEachNumberOfThreads) {
   }
 }
 
+// What overwrote the model's heap, and what it took for a deadlock.
+TEST_F(LockTest, AServerOfManyClientsServesThemAll) {
+  const MachineModel kunpeng = load_machine("kunpeng920-2s");
+  const CoreTree tree(*kunpeng.shape);
+  effort_.window = 20'000;
+  effort_.seed = 2;
+  LockQuery query{"rcl", Pattern::strided, 500'000'000, 20, apart_placement(tree, 64)};
+  EXPECT_GT(run(kunpeng, query).throughput_ops_s, 1e6);
+  effort_.seed = 1;
+  query.pattern = Pattern::sequential;
+  query.placement = hierarchical_placement(tree, 64, 0, tree.numa_of(0));
+  EXPECT_GT(run(kunpeng, query).throughput_ops_s, 1e6);
+}
+
 TEST_F(LockTest, TheSameRunTwiceIsTheSameToTheBit) {
   for (const char* lock : {"rcl", "cas-spin", "oyama"}) {
     const LockOutcome first = run(oak_, apart(lock, Pattern::random, 4));
