@@ -54,6 +54,13 @@ static bool find(void* function, const char* name) {
   return symbol != NULL;
 }
 
+/* A function that we export too. */
+static bool find_next(void* function, const char* name) {
+  void* const symbol = dlsym(library == RTLD_DEFAULT ? RTLD_NEXT : library, name);
+  memcpy(function, &symbol, sizeof symbol);
+  return symbol != NULL;
+}
+
 /* The standard ABI's handles are other ones, whoever's MPI it is. */
 static bool has_standard_abi(void) {
   Dl_info where;
@@ -127,14 +134,14 @@ static bool set_functions(void) {
   find(&found.Comm_f2c, "PMPI_Comm_f2c");
   return find(&found.Allgather, "PMPI_Allgather") && find(&found.Bcast, "PMPI_Bcast") &&
          find(&found.Allreduce, "PMPI_Allreduce") && find(&found.Send, "PMPI_Send") &&
-         find(&found.Recv, "PMPI_Recv") && find(&found.Irecv, "PMPI_Irecv") &&
+         find(&found.Recv, "PMPI_Recv") && find(&found.Grequest_start, "PMPI_Grequest_start") &&
+         find(&found.Grequest_complete, "PMPI_Grequest_complete") &&
          find(&found.Request_get_status, "PMPI_Request_get_status") &&
-         find(&found.Iprobe, "PMPI_Iprobe") && find(&found.Cancel, "PMPI_Cancel") &&
-         find(&found.Wait, "PMPI_Wait") && find(&found.Comm_rank, "PMPI_Comm_rank") &&
-         find(&found.Comm_size, "PMPI_Comm_size") &&
+         find(&found.Iprobe, "PMPI_Iprobe") && find(&found.Wait, "PMPI_Wait") &&
+         find(&found.Comm_rank, "PMPI_Comm_rank") && find(&found.Comm_size, "PMPI_Comm_size") &&
          find(&found.Comm_test_inter, "PMPI_Comm_test_inter") &&
-         find(&found.Comm_split, "PMPI_Comm_split") && find(&found.Comm_dup, "PMPI_Comm_dup") &&
-         find(&found.Comm_free, "PMPI_Comm_free") &&
+         find(&found.Comm_split, "PMPI_Comm_split") &&
+         find_next(&found.Comm_free, "PMPI_Comm_free") &&
          find(&found.Comm_create_keyval, "PMPI_Comm_create_keyval") &&
          find(&found.Comm_set_attr, "PMPI_Comm_set_attr") &&
          find(&found.Comm_get_attr, "PMPI_Comm_get_attr") &&
@@ -150,7 +157,7 @@ static void search(void) {
     look_into_libraries();
   }
   if (!find(&found.Barrier, "PMPI_Barrier")) { /* RTLD_DEFAULT is NULL */
-    fputs("muster: MPI_Barrier was called, but this process has no MPI\n", stderr);
+    fputs("muster: MPI was called, but this process has none\n", stderr);
   } else if (set_constants()) {
     usable = set_functions();
     if (!usable) {
@@ -167,6 +174,13 @@ const mpi_abi* the_mpi(void) {
 mpi_barrier_function* their_barrier(void) {
   pthread_once(&once, search);
   return found.Barrier;
+}
+
+mpi_free_function* their_free_function(const char* name) {
+  mpi_free_function* theirs = NULL;
+  pthread_once(&once, search);
+  find_next(&theirs, name);
+  return theirs;
 }
 
 mpi_handle handle_from(const mpi_abi* abi, const void* written) {

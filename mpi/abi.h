@@ -16,6 +16,7 @@
 typedef intptr_t mpi_handle;
 
 typedef int mpi_barrier_function(mpi_handle comm);
+typedef int mpi_free_function(void* comm);
 typedef int mpi_delete_function(mpi_handle comm, int keyval, void* attribute, void* extra);
 typedef int mpi_copy_function(mpi_handle comm, int keyval, void* extra, void* in, void* out,
                               int* flag);
@@ -45,18 +46,17 @@ typedef struct mpi_abi {
   int (*Send)(const void* data, int count, mpi_handle type, int to, int tag, mpi_handle comm);
   int (*Recv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
               void* status);
-  int (*Irecv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
-               void* request);
+  int (*Grequest_start)(int (*query)(void* extra, void* status), int (*drop)(void* extra),
+                        int (*cancel)(void* extra, int complete), void* extra, void* request);
+  int (*Grequest_complete)(mpi_handle request);
   int (*Request_get_status)(mpi_handle request, int* flag, void* status);
   int (*Iprobe)(int from, int tag, mpi_handle comm, int* flag, void* status);
-  int (*Cancel)(void* request);
   int (*Wait)(void* request, void* status);
   int (*Comm_rank)(mpi_handle comm, int* rank);
   int (*Comm_size)(mpi_handle comm, int* size);
   int (*Comm_test_inter)(mpi_handle comm, int* flag);
   int (*Comm_split)(mpi_handle comm, int color, int key, void* result);
-  int (*Comm_dup)(mpi_handle comm, void* result);
-  int (*Comm_free)(void* comm);
+  mpi_free_function* Comm_free;
   int (*Comm_create_keyval)(mpi_copy_function* copy, mpi_delete_function* drop, int* keyval,
                             void* extra);
   int (*Comm_set_attr)(mpi_handle comm, int keyval, void* attribute);
@@ -74,6 +74,10 @@ const mpi_abi* the_mpi(void);
 /** Its own barrier, also of an MPI that is not known, whose handles fit a register all the same;
  * NULL if the process has no MPI. Thread-safe. */
 mpi_barrier_function* their_barrier(void);
+
+/** Its function of this name, whose only argument is a communicator to be freed; NULL if the
+ * process has no MPI. Thread-safe. */
+mpi_free_function* their_free_function(const char* name);
 
 /** A handle that an MPI function wrote to `*written`. */
 mpi_handle handle_from(const mpi_abi* abi, const void* written);

@@ -19,8 +19,7 @@
 
 static const mpi_abi* mpi;
 static int team_key;
-static mpi_handle own_self; /* a copy of MPI_COMM_SELF that never has messages */
-static mpi_handle never;    /* a receive there, which therefore never ends */
+static mpi_handle never; /* a request that ends with MPI */
 static atomic_bool finalizing;
 static mpi_settings settings;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
@@ -81,10 +80,9 @@ static int do_receive(void* channel, unsigned from) {
       mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore));
 }
 
-/* To look at a receive that is not over makes every MPI progress. A probe there does not: MPICH
- * answers it from what has come already, where the rank itself is the only sender. Unlike a test it
- * may be done by several threads at once. At the end, when there is none any more, a probe of
- * everybody's messages does it, which takes longer. */
+/* To look at a request that is not over makes every MPI progress, and unlike a test it may be done
+ * by several threads at once. At the end, when there is none any more, a probe of everybody's
+ * messages does it, which takes longer. */
 static void do_progress(void) {
   int flag = 0;
   if (__builtin_expect(atomic_load_explicit(&finalizing, memory_order_relaxed), 0)) {
@@ -117,7 +115,7 @@ static mpi_operations operations = {
  * long as half a barrier. Void as soon as any communicator is freed, since handles come again. */
 enum { remembered = 4 };
 typedef struct memory {
-  mpi_handle passed; /* as the caller passed it: of an int the register's upper half is anything */
+  mpi_handle passed; /* as the register had it */
   mpi_handle comm;
   team* its;
   unsigned generation;
@@ -141,12 +139,36 @@ static int copy_nothing(mpi_handle comm, int keyval, void* extra, void* in, void
   return 0;
 }
 
+/* Of an int the upper half of its register is anything. */
+static mpi_handle as_passed(const mpi_abi* abi, mpi_handle comm) {
+  return abi->handles_are_ints ? (int)comm : comm;
+}
+
+/* A communicator that this thread is freeing. Its other attributes' functions may wait at barriers
+ * still, and on some ranks come before ours, on others after it: so its team serves to the end. */
+typedef struct departure {
+  mpi_handle comm;
+  team* its; /* NULL until our attribute is gone */
+  struct departure* outer;
+} departure;
+static _Thread_local departure* departures;
+
+static departure* departure_of(mpi_handle comm) {
+  departure* at = departures;
+  while (at != NULL && at->comm != comm) at = at->outer;
+  return at;
+}
+
 static int drop_team(mpi_handle comm, int keyval, void* attribute, void* extra) {
-  (void)comm;
   (void)keyval;
   (void)extra;
+  departure* const leaving = departure_of(as_passed(mpi, comm));
   atomic_fetch_add(&generation, 1);
-  team_free(attribute, !atomic_load(&finalizing));
+  if (leaving != NULL) {
+    leaving->its = attribute;
+  } else {
+    team_free(attribute, !atomic_load(&finalizing));
+  }
   return 0;
 }
 
@@ -159,12 +181,14 @@ static int finalize(mpi_handle comm, int keyval, void* attribute, void* extra) {
   (void)attribute;
   (void)extra;
   mpi_handle gone = never;
-  mpi->Cancel(&gone);
+  mpi->Grequest_complete(gone);
   mpi->Wait(&gone, mpi->status_ignore);
-  gone = own_self;
-  mpi->Comm_free(&gone);
   atomic_store(&finalizing, true);
   atomic_fetch_add(&generation, 1);
+  /* The next to go, in this thread. */
+  static departure world;
+  world = (departure){.comm = mpi->comm_world, .outer = departures};
+  departures = &world;
   team_finish();
   return 0;
 }
@@ -180,6 +204,21 @@ static _Noreturn void give_up(const char* why) {
   abort();
 }
 
+static int tell_nothing(void* extra, void* status) {
+  (void)extra;
+  (void)status;
+  return 0;
+}
+static int forget_nothing(void* extra) {
+  (void)extra;
+  return 0;
+}
+static int cancel_nothing(void* extra, int complete) {
+  (void)extra;
+  (void)complete;
+  return 0;
+}
+
 static const mpi_abi* start(const mpi_abi* abi) {
   settings = (mpi_settings){.barrier = getenv("MUSTER_BARRIER"),
                             .levels = getenv("MUSTER_LEVELS"),
@@ -188,15 +227,14 @@ static const mpi_abi* start(const mpi_abi* abi) {
                             .counters = number_of("MUSTER_MPI_COUNTERS") != 0};
   int finalize_key = 0;
   void* written = NULL;
-  /* Of MPI_COMM_SELF not a dup, as for a channel. */
   if (abi->Comm_create_keyval(copy_nothing, drop_team, &team_key, NULL) != 0 ||
       abi->Comm_create_keyval(copy_nothing, finalize, &finalize_key, NULL) != 0 ||
-      abi->Comm_split(abi->comm_self, 0, 0, &written) != 0 ||
       abi->Comm_set_attr(abi->comm_self, finalize_key, NULL) != 0) {
-    give_up("no communicator of its own");
+    give_up("no attributes of its own");
   }
-  own_self = handle_from(abi, &written);
-  if (abi->Irecv(NULL, 0, abi->type_byte, 0, 0, own_self, &written) != 0) {
+  /* A request of nothing: a receive would need a communicator of its own, which might get the
+   * handle of one that the program has freed, and uses again by mistake. */
+  if (abi->Grequest_start(tell_nothing, forget_nothing, cancel_nothing, NULL, &written) != 0) {
     give_up("no request of its own");
   }
   never = handle_from(abi, &written);
@@ -218,23 +256,25 @@ static bool started(const mpi_abi* abi) {
   return is_started;
 }
 
-/* The team of a communicator that is not among the last few; NULL where the MPI has to answer. */
-static team* find_team(mpi_handle comm) {
-  team* its = NULL;
-  int flag = 0;
-  if (mpi->Comm_get_attr(comm, team_key, &its, &flag) != 0) return NULL;
-  if (flag != 0) return its;
+/* The team of a communicator that is not among the last few. An error is the MPI's, which has told
+ * its handler: of a handle that is no communicator. */
+static int find_team(mpi_handle comm, team** its) {
+  const departure* const leaving = departure_of(comm);
+  int flag = leaving != NULL && leaving->its != NULL;
   int size = 0;
   int rank = 0;
-  if (mpi->Comm_size(comm, &size) != 0 || mpi->Comm_rank(comm, &rank) != 0 ||
-      mpi->Comm_test_inter(comm, &flag) != 0) {
-    return NULL;
+  if (flag != 0) *its = leaving->its;
+  int status = flag != 0 ? 0 : mpi->Comm_get_attr(comm, team_key, its, &flag);
+  if (status != 0 || flag != 0) return status;
+  if ((status = mpi->Comm_size(comm, &size)) != 0 || (status = mpi->Comm_rank(comm, &rank)) != 0 ||
+      (status = mpi->Comm_test_inter(comm, &flag)) != 0) {
+    return status;
   }
-  its = team_new((unsigned)size, (unsigned)rank, flag != 0);
-  if (its == NULL || mpi->Comm_set_attr(comm, team_key, its) != 0) {
+  *its = team_new((unsigned)size, (unsigned)rank, flag != 0);
+  if (*its == NULL || mpi->Comm_set_attr(comm, team_key, *its) != 0) {
     give_up("no memory for a communicator's barrier");
   }
-  return its;
+  return 0;
 }
 
 /* Of the MPI's own failures it has told the communicator's error handler itself. A handler that
@@ -258,11 +298,12 @@ static __attribute__((noinline)) int barrier_of(mpi_handle passed) {
     if (theirs == NULL) abort(); /* it was said why */
     return theirs(passed);
   }
-  const mpi_handle comm = abi->handles_are_ints ? (int)passed : passed;
+  const mpi_handle comm = as_passed(abi, passed);
   const unsigned now = atomic_load(&generation);
-  const bool ours = started(abi) && comm != abi->comm_null;
-  team* const its = ours ? find_team(comm) : NULL;
-  if (its == NULL) return abi->Barrier(comm);
+  team* its = NULL;
+  if (!started(abi) || comm == abi->comm_null) return abi->Barrier(comm);
+  const int status = find_team(comm, &its);
+  if (status != 0) return status;
   memories[place_of(passed)] =
       (memory){.passed = passed, .comm = comm, .its = its, .generation = now};
   return barrier_with(its, comm);
@@ -281,6 +322,35 @@ int MPI_Barrier(mpi_handle comm) {
   }
   return barrier_of(comm);
 }
+
+/* Comm_free or Comm_disconnect, which calls the functions of attributes. */
+static int part_from(mpi_free_function* theirs, void* handle) {
+  const mpi_abi* const abi = the_mpi();
+  if (theirs == NULL) abort(); /* called in a process without MPI */
+  if (abi == NULL || handle == NULL) return theirs(handle);
+  departure own = {.comm = handle_from(abi, handle), .outer = departures};
+  departures = &own;
+  const int status = theirs(handle);
+  departures = own.outer;
+  if (own.its == NULL) return status;
+  atomic_fetch_add(&generation, 1); /* barriers since then have remembered it anew */
+  if (status == 0) {
+    team_free(own.its, true);
+  } else if (mpi->Comm_set_attr(own.comm, team_key, own.its) != 0) { /* somebody refused */
+    give_up("a communicator that was not freed has no barrier any more");
+  }
+  return status;
+}
+
+/* Also under the profiling names, which is what Fortran's call. */
+EXPORTED mpi_free_function MPI_Comm_free;
+EXPORTED mpi_free_function PMPI_Comm_free;
+EXPORTED mpi_free_function MPI_Comm_disconnect;
+EXPORTED mpi_free_function PMPI_Comm_disconnect;
+int MPI_Comm_free(void* comm) { return part_from(their_free_function(__func__), comm); }
+int PMPI_Comm_free(void* comm) { return part_from(their_free_function(__func__), comm); }
+int MPI_Comm_disconnect(void* comm) { return part_from(their_free_function(__func__), comm); }
+int PMPI_Comm_disconnect(void* comm) { return part_from(their_free_function(__func__), comm); }
 
 typedef void fortran_function(const int* comm, int* error);
 

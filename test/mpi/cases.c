@@ -222,43 +222,6 @@ static void live(int count) {
   free(made);
 }
 
-/* ---- what a program sees of what serves it: nothing ---- */
-
-static int copies;
-static int drops;
-
-static int count_copy(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
-  (void)comm, (void)key, (void)extra;
-  memcpy(out, &in, sizeof in);
-  *flag = 1;
-  ++copies;
-  return MPI_SUCCESS;
-}
-
-static int count_drop(MPI_Comm comm, int key, void* attribute, void* extra) {
-  (void)comm, (void)key, (void)attribute, (void)extra;
-  ++drops;
-  return MPI_SUCCESS;
-}
-
-/* Attributes are copied and dropped when the program copies and frees a communicator. */
-static void attributes(int count) {
-  int key = MPI_KEYVAL_INVALID;
-  MPI_Comm made = MPI_COMM_NULL;
-  check(MPI_Comm_create_keyval(count_copy, count_drop, &key, NULL), "keyval");
-  check(MPI_Comm_set_attr(MPI_COMM_SELF, key, &key), "attribute");
-  check(MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key), "attribute");
-  for (int i = 0; i < count; ++i) {
-    check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &made), "dup");
-    check(MPI_Barrier(made), "barrier");
-    MPI_Comm_free(&made);
-  }
-  if (copies != count || drops != count) fail("attributes copied, dropped", copies, drops);
-  MPI_Comm_delete_attr(MPI_COMM_SELF, key);
-  MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
-}
-
 /* ---- a rank that cannot: then nobody does ---- */
 
 /* Shared memory that this process has mapped and that has no file. */
@@ -471,22 +434,6 @@ static void spawn(int number) {
   MPI_Comm_free(&all);
 }
 
-static int barrier_at_the_end(MPI_Comm comm, int key, void* attribute, void* extra) {
-  (void)comm, (void)key, (void)attribute, (void)extra;
-  return MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/* MPI_Finalize has this called while MPI still works: on some ranks before what serves their
- * barriers hears of it, on others after. */
-static void call_at_the_end(int number) {
-  (void)number;
-  int key = MPI_KEYVAL_INVALID;
-  if (rank % 2 == 0) MPI_Barrier(MPI_COMM_SELF);
-  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, barrier_at_the_end, &key, NULL);
-  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
-  MPI_Barrier(MPI_COMM_WORLD);
-}
-
 static void live_at_the_end(int count) {
   for (int i = 0; i < count; ++i) {
     MPI_Comm made = MPI_COMM_NULL;
@@ -562,10 +509,8 @@ static const test_case cases[] = {{"semantics", semantics},
                                   {"progress", progress},
                                   {"spawn", spawn},
                                   {"finalize", live_at_the_end},
-                                  {"callback", call_at_the_end},
                                   {"die", die},
                                   {"survive", survive},
-                                  {"attributes", attributes},
                                   {"declines", declines},
                                   {NULL, NULL}};
 
