@@ -190,7 +190,7 @@ std::string preloads(bool aware) {
 
 struct Plan {
   std::vector<Placer::Server> servers;
-  std::vector<unsigned> cores;       ///< for threads, nearest first
+  std::vector<unsigned> cores;       ///< for threads, nearest first; the servers' last
   std::vector<unsigned> numa_nodes;  ///< of the servers, by the system's numbers
 };
 
@@ -215,6 +215,11 @@ Plan plan(const Topology& topology, unsigned servers) {
   const auto& on = placer.now().servers;
   const auto free = static_cast<unsigned>(std::count(on.begin(), on.end(), 0U));
   made.cores = placer.add_threads(free != 0 ? free : placer.tree().cores());
+  // Who serves there says so (src/machine/preload.hpp). Else a core that all others have a thread
+  // before is better than none.
+  for (unsigned core = 0; core < on.size() && free != 0; ++core) {
+    if (on[core] != 0) made.cores.push_back(core);
+  }
   return made;
 }
 
@@ -269,7 +274,7 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
     for (std::size_t i = 0; i < made.servers.size(); ++i) {
       fmt::print(stderr, "  server {}: PUs {}{}\n", i,
                  fmt::join(topology->cores()[made.servers[i].core].pus, ","),
-                 options.affinity == "none" ? "" : " are kept free");
+                 options.affinity == "none" ? "" : ", for threads last");
     }
     if (options.affinity != "none") {
       fmt::print(stderr, "  threads: PUs {}, nearest first\n", cores_text(*topology, made.cores));
@@ -305,7 +310,7 @@ void run(Options& options) {
                 "--memory aware takes memory from the servers' NUMA node: say --servers N");
   }
   if (!binds && !aware && options.servers != 0) {
-    throw Error(Status::invalid, "--servers keeps cores free of threads: not with --affinity none");
+    throw Error(Status::invalid, "--servers has threads go around cores: not with --affinity none");
   }
   if (!binds && options.bind_main) {
     throw Error(Status::invalid, "--bind-main binds the main thread: not with --affinity none");
@@ -352,7 +357,7 @@ void add_run(CLI::App& app) {
       "run", "Run an unmodified program with its threads placed and its mutexes swapped");
   command
       ->add_option("--servers", options->servers,
-                   "Cores to keep free of threads, for servers; threads go around them")
+                   "Cores for servers: threads go around them, and there last")
       ->check(CLI::Range(0U, 1U << 20))
       ->capture_default_str();
   command

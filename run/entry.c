@@ -59,6 +59,18 @@ VERSIONS(muster_run_create_c11, thrd_create, "GLIBC_2.28")
 CREATE_C11(muster_run_create_c11)
 CREATE_C11(muster_run_create_c11_before)
 
+/* Called by libmuster: src/machine/preload.hpp. */
+EXPORTED void muster_preload_own_threads(int more);
+void muster_preload_own_threads(int more) {
+  started();
+  run_own_threads(more);
+}
+EXPORTED void muster_preload_servers(unsigned pu, int more);
+void muster_preload_servers(unsigned pu, int more) {
+  started();
+  run_servers(pu, more);
+}
+
 /* ---- mutexes ---- */
 
 /* The second names are from before POSIX; some old libraries call them. */

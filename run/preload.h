@@ -70,7 +70,7 @@ enum run_mutex {
 typedef struct run_settings {
   enum run_mutex mutex;
   const char* mutex_name;
-  const char* cores; /* "0,8;1,9": PUs of the cores for threads, nearest first; NULL: none */
+  const char* cores; /* "0,8;1,9": PUs of the cores for threads, the best first; NULL: none */
   bool binds_main;   /* the main thread is a working thread */
   bool reports;      /* on standard error */
   const char* json;  /* a line for each process is appended to this file */
@@ -102,6 +102,10 @@ void run_threads_after_fork(void); /* in the child */
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                void* argument);
 int run_create_c11(thrd_t* thread, thrd_start_t start, void* argument);
+/* Until it is told -1, threads that the caller makes are no workers. */
+void run_own_threads(int more);
+/* A server of libmuster's comes to the core with this PU, or leaves it. */
+void run_servers(unsigned pu, int more);
 void run_count_one(enum run_count what);
 uint64_t run_total(enum run_count what);
 unsigned run_most_threads(void);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -39,6 +40,7 @@ struct Place {
   unsigned end_pu;
   unsigned threads;      ///< now
   unsigned threads_yet;  ///< all that were placed here
+  unsigned servers;      ///< of libmuster's, now
 };
 
 /// What all threads share; under `guard`, but for what is atomic. No constructor: it would run
@@ -64,6 +66,7 @@ constinit std::array<Record, records_max> records{};
 struct Self {
   unsigned number;
   bool has_ended;
+  int makes_own;  ///< threads of libmuster's
   Word identity;  ///< 0: none yet
 };
 thread_local Self self;
@@ -99,11 +102,12 @@ bool narrow_to(const Place& place, const Mask& from, Mask& mask) {
   return some;
 }
 
+template <class Predicate>
+bool any_pu(const Place& place, Predicate is) {
+  return std::any_of(&all.pus[place.first_pu], &all.pus[place.end_pu], is);
+}
 bool meets(const Place& place, const Mask& mask) {
-  for (unsigned i = place.first_pu; i < place.end_pu; ++i) {
-    if (mask.holds(all.pus[i])) return true;
-  }
-  return false;
+  return any_pu(place, [&](unsigned pu) { return mask.holds(pu); });
 }
 
 /// "0,8;1,9". What is no number ends a core, as ';' does: the launcher wrote it.
@@ -111,7 +115,7 @@ void read_cores(const char* text) {
   unsigned pus = 0;
   while (*text != '\0' && all.place_count < cpus_max) {
     Place& place = all.places[++all.place_count];
-    place = {.first_pu = pus, .end_pu = pus, .threads = 0, .threads_yet = 0};
+    place = {.first_pu = pus, .end_pu = pus, .threads = 0, .threads_yet = 0, .servers = 0};
     for (;;) {
       char* end = nullptr;
       const unsigned long pu = std::strtoul(text, &end, 10);
@@ -153,8 +157,12 @@ void take_place(Record& its) {
   const Mask& allowed = all.masks[mask];
   Place* const begin = &all.places[1];
   Place* const end = begin + all.place_count;
-  Place* const best = least_busy(
-      begin, end, [&](const Place& place) { return meets(place, allowed) ? place.threads : ~0U; });
+  // No core of a server, unless all that the thread may use are.
+  const auto is_free = [&](const Place& p) { return p.servers == 0 && meets(p, allowed); };
+  const bool some = std::any_of(begin, end, is_free);
+  Place* const best = least_busy(begin, end, [&](const Place& p) {
+    return (some ? is_free(p) : meets(p, allowed)) ? p.threads : ~0U;
+  });
   if (best == end || !meets(*best, allowed)) return;
   ++best->threads;
   ++best->threads_yet;
@@ -252,6 +260,12 @@ bool has_affinity(const pthread_attr_t* attributes) {
 /// make(its record, or null where there is none left) is the C library's part; what it returns.
 template <class Make>
 int create(bool chosen, void* argument, Make make) {
+  if (self.makes_own != 0) {
+    const bool was_bound = run_widen();
+    const int error = make(nullptr);
+    if (was_bound) run_narrow();
+    return error;
+  }
   unsigned number = 0;
   {
     const Guarded guarded;
@@ -357,6 +371,7 @@ void run_threads_after_fork() {
   for (unsigned place = 1; place <= all.place_count; ++place) {
     all.places[place].threads = 0;
     all.places[place].threads_yet = 0;
+    all.places[place].servers = 0;
   }
   all.first_free = 0;
   for (unsigned number = all.used; number-- > 1;) {
@@ -398,6 +413,18 @@ void run_narrow() {
   const Record& mine = records[self.number];
   Mask mask;
   if (narrow_to(all.places[mine.core], all.masks[mine.mask], mask)) set_mask(mask);
+}
+
+void run_own_threads(int more) { self.makes_own += more; }
+
+void run_servers(unsigned pu, int more) {
+  const Guarded guarded;
+  for (unsigned number = 1; number <= all.place_count; ++number) {
+    Place& place = all.places[number];
+    if (!any_pu(place, [&](unsigned its) { return its == pu; })) continue;
+    if (more < 0 && place.servers == 0) return;  // a fork's child takes leave of its parent's
+    place.servers += static_cast<unsigned>(more);
+  }
 }
 
 void run_count_one(run_count what) { count(my_number(), what); }

@@ -12,6 +12,7 @@
 
 #include "delegation/cpus.hpp"
 #include "machine/error.hpp"
+#include "machine/preload.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -21,6 +22,7 @@ Topology read_machine() {
   const PuSet cpus = binding_of_process();
   std::optional<Topology> topology;
   std::exception_ptr failure;
+  const OwnThreads no_worker;
   std::thread([&] {
     try {
       if (!cpus.empty()) bind_thread(0, cpus);
@@ -41,6 +43,12 @@ PuSet pus_of(const Topology& topology, unsigned core) {
   PuSet pus;
   for (const unsigned pu : topology.cores()[core].pus) pus.add(pu);
   return pus;
+}
+
+/// For `muster run`, which places threads around servers.
+void tell_preload(const Places::Server& server, int more) {
+  if (muster_preload_servers == nullptr || server.cpus.empty()) return;
+  muster_preload_servers(server.cpus.first(), more);
 }
 
 }  // namespace
@@ -74,7 +82,9 @@ Places& Places::instance() {
 }
 
 Places::Server Places::server_on(unsigned core) const {
-  return {core, topology_.is_this_machine() ? pus_of(topology_, core) : PuSet{}};
+  Server server{core, topology_.is_this_machine() ? pus_of(topology_, core) : PuSet{}};
+  tell_preload(server, 1);
+  return server;
 }
 
 Places::Server Places::add_server(ServerPolicy policy) {
@@ -83,10 +93,13 @@ Places::Server Places::add_server(ServerPolicy policy) {
 }
 
 Places::Server Places::add_server_at(const PuSet& cpus) {
-  const unsigned core = topology_.core_of(cpus.first());
-  if (!is_unit(core)) return {std::nullopt, cpus};
-  const std::scoped_lock lock(mutex_);
-  return {placer_.add_server_at(core).core, cpus};
+  Server server{std::nullopt, cpus};
+  if (const unsigned core = topology_.core_of(cpus.first()); is_unit(core)) {
+    const std::scoped_lock lock(mutex_);
+    server.core = placer_.add_server_at(core).core;
+  }
+  tell_preload(server, 1);
+  return server;
 }
 
 std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
@@ -106,6 +119,7 @@ std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
 }
 
 void Places::remove_server(const Server& server) {
+  tell_preload(server, -1);
   if (!server.core) return;
   const std::scoped_lock lock(mutex_);
   placer_.remove_server(*server.core);

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "machine/preload.hpp"
+
 namespace muster::delegation {
 
 class AnyLock;
@@ -260,8 +262,8 @@ bool Inside::any_of(Predicate is) noexcept {
   return asked_in_one(asked_in_one, t.asked_in);
 }
 
-/// Threads made in here get no signals but those of their own faults and of profilers: what is sent
-/// to the process is for the threads that it knows of.
+/// Threads made in here are no workers, and get no signals but those of their own faults and of
+/// profilers: what is sent to the process is for the threads that it knows of.
 class NoSignals {
  public:
   NoSignals() {
@@ -278,6 +280,7 @@ class NoSignals {
   NoSignals& operator=(const NoSignals&) = delete;
 
  private:
+  const OwnThreads own_;
   sigset_t before_{};
 };
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "machine/error.hpp"
+#include "machine/preload.hpp"
 #include "memory/posix.hpp"
 #include "memory/segment.hpp"
 
@@ -269,6 +270,7 @@ void FdServer::Impl::open(const std::string& name, int fd) {
 }
 
 void FdServer::Impl::start() {
+  const OwnThreads no_worker;
   const SignalsBlocked inherited;  // the program's signals go to the program's threads
   const int error = pthread_create(
       &thread, nullptr,

@@ -21,14 +21,20 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-/// "5 on 3": CPU and NUMA node, as run-affinity says it.
+/// "5 on 3": CPU and NUMA node, as run-affinity says it. Servers' cores, on which nobody serves,
+/// are the last.
 std::vector<std::string> where_they_belong(unsigned servers, unsigned threads) {
   const Topology topology = Topology::this_machine();
   Placer placer{CoreTree(topology)};
   for (unsigned i = 0; i < servers; ++i) placer.add_server(ServerPolicy::pack);
+  const unsigned count = placer.tree().cores();
+  std::vector<unsigned> cores = placer.add_threads(count - servers);
+  for (unsigned core = 0; core < count; ++core) {
+    if (placer.now().servers[core] != 0) cores.push_back(core);
+  }
   std::vector<std::string> all;
-  for (const unsigned core : placer.add_threads(threads)) {
-    const unsigned cpu = topology.cores()[core].pus.front();
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    const unsigned cpu = topology.cores()[cores[thread % count]].pus.front();
     all.push_back(fmt::format("{} on {}", cpu, cpu / 4 * 2 + cpu % 2));  // as vm.sh made it
   }
   return all;

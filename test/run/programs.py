@@ -234,27 +234,48 @@ def case_cases():
     expect(total(processes, "mutexes", "passed_on") == 3 + 4, "locks of the C library: others")
 
 
+def places(servers, threads):
+    """Where `muster place` has them: PUs of the servers' cores, and of the threads'."""
+    text = subprocess.run([muster, "place", "--servers", str(servers), "--threads", str(threads),
+                           "--json"], capture_output=True, text=True, check=True,
+                          env=ENVIRONMENT).stdout
+    return [[",".join(map(str, sorted(one["pus"]))) for one in json.loads(text)[what]]
+            for what in ("servers", "threads")]
+
+
+def case_servers():
+    """libmuster's own threads are no workers, and workers leave the core of its server alone."""
+    on, around = places(1, 5)
+    for options in ([], ["--servers", "1"]):
+        done, processes = run(options, [sys.argv[3], "5"])
+        lines = done.stdout.split()
+        expect(lines[:5] == around, f"{options}: beside the server {lines[:5]}, not {around}")
+        expect(on[0] in lines[5:], f"{options}: after the server none on {on[0]}: {lines[5:]}")
+        expect(total(processes, "threads", "created") == 10, "own threads are counted")
+
+
 def case_affinity():
     """Threads are where `muster place` says, and what they start is not bound."""
     affinity = sys.argv[3]
     allowed = sorted(os.sched_getaffinity(0))
     everywhere = ",".join(map(str, allowed))
 
-    def places(servers, threads):
-        text = subprocess.run([muster, "place", "--servers", str(servers), "--threads",
-                               str(threads), "--json"], capture_output=True, text=True, check=True,
-                              env=ENVIRONMENT).stdout
-        return [",".join(map(str, sorted(thread["pus"])))
-                for thread in json.loads(text)["threads"]]
+    def places_of_run(servers, threads):
+        """Servers' cores are the last, if nobody serves there."""
+        on, around = places(servers, len(allowed))
+        cores = list(dict.fromkeys(around))
+        cores += sorted(set(on) - set(cores), key=lambda pus: int(pus.split(",")[0]))
+        return (cores * threads)[:threads]
 
     def lines(options, *arguments):
         return run(options, [affinity, *map(str, arguments)])[0].stdout.split()
 
     for servers in (1, 2, 5):
         for threads in (1, 3, 8):
-            expect(lines(["--servers", str(servers)], threads) == places(servers, threads),
+            expect(lines(["--servers", str(servers)], threads) == places_of_run(servers, threads),
                    f"{servers} servers, {threads} threads are elsewhere")
-    expect(lines(["--servers", "1"], 4, "c11") == places(1, 4), "C11's threads are elsewhere")
+    expect(lines(["--servers", "1"], 4, "c11") == places_of_run(1, 4),
+           "C11's threads are elsewhere")
     # Without a server each core has its share, and a place is free again when its thread ends.
     bound = lines([], 2 * len(allowed))
     cores = list(dict.fromkeys(bound))
