@@ -56,6 +56,7 @@ typedef struct mpi_abi {
   int (*Comm_size)(mpi_handle comm, int* size);
   int (*Comm_test_inter)(mpi_handle comm, int* flag);
   int (*Comm_split)(mpi_handle comm, int color, int key, void* result);
+  int (*Comm_dup)(mpi_handle comm, void* result); /**< the benchmark's */
   mpi_free_function* Comm_free;
   int (*Comm_create_keyval)(mpi_copy_function* copy, mpi_delete_function* drop, int* keyval,
                             void* extra);
