@@ -86,6 +86,7 @@ static bool is_mpich(char* version, size_t bytes) {
 }
 
 static bool set_constants(void) {
+  static const bool no = false;
   char version[128] = "of unknown version";
   if (has_standard_abi()) {
     fputs("muster: MPI's standard ABI is not known: the MPI's own barrier serves\n", stderr);
@@ -106,6 +107,8 @@ static bool set_constants(void) {
     found.undefined = -32766;
     found.error_other = 16;
     found.status_ignore = NULL;
+    found.tolerates_faults = dlsym(library, "ompi_ftmpi_enabled");
+    if (found.tolerates_faults == NULL) found.tolerates_faults = &no; /* before 5.0 */
     return found.comm_null != 0 && found.comm_world != 0 && found.type_byte != 0 &&
            found.type_int != 0 && found.op_min != 0 && found.errors_return != 0;
   }
@@ -127,6 +130,7 @@ static bool set_constants(void) {
   found.undefined = -32766;
   found.error_other = 15;
   found.status_ignore = (void*)1; /* NOLINT: the ABI's constant */
+  found.tolerates_faults = &no;   /* MPIX_Comm_revoke is there, and fails */
   return true;
 }
 

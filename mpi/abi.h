@@ -36,6 +36,7 @@ typedef struct mpi_abi {
   int undefined;
   int error_other;
   void* status_ignore;
+  const bool* tolerates_faults; /**< after MPI_Init: it was asked to go on after failures */
 
   mpi_barrier_function* Barrier;
   int (*Allgather)(const void* in, int count, mpi_handle type, void* out, int out_count,

@@ -19,6 +19,7 @@
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
 #include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -188,6 +189,14 @@ static void destruct(muster_module* module) {
 
 OBJ_CLASS_INSTANCE(muster_module, mca_coll_base_module_t, construct, destruct);
 
+static bool tolerates_faults(void) {
+#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
+  return ompi_ftmpi_enabled;
+#else
+  return false;
+#endif
+}
+
 static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   muster_module* const module = (muster_module*)base;
 #if defined(MCA_COLL_SAVE_API)
@@ -200,7 +209,8 @@ static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   if (module->previous_barrier == NULL || module->previous_barrier_module == NULL) {
     return OMPI_ERROR; /* nobody to hand over to */
   }
-  module->its = team_new((unsigned)ompi_comm_size(comm), (unsigned)ompi_comm_rank(comm), false);
+  module->its = team_new((unsigned)ompi_comm_size(comm), (unsigned)ompi_comm_rank(comm),
+                         tolerates_faults() ? faults_are_tolerated : NULL);
   if (module->its == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
   module->comm = comm;
   OBJ_RETAIN(module->previous_barrier_module);

@@ -270,7 +270,10 @@ static int find_team(mpi_handle comm, team** its) {
       (status = mpi->Comm_test_inter(comm, &flag)) != 0) {
     return status;
   }
-  *its = team_new((unsigned)size, (unsigned)rank, flag != 0);
+  const char* declined = NULL;
+  if (flag != 0) declined = settings.verbose > 0 ? "an intercommunicator" : "";
+  if (*mpi->tolerates_faults) declined = faults_are_tolerated;
+  *its = team_new((unsigned)size, (unsigned)rank, declined);
   if (*its == NULL || mpi->Comm_set_attr(comm, team_key, *its) != 0) {
     give_up("no memory for a communicator's barrier");
   }

@@ -93,25 +93,34 @@ void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
 
 /* ---- making ---- */
 
-team* team_new(unsigned size, unsigned rank, bool intercommunicator) {
+static void decline(team* of, const char* why) {
+  of->kind = team_theirs;
+  pthread_mutex_lock(&mutex);
+  ++sums.declined;
+  const bool tells = why[0] != '\0' && (!told_why || settings->verbose >= tells_choices);
+  told_why = told_why || tells;
+  pthread_mutex_unlock(&mutex);
+  /* A rank that knows why says so: once always, each time if asked to. */
+  if (tells) {
+    say("communicator of %u: the MPI's own barrier serves: %s", of->size, why);
+  }
+}
+
+const char faults_are_tolerated[] =
+    "fault tolerance is on, and only its own returns when a communicator is revoked";
+
+team* team_new(unsigned size, unsigned rank, const char* declined) {
   team* const made = calloc(1, sizeof *made);
   if (made == NULL) return NULL;
   made->size = size;
   made->rank = rank;
-  if (intercommunicator) {
-    made->kind = team_theirs;
-    if (settings->verbose >= tells_choices && rank == 0) {
-      say("intercommunicator: the MPI's own barrier serves");
-    }
-  } else if (size == 1) {
-    made->kind = team_alone;
-  }
+  if (size == 1) made->kind = team_alone;
+  if (declined != NULL) decline(made, rank == 0 ? declined : "");
   pthread_mutex_lock(&mutex);
   made->next = teams;
   made->link = &teams;
   if (teams != NULL) teams->link = &made->next;
   teams = made;
-  if (made->kind == team_theirs) ++sums.declined;
   pthread_mutex_unlock(&mutex);
   return made;
 }
@@ -377,19 +386,6 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
     pthread_mutex_unlock(&mutex);
   }
   return status;
-}
-
-static void decline(team* of, const char* why) {
-  of->kind = team_theirs;
-  pthread_mutex_lock(&mutex);
-  ++sums.declined;
-  const bool tells = why[0] != '\0' && (!told_why || settings->verbose >= tells_choices);
-  told_why = told_why || tells;
-  pthread_mutex_unlock(&mutex);
-  /* A rank that knows why says so: once always, each time if asked to. */
-  if (tells) {
-    say("communicator of %u: the MPI's own barrier serves: %s", of->size, why);
-  }
 }
 
 static int make_over_messages(team* of, void* comm, uint32_t which) {

@@ -89,9 +89,12 @@ typedef struct team {
 /** Once, before any team; both must outlive all teams. */
 void team_start(const mpi_operations* operations, const mpi_settings* settings);
 
-/** A team for a communicator of `size` ranks; `intercommunicator`: declined at once. NULL if there
- * is no memory. Local. */
-team* team_new(unsigned size, unsigned rank, bool intercommunicator);
+/** A team for a communicator of `size` ranks; `declined`: why the MPI's own barrier is to serve, or
+ * NULL. NULL if there is no memory. Local. */
+team* team_new(unsigned size, unsigned rank, const char* declined);
+
+/** Why the barriers of an MPI that goes on after failures are its own. */
+extern const char faults_are_tolerated[];
 
 /** Gives everything back. `mpi_lives`: the MPI may still be called. NULL is ignored. Local, but
  * for communicators that span hosts. */

@@ -501,6 +501,7 @@ typedef struct test_case {
 } test_case;
 
 static const test_case cases[] = {{"semantics", semantics},
+                                  {"tolerant", semantics},
                                   {"comms", comms},
                                   {"leak", leak},
                                   {"live", live},
@@ -514,10 +515,15 @@ static const test_case cases[] = {{"semantics", semantics},
                                   {"declines", declines},
                                   {NULL, NULL}};
 
+/* Open MPI 5 has a variable of this name, which says whether ranks go on after failures. */
+extern _Bool ompi_ftmpi_enabled;
+_Bool ompi_ftmpi_enabled;
+
 int main(int argc, char** argv) {
   program = argv[0];
   const char* const which = argc > 1 ? argv[1] : "";
   const int number = argc > 2 ? atoi(argv[2]) : 0;
+  ompi_ftmpi_enabled = strcmp(which, "tolerant") == 0;
   int provided = MPI_THREAD_SINGLE;
   if (strcmp(which, "threads") == 0) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
