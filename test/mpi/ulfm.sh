@@ -19,7 +19,8 @@ for preload in "" "$build/mpi/libmuster_mpi_preload.so"; do
     out=$(timeout 30 "$mpi/bin/mpirun" --with-ft ulfm --oversubscribe -n 3 \
       ${preload:+-x "LD_PRELOAD=$preload"} "$scratch/ulfm" "$case" 2>&1 </dev/null |
       tr -d '\0')
-    [ "$(grep -c '^told: ' <<<"$out")" = "${living[$case]}" ] || fail "$case, ${preload:-alone}: $out"
+    [ "$(grep -c '^told: ' <<<"$out")" = "${living[$case]}" ] ||
+      fail "$case, ${preload:-alone}: $out"
     [ -z "$preload" ] || grep -q "MPI's own barrier serves: fault tolerance is on" <<<"$out" ||
       fail "it does not say that it takes no part: $out"
   done
