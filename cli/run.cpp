@@ -117,6 +117,40 @@ bool is_privileged(const std::string& path) {
   return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+/// The sanitizer that these names, each after a 0, tell of; "" if there is none. All of them have a
+/// malloc, mutexes and threads of their own, and some insist on being the first.
+std::string sanitizer_in(const std::string& names) {
+  for (const auto& [name, text] :
+       {std::pair{"asan", "AddressSanitizer"}, std::pair{"hwasan", "HWAddressSanitizer"},
+        std::pair{"lsan", "LeakSanitizer"}, std::pair{"msan", "MemorySanitizer"},
+        std::pair{"tsan", "ThreadSanitizer"}}) {
+    for (const std::string& sign :
+         {fmt::format("__{}_init", name), fmt::format("lib{}.so", name)}) {
+      if (names.find('\0' + sign) != std::string::npos) return text;
+    }
+  }
+  return {};
+}
+
+/// Names that a program of our own architecture has for the dynamic loader: functions, libraries.
+std::string dynamic_names(const std::string& path, const Elf64_Ehdr& header) {
+  const auto section = [&](std::size_t number) {
+    const std::string bytes =
+        head_of(path, sizeof(Elf64_Shdr), header.e_shoff + number * header.e_shentsize);
+    Elf64_Shdr its{};
+    if (bytes.size() == sizeof its) std::memcpy(&its, bytes.data(), sizeof its);
+    return its;
+  };
+  const std::uintmax_t most = fs::file_size(path);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    if (const Elf64_Shdr symbols = section(i); symbols.sh_type == SHT_DYNSYM) {
+      const Elf64_Shdr names = section(symbols.sh_link);
+      return names.sh_size > most ? "" : head_of(path, names.sh_size, names.sh_offset);
+    }
+  }
+  return {};
+}
+
 /// Why nothing can be preloaded into it; "" if it can. A script is as good as its interpreter.
 std::string why_not(const std::string& path, int scripts = 0) {
   if (is_privileged(path)) {
@@ -140,6 +174,12 @@ std::string why_not(const std::string& path, int scripts = 0) {
   }
   if (loader != loader_of("/proc/self/exe", *own)) {
     return fmt::format("{} is loaded by {}, and so has another C library", path, loader);
+  }
+  if (const std::string sanitizer = sanitizer_in(dynamic_names(path, *its)); !sanitizer.empty()) {
+    return fmt::format(
+        "{} is built with {}, which takes the place of the same functions: run it without muster "
+        "run, or build it without",
+        path, sanitizer);
   }
   return {};
 }
@@ -179,6 +219,12 @@ std::string preloads(bool aware) {
   const char* const before = std::getenv("LD_PRELOAD");
   std::istringstream rest(before != nullptr ? before : "");
   for (std::string library; std::getline(rest, library, ':');) {
+    const std::string name = fs::path(library).filename();
+    if (const std::string sanitizer = sanitizer_in('\0' + name); !sanitizer.empty()) {
+      throw Error(Status::unsupported,
+                  fmt::format("LD_PRELOAD has {} ({}), which takes the place of the same functions",
+                              sanitizer, library));
+    }
     if (!library.empty() && std::find(all.begin(), all.end(), library) == all.end()) {
       all.push_back(library);
     }
@@ -338,6 +384,12 @@ void run(Options& options) {
       throw Error(Status::unsupported, "--memory aware: a server's core has no NUMA node's memory");
     }
     set("MUSTER_MEMORY_SERVERS", fmt::format("{}", fmt::join(made.numa_nodes, ",")));
+  }
+  if (!aware) {
+    // Programs that this one starts: the preload leaves them alone, and need not be the second.
+    const char* const theirs = std::getenv("ASAN_OPTIONS");
+    const std::string before = theirs != nullptr ? std::string(theirs) + ":" : "";
+    set("ASAN_OPTIONS", before + "verify_asan_link_order=0");
   }
   if (options.bind_main) set("MUSTER_RUN_MAIN", "1");
   if (!options.mutex.empty()) set("MUSTER_RUN_MUTEX", options.mutex);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment, the C library's own functions, and what fork changes. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -90,6 +91,16 @@ static const char* copy_of(const char* variable, char* into, size_t size) {
   return strcpy(into, value);
 }
 
+/* Its threads and mutexes are not ours to touch, and it sees nothing of what we do. */
+static bool has_sanitizer(void) {
+  static const char* const signs[] = {"__asan_init", "__hwasan_init", "__lsan_init", "__msan_init",
+                                      "__tsan_init"};
+  for (size_t i = 0; i < sizeof signs / sizeof *signs; ++i) {
+    if (dlsym(RTLD_DEFAULT, signs[i]) != NULL) return true;
+  }
+  return false;
+}
+
 void run_start(void) {
   static atomic_flag found = ATOMIC_FLAG_INIT;
   static atomic_flag begun = ATOMIC_FLAG_INIT;
@@ -101,13 +112,20 @@ void run_start(void) {
   }
   /* A program may call us before the C library has its environment (.preinit_array). */
   if (environ == NULL || atomic_flag_test_and_set(&begun)) return;
+  settings.mutex = RUN_MUTEX_THEIRS;
+  settings.cpus = usable_cpus();
+  if (has_sanitizer()) {
+    dprintf(STDERR_FILENO, "muster run: %s has a sanitizer and is left alone\n",
+            program_invocation_short_name);
+    run_threads_start();
+    return;
+  }
   settings.mutex_name = copy_of("MUSTER_RUN_MUTEX", mutex_name, sizeof mutex_name);
   settings.cores = getenv("MUSTER_RUN_CORES");
   settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
   settings.reports = number_in("MUSTER_RUN_REPORT") != 0;
   settings.json = copy_of("MUSTER_RUN_JSON", json_file, sizeof json_file);
   settings.launcher = number_in("MUSTER_RUN_PID");
-  settings.cpus = usable_cpus();
   settings.mutex = mutex_named(settings.mutex_name);
   run_threads_start();
 }

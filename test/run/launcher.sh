@@ -55,6 +55,33 @@ if $CC -m32 -nostdlib -static empty.c -o other 2>/dev/null -e main; then
   expect 1 'another architecture' -- ./other
 fi
 
+echo "-- sanitizers"
+cat >sanitized.c <<'END'
+#include <pthread.h>
+static int shared;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* work(void* none) {
+  for (int i = 0; i < 1000; ++i) {
+    pthread_mutex_lock(&mutex);
+    ++shared;
+    pthread_mutex_unlock(&mutex);
+  }
+  return none;
+}
+int main(void) {
+  pthread_t team[2];
+  for (int i = 0; i < 2; ++i) pthread_create(&team[i], 0, work, 0);
+  for (int i = 0; i < 2; ++i) pthread_join(team[i], 0);
+  return shared != 2000;
+}
+END
+for kind in address:AddressSanitizer thread:ThreadSanitizer leak:LeakSanitizer; do
+  $CC -fsanitize=${kind%:*} sanitized.c -pthread -o sanitized 2>/dev/null || continue
+  ./sanitized || continue # not every machine lets them run
+  expect 1 "is built with ${kind#*:}" -- ./sanitized
+  expect 0 'sanitized has a sanitizer and is left alone' --mutex mcs -- sh -c ./sanitized
+done
+
 echo "-- what was preloaded before stays"
 $CC -shared -fPIC empty.c -o libbefore.so -Wl,-e,0 2>/dev/null ||
   $CC -shared -fPIC -x c - -o libbefore.so <<<'int before;'
