@@ -10,7 +10,15 @@
  *
  * A section runs on whatever thread executes it: thread-local variables are that thread's (errno
  * alone comes back), and so are its thread id, its stack and its signal mask. A section must not
- * end its thread, jump out, or wait for something that only its own caller would do later.
+ * end its thread, jump out, switch to another fibre, or wait for something that only its own caller
+ * would do later. In C++ it is in no handler of its caller's: `throw;` in a section ends the
+ * program where another thread executes it. Rethrow a std::current_exception() that the caller has
+ * taken.
+ *
+ * A thread is never cancelled in a section of another one's. In its own, at a cancellation point in
+ * there, it may be: then its clean-up handlers run and the lock is given back, as std::scoped_lock
+ * does. Or, where another thread executes it, where it nests in another one or others wait, it is
+ * cancelled after the call. Where it must not end half done, disable cancellation in it.
  *
  * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.
  */
@@ -64,7 +72,7 @@ MUSTER_API size_t muster_lock_memory(void);
 
 /** Executes `section(argument)` in mutual exclusion with all sections of this lock, and returns
  * after it; its writes are then visible, and errno is what it left. Sections may nest, in other
- * locks. A thread's first call may allocate. Not a cancellation point.
+ * locks. A thread's first call may allocate. No cancellation point, but for those in the section.
  * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.
  * MUSTER_EBUSY: the lock was made before a fork, in the parent.
  * MUSTER_EPEER: a process died in a section of this shared lock (EOWNERDEAD), and nothing was

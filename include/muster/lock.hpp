@@ -10,7 +10,8 @@
 //   table.execute([](auto& map) { map[1] = 2; });
 //
 // A section runs on whatever thread executes it (see lock.h). What it throws reaches the caller of
-// execute(), or of future::get(). Failures throw muster::error.
+// execute(), or of future::get(). What its caller handles it knows not: `throw;` ends the program
+// where another thread executes it. Failures throw muster::error.
 #pragma once
 
 #include <atomic>
@@ -88,7 +89,7 @@ template <class R>
 class outcome {
  public:
   template <class F>
-  void run(F& section) noexcept {
+  void run(F& section) {
     try {
       if constexpr (std::is_void_v<R>) {
         section();
@@ -100,6 +101,7 @@ class outcome {
       }
     } catch (...) {
       error_ = std::current_exception();
+      if (error_ == nullptr) throw;  // no exception: the caller's own thread is cancelled
     }
   }
   R take() {

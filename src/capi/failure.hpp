@@ -7,6 +7,7 @@
 #include <string>
 
 #include "machine/error.hpp"
+#include "machine/no_cancellation.hpp"
 
 namespace muster {
 
@@ -15,7 +16,7 @@ int fail(Status code, const std::string& text) noexcept;
 
 /// Calls `fn`, which returns a Status and may throw.
 template <class Fn>
-int guarded(Fn&& fn) noexcept {
+int caught(Fn&& fn) {
   try {
     const Status status = fn();
     return static_cast<int>(status);
@@ -26,6 +27,13 @@ int guarded(Fn&& fn) noexcept {
   } catch (const std::exception& error) {
     return fail(Status::system, error.what());
   }
+}
+
+/// The same, wholly: the calling thread is not cancelled in there.
+template <class Fn>
+int guarded(Fn&& fn) noexcept {
+  const NoCancellation whole;
+  return caught(fn);
 }
 
 }  // namespace muster

@@ -61,7 +61,7 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
 
 // Apart from the short way, which has nothing to catch.
 [[gnu::noinline]] int execute(AnyLock& lock, delegation::Section section) {
-  return guarded([&] {
+  return caught([&] {
     lock.execute(section);
     return Status::ok;
   });
@@ -139,7 +139,7 @@ int muster_execute(muster_lock* lock, muster_section section, void* argument) {
 int muster_post(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
-  return guarded([&] {
+  return muster::caught([&] {
     muster::lock_of(lock).post({section, argument});
     return Status::ok;
   });
@@ -184,6 +184,7 @@ int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes, size_
 void muster_lock_destroy(muster_lock* lock) {
   if (lock == nullptr) return;
   muster::delegation::AnyLock& mine = muster::lock_of(lock);
+  const muster::NoCancellation whole;
   // Whoever executes the section still uses it, also while exit() there destroys static objects.
   if (!muster::delegation::Inside::of(&mine)) delete &mine;
 }

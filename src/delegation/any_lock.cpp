@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -163,14 +164,18 @@ class Plain : public AnyLock {
       execute_directly(t, section);
     } else if constexpr (has_parts<L>) {
       if (!lock_.take(last_seat(t).port, last_seat(t).ticket)) return delegate(section);
-      run_at_once(t, section);
-      // All is read again, the lock too: what lives across the section has to be saved before it.
-      auto& lock = static_cast<Plain&>(*t.inside);
-      if (lock.has_left_posts() || !lock.lock_.give(last_seat(t).port, last_seat(t).ticket))
-          [[unlikely]]
-        return see_to_others(t);
-      t.inside = nullptr;
+      run_at_once(
+          t, section, [&t]() __attribute__((always_inline)) {
+            // All is read again, the lock too: what lives across the section has to be saved
+            // before it.
+            auto& lock = static_cast<Plain&>(*t.inside);
+            if (lock.has_left_posts() || !lock.lock_.give(last_seat(t).port, last_seat(t).ticket))
+                [[unlikely]]
+              return see_to_others(t);
+            t.inside = nullptr;
+          });
     } else {
+      const NoCancellation whole;
       ClientsWork<Outermost> work(section, board_, this);
       lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
       work.finish();
@@ -203,21 +208,24 @@ class Plain : public AnyLock {
     const int before = *t.error;
     static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
     set_errno(t, before);  // waiting may have changed it
-    run_at_once(t, section);
-    run_deferred();
-    const int left = *t.error;
-    if (in_own_process()) [[likely]]  // in a fork's child who waits behind it is not there
-      lock_.release(last_seat(t).port, last_seat(t).ticket);
-    t.inside = nullptr;
-    --t.depth;
-    set_errno(t, left);
-    send_kept_posts();
+    run_at_once(
+        t, section, [ this, &t ]() __attribute__((always_inline)) {
+          run_deferred();
+          const int left = *t.error;
+          if (in_own_process()) [[likely]]  // in a fork's child who waits behind it is not there
+            lock_.release(last_seat(t).port, last_seat(t).ticket);
+          t.inside = nullptr;
+          --t.depth;
+          set_errno(t, left);
+          send_kept_posts();
+        });
   }
   static void set_errno(const Thread& t, int error) {
     if (*t.error != error) [[unlikely]]
       *t.error = error;
   }
   [[gnu::noinline]] void delegate(Section section) {
+    const NoCancellation whole;
     Seat& seat = last_seat(this_thread);
     ClientsWork<Outermost> work(section, board_, this);
     lock_.delegate(seat.port, seat.ticket, work);
@@ -226,6 +234,7 @@ class Plain : public AnyLock {
   }
   /// After a section that was executed at once: it has left posts, or there are others' requests.
   [[gnu::noinline]] static void see_to_others(Thread& t) {
+    const NoCancellation whole;
     auto& lock = static_cast<Plain&>(*t.inside);
     Seat& seat = last_seat(t);
     if (lock.has_left_posts()) {
@@ -250,6 +259,7 @@ class Plain : public AnyLock {
   [[gnu::noinline]] void execute_anywhere(Section section) {
     admit();
     if (execute_nested_in(section)) return;
+    const NoCancellation whole;
     {
       const Depth depth;
       Seat& seat = seat_of(depth.seat());
@@ -414,18 +424,18 @@ class Pthread final : public AnyLock {
   void run(Section section) {
     this_thread.quick = 0;
     const unsigned process = generation();
-    {
-      const Inside inside(this, false);
-      section();
+    std::optional<Inside> inside(std::in_place, this, false);
+    section.run_own([this, &inside, process] {
       if (process == generation()) run_deferred();
-    }
-    if (process == generation()) [[likely]] {
-      mutex_->release();
-    } else {
-      // A fork's child: the mutex is its parent's. What it has posted to a shared one needs it.
-      for (const Section& posted : take_deferred()) execute(posted);
-    }
-    send_kept_posts();
+      inside.reset();
+      if (process == generation()) [[likely]] {
+        mutex_->release();
+      } else {
+        // A fork's child: the mutex is its parent's. What it has posted to a shared one needs it.
+        for (const Section& posted : take_deferred()) execute(posted);
+      }
+      send_kept_posts();
+    });
   }
 
   locks::PthreadMutex* mutex_;
@@ -482,10 +492,13 @@ void AnyLock::execute_here(Section section) {
 
 void AnyLock::refuse_recursion() const {
   throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
-                                   " lock would wait for itself: post() it instead");
+                                   " lock would wait for itself: post() it instead. Or a fibre has "
+                                   "switched inside of one, which cannot be told apart: leave "
+                                   "sections before switching");
 }
 
 void AnyLock::run_all_deferred() noexcept {
+  const NoCancellation whole;
   const int error = errno;  // the section's
   const unsigned process = generation();
   while (has_deferred() && process == generation()) {  // they may post more, or fork

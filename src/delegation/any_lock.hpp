@@ -53,6 +53,7 @@ class AnyLock {
   /// no server it is executed at once; in a section of this lock, right after that one. Throws as
   /// execute().
   virtual void post(Section section) {
+    const NoCancellation whole;  // what is posted is executed wholly
     if (!Inside::of(this)) return execute(section);
     admit_process();
     defer(section);
@@ -105,12 +106,14 @@ class AnyLock {
     if (has_deferred()) [[unlikely]]
       run_all_deferred();
   }
-  /// Executes a section of the calling thread, which has the lock and is outside of all sections.
+  /// Executes a section of the calling thread, which has the lock and is outside of all sections;
+  /// then `leave()`, see Section::run_own().
   /// It is inside until the caller says otherwise: once the lock is given, for each access between
   /// the exchange that takes a lock and the store that gives it costs, and is cheap after that.
-  [[gnu::always_inline]] void run_at_once(Thread& thread, Section section) {
+  template <class Leave>
+  [[gnu::always_inline]] void run_at_once(Thread& thread, Section section, Leave leave) {
     thread.inside = this;
-    section();
+    section.run_own(leave);
   }
   /// Posts to this lock that sections of other locks have made and that are not sent yet.
   void count_kept(int more) noexcept {

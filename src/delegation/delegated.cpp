@@ -138,6 +138,7 @@ void Delegated::execute(Section section) {
 void Delegated::execute_anywhere(Section section) {
   admit();
   if (execute_nested_in(section)) return;
+  const NoCancellation whole;
   const bool outside = is_outside(this_thread);
   {
     const Depth depth;
@@ -192,6 +193,7 @@ int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise
 /// If it executes sections itself, these need seats of their own.
 void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
                               PostedWork work) {
+  const NoCancellation whole;
   {
     const Depth depth;
     auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
@@ -223,6 +225,7 @@ void Delegated::tell_server(Known& habit) {
 /// After a section that was executed at once: somebody waits, or it has left posts. And it is when
 /// the steward has to know how many sections were the client's own.
 void Delegated::give_after_visit(Thread& thread) {
+  const NoCancellation whole;
   auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
   auto& habit = *static_cast<Known*>(thread.last_habit);
   run_deferred();
@@ -298,6 +301,7 @@ void Delegated::post(Section section) {
 }
 
 void Delegated::post_anywhere(Section section) {
+  const NoCancellation whole;
   admit_process();
   if (Inside::of(this)) return defer(section);
   if (Inside::any()) {

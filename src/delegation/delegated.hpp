@@ -72,17 +72,19 @@ class Delegated final : public AnyLock {
   /// Of a thread whose `quick` is this lock: its client executes the section. False if the lock is
   /// taken. Where sections wait for memory, the next one's access begins as soon as the processor
   /// has room for it beside this one: so the fewer instructions, the better.
-  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) noexcept {
+  [[gnu::always_inline]] bool execute_at_once(Thread& thread, Section section) {
     if (!auto_.take(static_cast<Station::Seat*>(thread.last_seat)->port)) [[unlikely]]
       return false;
-    run_at_once(thread, section);
-    // All is read again, the lock too: what lives across the section has to be saved before it.
-    // Likewise give_after_visit() sees to all that is not of every section.
-    auto& lock = *static_cast<Delegated*>(thread.inside);
-    auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-    auto& habit = *static_cast<Known*>(thread.last_habit);
-    lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
-    thread.inside = nullptr;
+    run_at_once(
+        thread, section, [&thread]() __attribute__((always_inline)) {
+          // All is read again, the lock too: what lives across the section has to be saved before
+          // it. Likewise give_after_visit() sees to all that is not of every section.
+          auto& lock = *static_cast<Delegated*>(thread.inside);
+          auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
+          auto& habit = *static_cast<Known*>(thread.last_habit);
+          lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
+          thread.inside = nullptr;
+        });
     return true;
   }
   void delegate_at_once(Thread& thread, Section section);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "machine/no_cancellation.hpp"
 #include "machine/preload.hpp"
 
 namespace muster::delegation {
@@ -282,18 +283,6 @@ class NoSignals {
  private:
   const OwnThreads own_;
   sigset_t before_{};
-};
-
-/// The calling thread is not cancelled in here.
-class NoCancellation {
- public:
-  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
-  NoCancellation(const NoCancellation&) = delete;
-  NoCancellation& operator=(const NoCancellation&) = delete;
-
- private:
-  int before_ = 0;
 };
 
 }  // namespace muster::delegation

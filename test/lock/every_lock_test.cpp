@@ -279,6 +279,7 @@ TEST_P(EveryLock, RefusesToWaitForItself) {
   };
   execute_section(*lock, section_of(section));
   EXPECT_NE(std::string::npos, message.find("wait for itself")) << message;
+  EXPECT_NE(std::string::npos, message.find("fibre")) << message;  // nobody knows of these
 }
 
 TEST_P(EveryLock, ConditionsOrARefusal) {
