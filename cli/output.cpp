@@ -31,12 +31,14 @@ std::string find_plot_script(const std::string& name) {
   return {};
 }
 
-/// Runs the plot script; says on standard error why there is no picture, if there is none.
-bool plot(const std::string& name, const std::string& data, const std::string& folder) {
+enum class Plot { drawn, left_out, failed };
+
+/// Runs the plot script; says on standard error what is missing, if anything is.
+Plot plot(const std::string& name, const std::string& data, const std::string& folder) {
   const std::string script = find_plot_script(name);
   if (script.empty()) {
     fmt::print(stderr, "muster: no plot: {} was not found\n", name);
-    return false;
+    return Plot::left_out;
   }
   // Debian's matplotlib belongs to Debian's Python, which need not be the first on PATH.
   const char* const python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
@@ -49,13 +51,13 @@ bool plot(const std::string& name, const std::string& data, const std::string& f
   }
   int status = -1;
   if (child > 0) waitpid(child, &status, 0);
-  if (status == 0) return true;
+  if (status == 0) return Plot::drawn;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  fmt::print(stderr, "muster: no plot: {}\n",
-             code == 3     ? "install python3-matplotlib"
-             : code == 127 ? "install python3 and python3-matplotlib"
-                           : "see above");
-  return false;
+  if (code == 4) return Plot::left_out;  // nothing to draw, as the script has said
+  if (code != 3 && code != 127) return Plot::failed;
+  fmt::print(stderr, "muster: no plot: install {}python3-matplotlib\n",
+             code == 127 ? "python3 and " : "");
+  return Plot::left_out;
 }
 
 /// Where a file is made before it gets its name.
@@ -158,10 +160,11 @@ void ResultFiles::write(const std::string& json, const std::string& table) const
   if (folder.empty()) return;
   write_file(path("json"), json);
   if (!table_type.empty()) write_file(path(table_type), table);
-  const bool plotted = plot(script, path("json"), folder);
+  const Plot plotted = plot(script, path("json"), folder);
   fmt::print(stderr, "Written: {}{}{}\n", path("json"),
              table_type.empty() ? "" : ", " + path(table_type),
-             plotted ? ", and pictures of it (PNG and SVG)" : "");
+             plotted == Plot::drawn ? ", and pictures of it (PNG and SVG)" : "");
+  if (plotted == Plot::failed) throw Error(Status::system, script + " failed: no pictures");
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all plots share. Exit code 3: matplotlib is missing."""
+"""What all plots share. Exit codes: 3, matplotlib is missing; 4, there is nothing to draw."""
 import os
 import sys
 
@@ -40,3 +40,16 @@ def save(figure, directory, name, **keywords):
             if os.path.exists(unfinished):
                 os.unlink(unfinished)
     plt.close(figure)
+
+
+def nothing_to_draw(why):
+    print(f"{os.path.basename(sys.argv[0])}: {why}, so there is nothing to draw", file=sys.stderr)
+    sys.exit(4)
+
+
+def run(main):
+    """What fails is told in a line."""
+    try:
+        main()
+    except Exception as error:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {type(error).__name__}: {error}")

@@ -4,14 +4,14 @@
 
     plot_barrier.py barrier.json DIRECTORY      writes DIRECTORY/barrier.png and barrier.svg
 
-Bands are the 95 % intervals of the medians. Exit code 3: matplotlib is missing.
+Bands are the 95 % intervals of the medians. Exit codes: see common.py.
 """
 import json
 import math
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, plt, save
+from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -266,16 +266,16 @@ def draw(data):
     return figure
 
 
-def main(arguments):
-    if len(arguments) != 3:
-        sys.exit(f"usage: {arguments[0]} barrier.json DIRECTORY")
-    with open(arguments[1], encoding="utf-8") as file:
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} barrier.json DIRECTORY")
+    with open(sys.argv[1], encoding="utf-8") as file:
         data = json.load(file)
     if not any(row["status"] == "ok" for row in data["results"]):
-        sys.exit("plot_barrier.py: nothing finished, so there is nothing to draw")
+        nothing_to_draw("nothing finished")
     figure = draw(data)
-    save(figure, arguments[2], "barrier", dpi=150)
+    save(figure, sys.argv[2], "barrier", dpi=150)
 
 
 if __name__ == "__main__":
-    main(sys.argv)
+    run(main)

@@ -5,13 +5,13 @@
 
     plot_lock.py lock.json DIRECTORY      writes DIRECTORY/lock.png and lock.svg
 
-Bands are the 95 % intervals of the medians. Exit code 3: matplotlib is missing.
+Bands are the 95 % intervals of the medians. Exit codes: see common.py.
 """
 import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, plt, save
+from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save
 from matplotlib.ticker import FuncFormatter
 
 OURS = COLOURS[:13]
@@ -87,7 +87,7 @@ def main():
         data = json.load(file)
     rows = [row for row in data["results"] if row["status"] == "ok" and row["kind"] != "reference"]
     if not rows:
-        sys.exit("plot_lock.py: no lock came to an end, so there is nothing to draw")
+        nothing_to_draw("no lock came to an end")
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "muster"})
     patterns = in_order(rows, "pattern")
     style = styles(data["results"])
@@ -111,4 +111,5 @@ def main():
     save(figure, sys.argv[2], "lock", dpi=120, bbox_inches="tight")
 
 
-main()
+if __name__ == "__main__":
+    run(main)

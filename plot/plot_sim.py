@@ -5,14 +5,14 @@
     plot_sim.py sim.json DIRECTORY         latency against ranks, or bars by mapping
     plot_sim.py validate.json DIRECTORY    predicted against measured
 
-Writes DIRECTORY/<name>.png and .svg. Exit code 3: matplotlib is missing.
+Writes DIRECTORY/<name>.png and .svg. Exit codes: see common.py.
 """
 import json
 import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, plt, save
+from common import COLOURS, in_order, nothing_to_draw, plt, run, save
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 MARKERS = "osD^vP<>pXh*dH8"
@@ -105,7 +105,7 @@ def main():
         data = json.load(file)
     rows = data["results"]
     if not rows:
-        sys.exit("plot_sim.py: no rows in " + sys.argv[1])
+        nothing_to_draw("no rows in " + sys.argv[1])
     figure, axes = plt.subplots(figsize=(9, 5.5), layout="constrained")
     if "measured_us" in rows[0]:
         against_measured(axes, rows)
@@ -127,4 +127,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -5,14 +5,14 @@
     plot_sim_lock.py sim-lock.json DIRECTORY     throughput against threads, or by placement
     plot_sim_lock.py reproduce.json DIRECTORY    the papers' figures, one picture each
 
-Writes DIRECTORY/<name>.png and .svg. Exit code 3: matplotlib is missing.
+Writes DIRECTORY/<name>.png and .svg. Exit codes: see common.py.
 """
 import json
 import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, plt, save
+from common import COLOURS, in_order, nothing_to_draw, plt, run, save
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 PATTERNS = {"sequential": "#009e73", "strided": "#e69f00", "random": "#0072b2"}
@@ -157,7 +157,7 @@ def main():
         data = json.load(file)
     rows = data["results"]
     if not rows:
-        sys.exit("plot_sim_lock.py: no rows in " + sys.argv[1])
+        nothing_to_draw("no rows in " + sys.argv[1])
     name = os.path.splitext(os.path.basename(sys.argv[1]))[0]
     if "claims" in data:
         reproduce(data, sys.argv[2])
@@ -168,4 +168,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -83,6 +83,25 @@ TEST(ResultFiles, ArePreparedBeforeAnythingIsMeasured) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(ResultFiles, PicturesThatCannotBeDrawnAreAFailureInALine) {
+  if (std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "package python3-matplotlib";
+  }
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("muster-plot-" + std::to_string(getpid()));
+  for (const char* const script :
+       {"plot_barrier.py", "plot_lock.py", "plot_sim.py", "plot_sim_lock.py"}) {
+    const ResultFiles files{directory, "x", script, "csv"};
+    files.prepare();
+    testing::internal::CaptureStderr();
+    EXPECT_THROW(files.write("{}", "x"), Error) << script;
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(said.starts_with(std::string(script) + ": ")) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;  // and what is written
+  }
+  std::filesystem::remove_all(directory);
+}
+
 /// What a child writes to a terminal that is its standard error.
 std::string on_a_terminal(void (*body)()) {
   int ours = -1;

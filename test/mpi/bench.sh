@@ -87,6 +87,28 @@ grep -q '"benchmark": "mpi"' "$scratch/new.json" || fail "--output: $(cat "$scra
 text=$("$muster" bench mpi --peers "$scratch/peers" --only nonsense 2>&1) && fail "nonsense found"
 grep -qF 'nothing is named like "nonsense"' <<<"$text" || fail "of nonsense it says: $text"
 
+# ---- however it ends, its launchers are told to ----
+
+cat >"$scratch/peers/mpich/bin/mpiexec.hydra" <<END
+#!/bin/bash
+[ "\$1" != --version ] || { echo "Version:  9.8.7"; exit; }
+trap 'echo told >"$scratch/told"; exit' TERM
+echo \$\$ >"$scratch/launcher"
+while :; do sleep 0.1; done
+END
+"$muster" bench mpi --peers "$scratch/peers" --only "MPICH 9.8.7 default" --ranks 2 &
+until [ -s "$scratch/launcher" ]; do sleep 0.1; done
+kill -KILL $!
+wait $! 2>/dev/null
+for _ in {1..100}; do
+  [ ! -e "$scratch/told" ] || break
+  sleep 0.1
+done
+if [ ! -e "$scratch/told" ]; then
+  kill "$(<"$scratch/launcher")"
+  fail "a killed bench leaves its ranks"
+fi
+
 # ---- the MPIs that are here ----
 
 command -v mpirun.openmpi >/dev/null || command -v mpirun.mpich >/dev/null ||
