@@ -2,31 +2,9 @@
 // Set up as ConcurrencyKit's own regression tests do it; states on lines of their own.
 #include "bench/ck.h"
 
-#include <ck_barrier.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-enum { LINE = 128 };
-
-struct bench_ck_local {
-  union {
-    ck_barrier_centralized_t* centralized;
-    ck_barrier_combining_t* combining;
-    ck_barrier_dissemination_t* dissemination;
-    ck_barrier_mcs_t* mcs;
-    ck_barrier_tournament_t* tournament;
-  } barrier;
-  union {
-    ck_barrier_centralized_state_t centralized;
-    ck_barrier_combining_state_t combining;
-    ck_barrier_dissemination_state_t dissemination;
-    ck_barrier_mcs_state_t mcs;
-    ck_barrier_tournament_state_t tournament;
-  } state;
-  ck_barrier_combining_group_t* group;
-  unsigned participants;
-} __attribute__((aligned(LINE)));
 
 struct bench_ck {
   struct bench_ck_local* locals;
@@ -42,7 +20,9 @@ static void* take(size_t bytes) {
 static void** take_each(unsigned participants, size_t each) {
   void** rows = take(participants * sizeof *rows);
   for (unsigned i = 0; rows != NULL && i < participants; ++i) {
-    if (posix_memalign(&rows[i], LINE, (each + LINE - 1) / LINE * LINE) != 0) return NULL;
+    if (posix_memalign(&rows[i], BENCH_CK_LINE,
+                       (each + BENCH_CK_LINE - 1) / BENCH_CK_LINE * BENCH_CK_LINE) != 0)
+      return NULL;
   }
   return rows;
 }
@@ -128,25 +108,4 @@ struct bench_ck* bench_ck_make(enum bench_ck_kind kind, unsigned participants) {
 
 struct bench_ck_local* bench_ck_join(struct bench_ck* barrier, unsigned rank) {
   return &barrier->locals[rank];
-}
-
-void bench_ck_wait_centralized(struct bench_ck_local* local) {
-  ck_barrier_centralized(local->barrier.centralized, &local->state.centralized,
-                         local->participants);
-}
-
-void bench_ck_wait_combining(struct bench_ck_local* local) {
-  ck_barrier_combining(local->barrier.combining, local->group, &local->state.combining);
-}
-
-void bench_ck_wait_dissemination(struct bench_ck_local* local) {
-  ck_barrier_dissemination(local->barrier.dissemination, &local->state.dissemination);
-}
-
-void bench_ck_wait_mcs(struct bench_ck_local* local) {
-  ck_barrier_mcs(local->barrier.mcs, &local->state.mcs);
-}
-
-void bench_ck_wait_tournament(struct bench_ck_local* local) {
-  ck_barrier_tournament(local->barrier.tournament, &local->state.tournament);
 }

@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "bench/ck_lock.h"
+#if MUSTER_BENCH_CK
+#include "bench/ck_lock.hpp"
+#endif
 #include "bench/lock_slice.hpp"
 #include "machine/error.hpp"
 #include "machine/hardware.hpp"
@@ -181,30 +183,27 @@ std::unique_ptr<LockSubject> make_ours(const std::string& name) {
 #if MUSTER_BENCH_CK
 constexpr const char* ck_package = "";
 
-template <bench_ck_lock_kind Kind>
+template <class Lock>
 class Ck final : public LockSubject {
  public:
-  Ck() : lock_(bench_ck_lock_make(Kind)) {
-    if (lock_ == nullptr) throw Error(Status::no_memory, "no memory for ConcurrencyKit's lock");
-  }
   void run(Slice& slice) override {
-    thread_local bench_ck_lock_local* const local = bench_ck_lock_join(lock_);
-    slice.run([mine = local](std::uint32_t* word) {
-      bench_ck_lock_acquire(mine);
+    thread_local typename Lock::Local local{};
+    slice.run([this, &mine = local](std::uint32_t* word) {
+      lock_.lock(mine);
       increment(word);
-      bench_ck_lock_release(mine);
+      lock_.unlock(mine);
     });
   }
 
  private:
-  bench_ck_lock* lock_;
+  Lock lock_;
 };
 
-constexpr auto ck_fas = make<Ck<BENCH_CK_FAS>>;
-constexpr auto ck_ticket = make<Ck<BENCH_CK_TICKET>>;
-constexpr auto ck_mcs = make<Ck<BENCH_CK_LOCK_MCS>>;
-constexpr auto ck_clh = make<Ck<BENCH_CK_CLH>>;
-constexpr auto ck_cohort = make<Ck<BENCH_CK_COHORT>>;
+constexpr auto ck_fas = make<Ck<CkFas>>;
+constexpr auto ck_ticket = make<Ck<CkTicket>>;
+constexpr auto ck_mcs = make<Ck<CkMcs>>;
+constexpr auto ck_clh = make<Ck<CkClh>>;
+constexpr auto ck_cohort = make<Ck<CkCohort>>;
 #else
 constexpr const char* ck_package = "libck-dev";
 constexpr std::unique_ptr<LockSubject> (*ck_fas)(const std::string&) = nullptr;

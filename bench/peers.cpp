@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstring>
 
+#if MUSTER_BENCH_CK
 #include "bench/ck.h"
+#endif
 #include "bench/contestant.hpp"
 #include "machine/error.hpp"
 #include "machine/hardware.hpp"
