@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll/muster: the barrier of Open MPI's communicators, as a loadable component. Written for the
- * coll interfaces 2.0.0 (Open MPI 4.0, 4.1), 2.4.0 (5.0) and 3.0.0 (later); tested with 4.1, whose
- * headers a Debian has; for the others only compiled, see test/mpi/interfaces.sh. The module takes
- * the barrier alone; all else stays whoever's it was.
+ * coll interfaces 2.0.0 (Open MPI 4.0, 4.1), 2.4.0 (5.0) and 3.0.0 (later); tested with 4.1, tried
+ * with 5.0.7, for later ones only compiled, see test/mpi/interfaces.sh. The module takes the
+ * barrier alone; all else stays whoever's it was.
  */
 #include "ompi_config.h"
+
+#if defined(MCA_threads_mutex_base_include_HEADER)
+#if !__has_include(MCA_threads_mutex_base_include_HEADER)
+_Static_assert(__builtin_strcmp(MCA_threads_mutex_base_include_HEADER,
+                                "opal/mca/threads/pthreads/threads_pthreads_mutex.h") == 0,
+               "an Open MPI over other threads than pthread's, whose headers are not installed");
+#undef MCA_threads_mutex_base_include_HEADER
+#undef MCA_threads_base_include_HEADER
+#undef MCA_threads_tsd_base_include_HEADER
+#define MCA_threads_mutex_base_include_HEADER "mpi/openmpi_threads.h"
+#define MCA_threads_base_include_HEADER "mpi/openmpi_threads.h"
+#define MCA_threads_tsd_base_include_HEADER "mpi/openmpi_threads.h"
+#endif
+#endif
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -65,6 +65,10 @@ said=$(bash "$source/cmake/install-openmpi.sh" "$build" "$scratch/prefix") || fa
 [ -e "$scratch/prefix/lib/openmpi/mca_coll_muster.so" ] || fail "nothing below the prefix"
 read -ra option <<<"$(sed -n 's/^mpirun finds it with: //p' <<<"$said")"
 [ "${option[1]:-}" = mca_base_component_path ] || fail "it does not say how it is found: $said"
+said=$(OMPI_MCA_mca_base_component_path=${option[2]%%:*} \
+  bash "$source/cmake/install-openmpi.sh" "$build") || fail "where mpirun's ranks look elsewhere"
+grep -q "^mpirun finds it with: .*:$HOME/.openmpi/components\$" <<<"$said" ||
+  fail "it does not say that mpirun's ranks look elsewhere: $said"
 export HOME=$scratch/other
 mkdir -p "$HOME/.openmpi"
 not_ours "nobody was told of the prefix"

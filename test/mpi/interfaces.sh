@@ -35,18 +35,20 @@ overlay=$scratch/2.0
 mkdir -p "$overlay"
 compile 2.0 2,0,0
 
-# 5.0: another number, and PMIx's own names.
+# 5.0: another number, PMIx's own names, and headers of threads that are included, but not there.
 overlay=$scratch/2.4
 mkdir -p "$overlay/ompi/mca/coll" "$overlay/opal/mca/pmix"
 cat >"$overlay/ompi_config.h" <<'END'
 #include_next <ompi_config.h>
 #undef OMPI_MAJOR_VERSION
 #define OMPI_MAJOR_VERSION 5
+#define MCA_threads_mutex_base_include_HEADER "opal/mca/threads/pthreads/threads_pthreads_mutex.h"
 END
 cat >"$overlay/ompi/mca/coll/coll.h" <<'END'
 #include_next <ompi/mca/coll/coll.h>
 #undef MCA_COLL_BASE_VERSION_2_0_0
 #define MCA_COLL_BASE_VERSION_2_4_0 OMPI_MCA_BASE_VERSION_2_1_0("coll", 2, 4, 0)
+#include MCA_threads_mutex_base_include_HEADER
 END
 cat >"$overlay/opal/mca/pmix/pmix-internal.h" <<'END'
 #include "opal/mca/pmix/pmix.h"
