@@ -53,6 +53,12 @@ typedef struct muster_lock_options {
   void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, aligned to
                    128, which the caller shares; default NULL */
   int attach;   /**< nonzero: another process has made the lock that is there */
+  const char* own_server; /**< "rcl" and "auto", instead of `server`: one of this lock's own, placed
+                             when the lock is made [PS18, Algorithm 1] and ended with it. "pack" or
+                             "spread" (RCLLockInitNUMA), or CPUs (RCLLockInitDefault), as
+                             muster_server_start() takes them. Memory that follows the servers is
+                             bound to their NUMA node with it, or lifted. Two threads; default NULL:
+                             the lock shares a server */
 } muster_lock_options;
 
 MUSTER_API void muster_lock_options_init(muster_lock_options* options);
@@ -60,11 +66,12 @@ MUSTER_API void muster_lock_options_init(muster_lock_options* options);
 /** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe. A process's
  * first one takes 5 to 20 ms if other threads have been started before it, else next to nothing,
  * but for a server's start.
- * MUSTER_EUNKNOWN: no such kind. MUSTER_ENOTSUP: this kind cannot be shared between processes.
- * MUSTER_EINVAL: a server for a kind that has none, `attach` without memory or to memory without a
- * lock that is complete, or memory that is not aligned; or the server that it needs cannot start.
- * MUSTER_EBUSY: its server was started before a fork, in the parent. MUSTER_ENOMEM: its server has
- * a million locks, or there is no memory. MUSTER_ESYSTEM: no thread can be made for a server. */
+ * MUSTER_EUNKNOWN: no such kind or policy. MUSTER_ENOTSUP: this kind cannot be shared between
+ * processes. MUSTER_EINVAL: a server for a kind that has none, or two, `attach` without memory or
+ * to memory without a lock that is complete, or memory that is not aligned; or the server that it
+ * needs cannot start. MUSTER_EBUSY: its server was started before a fork, in the parent.
+ * MUSTER_ENOMEM: its server has a million locks, or there is no memory. MUSTER_ESYSTEM: no thread
+ * can be made for a server. */
 MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options* options);
 
 /** Bytes of a lock between processes, aligned to 128. */

@@ -253,23 +253,26 @@ class server {
 };
 
 /// How a lock is made: its kind (see muster_lock_names()), and whose server executes its sections;
-/// null: the process's own.
+/// null: the process's own. Or where a server of the lock's own is to be: "pack", "spread" or CPUs.
 struct lock_options {
   const char* kind = "auto";
   server* of = nullptr;
+  const char* own_server = nullptr;
 };
 
 /// Executes critical sections. Thread-safe, but for construction and destruction.
 class lock {
  public:
-  explicit lock(const lock_options& options) : lock(options.kind, options.of) {}
-  explicit lock(const char* kind = "auto", server* of = nullptr) {
+  explicit lock(const lock_options& chosen) {
     muster_lock_options options;
     muster_lock_options_init(&options);
-    options.kind = kind;
-    if (of != nullptr) options.server = of->native_handle();
+    options.kind = chosen.kind;
+    if (chosen.of != nullptr) options.server = chosen.of->native_handle();
+    options.own_server = chosen.own_server;
     detail::check(muster_lock_create(&handle_, &options));
   }
+  explicit lock(const char* kind = "auto", server* of = nullptr)
+      : lock(lock_options{kind, of, nullptr}) {}
   ~lock() {
     muster_lock_destroy(handle_);
     detail::order(this).take_again();  // after all that was posted

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capi/failure.hpp"
@@ -52,6 +53,19 @@ delegation::ServerOptions server_options(const char* where) {
     require(!options.cpus.empty(), "a server is on one CPU or more");
   }
   return options;
+}
+
+constexpr const char* no_server =
+    "no server executes the sections of this kind: use auto or rcl, or name none";
+
+/// RCLLockInitNUMA at a lock's initialisation [PS18, Algorithm 1]. Nobody but the lock keeps it.
+void start_own_server(delegation::LockOptions& lock, const char* where) {
+  require(lock.station == nullptr, "a lock has a server of its own or the one it is given");
+  const std::string_view kind = locks::traits_of(lock.kind).name;
+  require(kind == "auto" || kind == "rcl", no_server);
+  const delegation::ServerOptions options = server_options(where);
+  lock.station = std::make_shared<delegation::Station>();
+  lock.station->start(options);
 }
 
 muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned core) {
@@ -120,10 +134,10 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
       made.creates = options->attach == 0;
       muster::require(made.creates || made.shared_memory != nullptr,
                       "attach needs the memory of the lock to attach to");
+      if (options->own_server != nullptr) muster::start_own_server(made, options->own_server);
     }
     std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
-    muster::require(made.station == nullptr || ready->station() != nullptr,
-                    "no server executes the sections of this kind: use auto or rcl, or name none");
+    muster::require(made.station == nullptr || ready->station() != nullptr, muster::no_server);
     *lock = reinterpret_cast<muster_lock*>(ready.release());
     return Status::ok;
   });

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -70,6 +71,54 @@ TEST(Placement, TheObserverIsToldOfAForkedChildsServers) {
     EXPECT_EQ("", child.wait());
   }
   EXPECT_EQ((std::vector<unsigned>{1, 0}), told);
+  EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
+}
+
+// RCLLockInitNUMA at each lock's initialisation: on this machine, and on one that ctest imposes.
+TEST(OwnServer, IsPlacedWhenItsLockIsMade) {
+  const HangGuard guard(60);
+  const bool imposed = std::getenv("MUSTER_TOPOLOGY") != nullptr;
+  std::set<unsigned> told;
+  const auto note = [](const unsigned* numa_nodes, unsigned nodes, void* context) {
+    *static_cast<std::set<unsigned>*>(context) = {numa_nodes, numa_nodes + nodes};
+  };
+  ASSERT_EQ(MUSTER_OK, muster_server_set_observer(note, &told));
+  for (const char* const policy : {"pack", "spread"}) {
+    muster_place expected[3];
+    ASSERT_EQ(MUSTER_OK, muster_place_servers(nullptr, policy, nullptr, 0, expected, 3));
+    std::vector<std::unique_ptr<muster::lock>> locks;
+    std::vector<std::set<unsigned>> nodes{{}};
+    for (const muster_place& place : expected) {
+      locks.push_back(std::make_unique<muster::lock>(
+          muster::lock_options{.kind = "rcl", .own_server = policy}));
+      nodes.push_back(nodes.back());
+      nodes.back().insert(static_cast<unsigned>(place.numa_node));  // -1: MUSTER_NO_NUMA_NODE
+      EXPECT_EQ(nodes.back(), told) << "memory follows";
+      const bool is_there = locks.back()->execute([&] {
+        cpu_set_t cpus;
+        return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_ISSET(place.pu, &cpus);
+      });
+      const std::string counted = "counted on core " + std::to_string(place.core) + " of";
+      const std::string explained = locks.back()->explain();
+      EXPECT_TRUE(imposed ? explained.find(counted) != std::string::npos : is_there) << explained;
+    }
+    for (; !locks.empty(); locks.pop_back(), nodes.pop_back()) EXPECT_EQ(nodes.back(), told);
+    EXPECT_TRUE(told.empty()) << "servers end with their locks";
+  }
+  const auto refused = [&](muster::lock_options options) {
+    try {
+      const muster::lock lock(options);
+      return std::string("nothing is wrong");
+    } catch (const muster::error& error) {
+      return std::string(error.what());
+    }
+  };
+  muster::server server;
+  EXPECT_NE(std::string::npos,
+            refused({.of = &server, .own_server = "pack"}).find("or the one it is given"));
+  EXPECT_NE(std::string::npos,
+            refused({.kind = "mcs", .own_server = "pack"}).find("no server executes"));
+  EXPECT_NE(std::string::npos, refused({.own_server = "nice"}).find("there are: pack, spread"));
   EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
 }
 
