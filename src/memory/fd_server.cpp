@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -173,6 +175,7 @@ struct Endpoint {
   UniqueFd offered;
   UniqueFd listener;
   UniqueFd stop;
+  Endpoint* next = nullptr;  ///< of all that there are
 
   void close_all() noexcept {
     // A copy in a child that was made without fork handlers keeps the name, but refuses clients.
@@ -191,13 +194,33 @@ struct Endpoint {
 /// that lived on in a child would keep the name taken, and leave clients waiting.
 class Endpoints {
  public:
-  /// Held while endpoints are opened and closed: no fork in between.
+  /// Held while endpoints are opened and closed: no fork in between. Not for ever: others' fork
+  /// handlers may wait for the caller, and then a child may keep a copy.
   static std::unique_lock<std::mutex> lock() {
     if (failed_ != 0) throw Error(Status::system, "pthread_atfork: " + errno_text(failed_));
-    return std::unique_lock(instance().mutex_);
+    std::unique_lock held(instance().no_fork_, std::try_to_lock);
+    for (int tries = 0; !held && tries < 200; ++tries) {
+      pause_for(ns_per_ms);
+      static_cast<void>(held.try_lock());
+    }
+    return held;
   }
-  static void add(Endpoint* endpoint) { instance().all_.push_back(endpoint); }
-  static void remove(Endpoint* endpoint) { std::erase(instance().all_, endpoint); }
+  // One store each changes the list: a child finds it whole.
+  static void add(Endpoint* endpoint) {
+    const std::scoped_lock lock(instance().changing_);
+    endpoint->next = instance().first_;
+    instance().first_.store(endpoint, std::memory_order_release);
+  }
+  static void remove(const Endpoint* endpoint) {
+    const std::scoped_lock lock(instance().changing_);
+    if (instance().first_ == endpoint) {
+      instance().first_ = endpoint->next;
+      return;
+    }
+    for (Endpoint* at = instance().first_; at != nullptr; at = at->next) {
+      if (at->next == endpoint) at->next = endpoint->next;
+    }
+  }
 
  private:
   static Endpoints& instance() {
@@ -207,18 +230,21 @@ class Endpoints {
   /// At load: a fork's child never finds it half done.
   [[gnu::constructor(101)]] static void watch_forks() {
     instance();
-    failed_ = pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                             after_fork_in_child);
+    failed_ = pthread_atfork([] { instance().no_fork_.lock(); },
+                             [] { instance().no_fork_.unlock(); }, after_fork_in_child);
   }
   static void after_fork_in_child() {
-    for (Endpoint* endpoint : instance().all_) endpoint->close_copies();
-    instance().all_.clear();
-    instance().mutex_.unlock();
+    Endpoints& all = instance();
+    for (Endpoint* at = all.first_; at != nullptr; at = at->next) at->close_copies();
+    all.first_ = nullptr;
+    new (&all.changing_) std::mutex;
+    all.no_fork_.unlock();
   }
 
   static inline int failed_ = 0;
-  std::mutex mutex_;
-  std::vector<Endpoint*> all_;
+  std::mutex no_fork_;
+  std::mutex changing_;
+  std::atomic<Endpoint*> first_{nullptr};
 };
 
 }  // namespace

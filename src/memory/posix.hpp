@@ -28,8 +28,8 @@ class UniqueFd {
   explicit operator bool() const noexcept { return fd_ >= 0; }
   int release() noexcept { return std::exchange(fd_, -1); }
   void reset(int fd = -1) noexcept {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
+    const int before = std::exchange(fd_, fd);  // first: a fork's child closes what it finds here
+    if (before >= 0) close(before);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +17,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -215,6 +218,32 @@ TEST(FdServer, ClientsMayDieAnyTime) {
     killed.kill_9();
     EXPECT_EQ(attach_by_name(name, ms(5000))->size(), segment->size());
   }
+}
+
+std::function<void()> before_others;
+/// Before all other fork handlers, and so between ours: as a library's that was there first.
+[[gnu::used, gnu::section(".preinit_array")]] void (*const first_of_all)() = [] {
+  pthread_atfork(
+      [] {
+        if (before_others) before_others();
+      },
+      nullptr, nullptr);
+};
+
+TEST(FdServer, OthersForkHandlersMayWaitForWhoOffers) {
+  const auto segment = Segment::create(1, layout);
+  const std::string name = fresh_name();
+  auto gone = std::make_unique<FdServer>(fresh_name(), segment->fd());
+  std::unique_ptr<FdServer> server;
+  before_others = [&] {
+    std::thread([&] {
+      gone.reset();
+      server = std::make_unique<FdServer>(name, segment->fd());
+    }).join();
+  };
+  test::Child child([&] { return attach_by_name(name, ms(5000))->size() == segment->size(); });
+  before_others = nullptr;
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(FdServer, EndsPromptlyWithClientsInTheQueue) {
