@@ -86,7 +86,7 @@ class Places {
     std::vector<sim::WeightedPlacement> distinct;
     std::set<std::string> known;
     for (sim::WeightedPlacement& each : all) {
-      if (binds()) each.placement.memory = memory_at_server(each.placement, serves);
+      if (serves) each.placement = with_memory(each.placement);
       if (!serves) each.placement.server.reset();
       const std::string key = sim::placement_key(tree_, each.placement);
       if (known.insert(key).second) {
@@ -101,13 +101,10 @@ class Places {
   }
 
  private:
-  bool binds() const { return options_.init == "numa" || options_.memory == "aware"; }
-
-  /// RCLAwareMalloc migrates the array there, RCLLockInitNUMA binds before it is allocated.
-  unsigned memory_at_server(const sim::LockPlacement& placement, bool serves) const {
-    if (!serves) return placement.memory;
-    Placer placer(tree_);
-    return placer.add_server_at(*placement.server).memory.numa.value_or(placement.memory);
+  sim::LockPlacement with_memory(const sim::LockPlacement& placement) const {
+    if (options_.init == "numa") return sim::with_bound_memory(tree_, placement);
+    if (options_.memory == "aware") return sim::with_aware_memory(tree_, placement);
+    return placement;
   }
 
   /// The core that RCLLockInitNUMA chooses, or whoever calls RCLLockInitDefault.

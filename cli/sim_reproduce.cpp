@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `muster sim reproduce`: the lock experiments of [P17] and [PS18], modelled, and what of the
+// `muster sim reproduce`: the experiments of [K22], [P17] and [PS18], modelled, and what of the
 // papers' claims the model bears out.
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 struct Options {
   MachineChoice changes;
-  bool quick = false;
-  std::uint64_t seed = 1;
+  sim::ReproduceOptions what;
+  std::vector<std::string> papers;
   bool json = false;
   std::string output;
 };
@@ -35,6 +35,16 @@ nlohmann::ordered_json to_json(const sim::Reproduction& all) {
   }
   json["doubling_changes_percent_max"] = 100 * all.change_max;
   json["placements"] = {{"oak", all.placements_oak}, {"jet", all.placements_jet}};
+  json["barriers"] = nlohmann::ordered_json::array();
+  for (const sim::BarrierPoint& point : all.barriers) {
+    json["barriers"].push_back(
+        {{"algorithm", point.query.algorithm},
+         {"ranks", point.query.ranks},
+         {"map_by", mapping_name(point.query.map_by)},
+         {"latency_us", point.latency_us},
+         {"measured_us", point.measured_us ? nlohmann::ordered_json(*point.measured_us)
+                                           : nlohmann::ordered_json(nullptr)}});
+  }
   json["results"] = nlohmann::ordered_json::array();
   for (const sim::FigurePoint& point : all.points) {
     json["results"].push_back({{"figure", point.figure},
@@ -59,13 +69,19 @@ unsigned count(const sim::Reproduction& all, sim::Verdict verdict) {
 }
 
 std::string summary(const sim::Reproduction& all) {
-  return fmt::format(
-      "{} claims: {} agree, {} partly, {} disagree. {} placements on oak and {} on jet, all that\n"
-      "are distinct up to symmetry. A window of twice the length changes a throughput by {:.1f} %\n"
-      "at most.\n",
-      all.claims.size(), count(all, sim::Verdict::agrees), count(all, sim::Verdict::partly),
-      count(all, sim::Verdict::disagrees), all.placements_oak, all.placements_jet,
-      100 * all.change_max);
+  std::string text = fmt::format("{} claims: {} agree, {} partly, {} disagree.", all.claims.size(),
+                                 count(all, sim::Verdict::agrees), count(all, sim::Verdict::partly),
+                                 count(all, sim::Verdict::disagrees));
+  if (all.placements_oak > 0) {
+    text +=
+        fmt::format(" {} placements on oak and {} on jet, all that\nare distinct up to symmetry.",
+                    all.placements_oak, all.placements_jet);
+  }
+  if (!all.points.empty()) {
+    text += fmt::format(" A window of twice the length changes a throughput by {:.1f} %\nat most.",
+                        100 * all.change_max);
+  }
+  return text + "\n";
 }
 
 std::string to_text(const sim::Reproduction& all) {
@@ -80,7 +96,7 @@ std::string to_text(const sim::Reproduction& all) {
 
 std::string to_markdown(const sim::Reproduction& all) {
   std::string text =
-      "# The papers' lock experiments on the modelled Oak and Jet\n\n"
+      "# The papers' experiments on the modelled Kunpeng, Oak and Jet\n\n"
       "Written by `muster sim reproduce --output DIR`; `doc/model.md` says what is modelled and "
       "why it differs where it does.\n\n" +
       summary(all) + "\n| | claim | modelled | verdict |\n|---|---|---|---|\n";
@@ -107,12 +123,15 @@ void run(const Options& options) {
   const ResultFiles files{options.output, "reproduce", "plot_sim_lock.py", "md"};
   files.prepare();
   ProgressLine line;
+  sim::ReproduceOptions what = options.what;
+  what.papers = {options.papers.begin(), options.papers.end()};
+  const sim::ReproduceMachines machines{options.changes.load("kunpeng920-2s"),
+                                        options.changes.load("oak"), options.changes.load("jet")};
   const sim::Reproduction all =
-      sim::reproduce(options.changes.load("oak"), options.changes.load("jet"), options.quick,
-                     options.seed, [&](std::size_t done, std::size_t of) {
-                       line.show(static_cast<double>(done) / static_cast<double>(of),
-                                 fmt::format("the papers' figures, run {} of {}", done, of));
-                     });
+      sim::reproduce(machines, what, [&](std::size_t done, std::size_t of) {
+        line.show(static_cast<double>(done) / static_cast<double>(of),
+                  fmt::format("the papers' figures, run {} of {}", done, of));
+      });
   line.clear();
   const std::string dumped = format_json(to_json(all));
   fmt::print("{}", options.json ? dumped : to_text(all));
@@ -126,10 +145,18 @@ void add_sim_reproduce(CLI::App& sim) {
   const auto options = std::make_shared<Options>();
   CLI::App* const command = sim.add_subcommand(
       "reproduce",
-      "The lock experiments of [P17] and [PS18]: each claim, modelled, with a verdict");
+      "The experiments of [K22], [P17] and [PS18]: each claim, modelled, with a verdict");
   options->changes.add_changes_to(*command);
-  command->add_flag("--quick", options->quick, "Fewer operations and points: seconds, and coarse");
-  command->add_option("--seed", options->seed, "Of the indices and of ties")->capture_default_str();
+  options->papers = {options->what.papers.begin(), options->what.papers.end()};
+  command
+      ->add_option("--papers", options->papers, "Whose claims: K22 (barriers), P17, PS18 (locks)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(options->what.papers))
+      ->capture_default_str();
+  command->add_flag("--quick", options->what.quick,
+                    "Fewer operations and points: seconds, and coarse");
+  command->add_option("--seed", options->what.seed, "Of the indices and of ties")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_option("--output", options->output,
                       "Folder for reproduce.json, reproduce.md, and a plot of each figure");

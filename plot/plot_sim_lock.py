@@ -35,18 +35,23 @@ def count_axis(axes, rows):
 
 
 def bars_by_placement(axes, rows):
-    """A row for each placement, a bar for each pattern; RCLHierarchicalAffinity's is marked."""
+    """A row for each placement, a bar for each pattern and variant; RCLHierarchicalAffinity's is
+    marked."""
     best = {}
     for row in rows:
         name = row["placement"] + (" \u25c0" if row.get("hierarchical") else "")
-        best.setdefault(name, {})[row["pattern"]] = row["throughput_ops_s"] / 1e6
+        kind = row["pattern"], row.get("variant")
+        best.setdefault(name, {})[kind] = row["throughput_ops_s"] / 1e6
     names = sorted(best, key=lambda name: sum(best[name].values()))
-    patterns = [pattern for pattern in PATTERNS if any(pattern in best[name] for name in names)]
-    height = 0.8 / len(patterns)
-    for n, pattern in enumerate(patterns):
-        at = [y + (n - (len(patterns) - 1) / 2) * height for y in range(len(names))]
-        axes.barh(at, [best[name].get(pattern, 0) for name in names], height,
-                  color=PATTERNS[pattern], label=pattern)
+    kinds = list(dict.fromkeys((row["pattern"], row.get("variant")) for row in rows))
+    kinds.sort(key=lambda kind: list(PATTERNS).index(kind[0]))
+    height = 0.8 / len(kinds)
+    for n, (pattern, variant) in enumerate(kinds):
+        at = [y + (n - (len(kinds) - 1) / 2) * height for y in range(len(names))]
+        axes.barh(at, [best[name].get((pattern, variant), 0) for name in names], height,
+                  color=PATTERNS[pattern], hatch=None if variant in DEFAULTS | {None} else "////",
+                  edgecolor="white", linewidth=0,
+                  label=pattern if variant is None else f"{variant}, {pattern}")
     axes.set_yticks(range(len(names)), names, family="monospace", fontsize=7)
     axes.set_xlabel("millions a second")
     axes.grid(axis="x", alpha=0.3)
@@ -79,16 +84,19 @@ def reproduce(data, directory):
     def of(*figures):
         return [[row for row in rows if row["figure"] == name] for name in figures]
 
-    figure, panels = figure_of_panels(2)
     (points,) = of("P17 Fig. 5")
-    variants(panels[0], points, "throughput_ops_s", 1e-6)
-    panels[0].set_ylabel("millions a second")
-    variants(panels[1], points, "cache_misses_percent", 1)
-    panels[1].set_ylabel("cache misses, %")
-    panels[0].legend(fontsize=7)
-    figure.suptitle("[P17, Fig. 5] on the modelled Oak: throughput, cache misses")
-    save(figure, directory, "p17-fig5", **KEYWORDS)
+    if points:
+        figure, panels = figure_of_panels(2)
+        variants(panels[0], points, "throughput_ops_s", 1e-6)
+        panels[0].set_ylabel("millions a second")
+        variants(panels[1], points, "cache_misses_percent", 1)
+        panels[1].set_ylabel("cache misses, %")
+        panels[0].legend(fontsize=7)
+        figure.suptitle("[P17, Fig. 5] on the modelled Oak: throughput, cache misses")
+        save(figure, directory, "p17-fig5", **KEYWORDS)
 
+    if not of("PS18 Fig. 5a")[0]:
+        return
     figure, panels = figure_of_panels(3, across=3)
     titles = ["a: threads bound", "b: threads wander", "c: more threads than cores"]
     for axes, title, points in zip(panels, titles, of(*(f"PS18 Fig. 5{x}" for x in "abc"))):
@@ -100,10 +108,9 @@ def reproduce(data, directory):
     save(figure, directory, "ps18-fig5", **KEYWORDS)
 
     for number, machine in ((6, "Oak"), (7, "Jet")):
-        groups = [[row for row in group if row["variant"] == "RCLLockInitDefault"]
-                  for group in of(*(f"PS18 Fig. {number}{x}" for x in "abcd"))]
+        groups = of(*(f"PS18 Fig. {number}{x}" for x in "abcd"))
         tallest = max(len(in_order(group, "placement")) for group in groups)
-        figure, panels = figure_of_panels(4, width=6, height=1 + 0.32 * tallest)
+        figure, panels = figure_of_panels(4, width=6, height=1 + 0.5 * tallest)
         for axes, group in zip(panels, groups):
             bars_by_placement(axes, group)
             axes.set_title(f"{group[0]['threads']} threads", fontsize=10)

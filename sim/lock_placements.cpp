@@ -208,6 +208,28 @@ LockPlacement hierarchical_placement(const CoreTree& tree, unsigned threads, uns
   return {server, placer.add_threads(threads), memory};
 }
 
+LockPlacement with_bound_memory(const CoreTree& tree, LockPlacement placement) {
+  const MemoryDecision then = Placer(tree).add_server_at(*placement.server).memory;
+  if (then.binding == MemoryDecision::Binding::bind) placement.memory = *then.numa;
+  return placement;
+}
+
+LockPlacement with_chosen_server(const CoreTree& tree, LockPlacement placement) {
+  const unsigned chosen = Placer(tree).add_server(ServerPolicy::pack).core;
+  std::replace(placement.threads.begin(), placement.threads.end(), chosen, *placement.server);
+  placement.server = chosen;
+  return with_bound_memory(tree, std::move(placement));
+}
+
+LockPlacement with_aware_memory(const CoreTree& tree, LockPlacement placement) {
+  Placer placer(tree);
+  const BlockDecision block = decide_block(tree, placer.now());
+  const MemoryDecision then = placer.add_server_at(*placement.server).memory;
+  if (block.numa) placement.memory = *block.numa;
+  if (block.remember && then.migrate) placement.memory = *then.numa;
+  return placement;
+}
+
 LockPlacement parse_placement(const std::string& text, const std::string& source,
                               const CoreTree& tree, unsigned threads) {
   std::optional<unsigned> server;

@@ -50,6 +50,17 @@ LockPlacement apart_placement(const CoreTree& tree, unsigned threads);
 LockPlacement hierarchical_placement(const CoreTree& tree, unsigned threads, unsigned server,
                                      unsigned memory);
 
+/// The same placement once the lock's server is there, whose core is given: RCLLockInitNUMA binds
+/// memory before the array is allocated [PS18, Algorithm 1].
+LockPlacement with_bound_memory(const CoreTree& tree, LockPlacement placement);
+
+/// RCLLockInitNUMA with the core that it chooses; the thread that sat there goes to where the
+/// server was [PS18, Algorithm 1].
+LockPlacement with_chosen_server(const CoreTree& tree, LockPlacement placement);
+
+/// RCLAwareMalloc: the array is allocated before the lock's server is there [P17].
+LockPlacement with_aware_memory(const CoreTree& tree, LockPlacement placement);
+
 /// A placement from a text, a line each: `server CORE`, `allocator CORE` (the array is on its NUMA
 /// node), `threads CORE,CORE,...`, taken in turn if there are more threads; `#` begins a comment.
 /// `source` names it in errors. Throws Error(invalid).

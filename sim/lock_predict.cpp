@@ -44,34 +44,49 @@ LockSetup prepare(const MachineModel& machine, const CoreTree& tree, const LockQ
 
 }  // namespace
 
+std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>& batches,
+                                                    const LockEffort& effort,
+                                                    const LockProgress& progress) {
+  struct Run {
+    const LockBatch* batch;
+    const LockQuery* query;
+    LockOutcome outcome;
+  };
+  std::vector<Run> runs;
+  std::vector<std::vector<std::size_t>> run_of(batches.size());
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    std::map<std::string, std::size_t> run_of_key;
+    for (const LockQuery& query : batches[b].queries) {
+      const std::string key =
+          fmt::format("{} {} {} {} {}", query.lock, pattern_name(query.pattern), query.words,
+                      query.pattern == Pattern::strided ? query.stride : 0,
+                      placement_key(batches[b].tree, query.placement));
+      const auto [at, is_new] = run_of_key.try_emplace(key, runs.size());
+      if (is_new) runs.push_back({&batches[b], &query, {}});
+      run_of[b].push_back(at->second);
+    }
+  }
+  std::mutex mutex;
+  std::size_t done = 0;
+  run_parallel(runs.size(), [&](std::size_t n, StackPool& pool) {
+    Run& run = runs[n];
+    const LockSetup setup = prepare(run.batch->machine, run.batch->tree, *run.query, effort);
+    run.outcome = run_lock(run.query->lock, setup, pool);
+    const std::lock_guard guard(mutex);
+    ++done;
+    if (progress) progress(done, runs.size());
+  });
+  std::vector<std::vector<LockOutcome>> outcomes(batches.size());
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    for (const std::size_t run : run_of[b]) outcomes[b].push_back(runs[run].outcome);
+  }
+  return outcomes;
+}
+
 std::vector<LockOutcome> predict_locks(const MachineModel& machine, const CoreTree& tree,
                                        const std::vector<LockQuery>& queries,
                                        const LockEffort& effort, const LockProgress& progress) {
-  std::map<std::string, std::size_t> run_of_key;
-  std::vector<std::size_t> run_of(queries.size());
-  std::vector<std::size_t> query_of;  // by run
-  for (std::size_t q = 0; q < queries.size(); ++q) {
-    const LockQuery& query = queries[q];
-    const std::string key = fmt::format(
-        "{} {} {} {} {}", query.lock, pattern_name(query.pattern), query.words,
-        query.pattern == Pattern::strided ? query.stride : 0, placement_key(tree, query.placement));
-    const auto [at, is_new] = run_of_key.try_emplace(key, query_of.size());
-    if (is_new) query_of.push_back(q);
-    run_of[q] = at->second;
-  }
-  std::vector<LockOutcome> of_run(query_of.size());
-  std::mutex mutex;
-  std::size_t done = 0;
-  run_parallel(query_of.size(), [&](std::size_t n, StackPool& pool) {
-    const LockQuery& query = queries[query_of[n]];
-    of_run[n] = run_lock(query.lock, prepare(machine, tree, query, effort), pool);
-    const std::lock_guard guard(mutex);
-    ++done;
-    if (progress) progress(done, query_of.size());
-  });
-  std::vector<LockOutcome> outcomes;
-  for (const std::size_t run : run_of) outcomes.push_back(of_run[run]);
-  return outcomes;
+  return predict_locks({{machine, tree, queries}}, effort, progress).front();
 }
 
 }  // namespace muster::sim

@@ -30,8 +30,18 @@ struct LockEffort {
 /// How much of a prediction is done: runs over, and all.
 using LockProgress = std::function<void(std::size_t done, std::size_t of)>;
 
+/// What one machine is asked; `tree` is its.
+struct LockBatch {
+  const MachineModel& machine;
+  const CoreTree& tree;
+  std::vector<LockQuery> queries;
+};
+
 /// All of them, on every CPU this process may use; deterministic. Placements that are each other's
-/// image under a symmetry of `tree`, which is the machine's, run once. Throws as run_lock() does.
+/// image under a symmetry of the tree run once. Throws as run_lock() does.
+std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>& batches,
+                                                    const LockEffort& effort,
+                                                    const LockProgress& progress);
 std::vector<LockOutcome> predict_locks(const MachineModel& machine, const CoreTree& tree,
                                        const std::vector<LockQuery>& queries,
                                        const LockEffort& effort, const LockProgress& progress);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/predict.hpp"
@@ -20,6 +22,10 @@ struct Measurement {
 /// read.
 std::vector<Measurement> parse_measurements(const std::string& text, const std::string& source);
 std::vector<Measurement> load_measurements(const std::string& file);
+
+/// [K22]'s figures, as doc/results has them: "kunpeng-64-measured" and "kunpeng-128-measured". By
+/// name, with their text.
+const std::vector<std::pair<std::string_view, std::string_view>>& shipped_measurements();
 
 /// How far off: log(modelled / measured), of each.
 std::vector<double> log_ratios(const std::vector<double>& modelled,

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lock experiments of [P17] and [PS18] on their machines, modelled: every figure's curves, and
-// every claim that the papers' texts make about them, with what the model says.
+// The papers' experiments on their machines, modelled: [K22]'s barriers, every figure of the locks
+// of [P17] and [PS18], and every claim that the texts make about them, with what the model says.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/lock_predict.hpp"
+#include "sim/predict.hpp"
 
 namespace muster::sim {
 
@@ -23,8 +26,22 @@ struct FigurePoint {
   LockOutcome outcome;
 };
 
+/// A barrier of [K22, Fig. 4] (64 ranks) or [K22, Figs. 5 and 6] (128), in microseconds.
+struct BarrierPoint {
+  Query query;
+  double latency_us = 0;
+  std::optional<double> measured_us;  ///< as printed, where the project has it
+};
+std::vector<BarrierPoint> barrier_points(const MachineModel& kunpeng);
+
 enum class Verdict { agrees, partly, disagrees };
 std::string_view verdict_name(Verdict verdict);
+Verdict verdict_of(bool agrees, bool partly);
+
+/// Of something that is so many times as much as something else, by `ratio_rule`.
+Verdict verdict_of_ratio(double ratio, double claimed);
+inline constexpr const char* ratio_rule =
+    "what is above 1 is within a factor of 1.5 of the paper's; partly: 1.05 or more";
 
 struct Claim {
   std::string source;    ///< "[PS18], Fig. 6"
@@ -34,11 +51,27 @@ struct Claim {
   std::string rule;  ///< when it would agree, and when partly
 };
 
-/// What the papers' texts claim, held against the points of all their figures, as reproduce() makes
-/// them: none may be missing. Pure.
+/// What [P17] and [PS18] claim, of those of which there are points: then all of its figures, as
+/// reproduce() makes them. Pure.
 std::vector<Claim> judge(const std::vector<FigurePoint>& points);
 
+/// What [K22] claims; all of barrier_points(). Pure.
+std::vector<Claim> judge_barriers(const std::vector<BarrierPoint>& points);
+
+struct ReproduceMachines {
+  MachineModel kunpeng;
+  MachineModel oak;
+  MachineModel jet;
+};
+
+struct ReproduceOptions {
+  std::set<std::string> papers = {"K22", "P17", "PS18"};
+  bool quick = false;  ///< fewer operations and points, for tests; the claims are the same
+  std::uint64_t seed = 1;
+};
+
 struct Reproduction {
+  std::vector<BarrierPoint> barriers;
   std::vector<FigurePoint> points;
   std::vector<Claim> claims;
   double change_max = 0;  ///< what the second window changed, of any run: LockOutcome::change
@@ -46,8 +79,7 @@ struct Reproduction {
   std::size_t placements_jet = 0;
 };
 
-/// Runs everything. `quick`: fewer operations and points, for tests; the claims are the same.
-Reproduction reproduce(const MachineModel& oak, const MachineModel& jet, bool quick,
-                       std::uint64_t seed, const LockProgress& progress);
+Reproduction reproduce(const ReproduceMachines& machines, const ReproduceOptions& options,
+                       const LockProgress& progress);
 
 }  // namespace muster::sim

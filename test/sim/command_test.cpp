@@ -408,7 +408,7 @@ TEST_F(Command, ReproduceJudgesEveryClaim) {
   const Outcome outcome = run_muster({"sim", "reproduce", "--quick", "--json", "--output", folder});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
-  EXPECT_EQ(result.at("claims").size(), 20U);
+  EXPECT_EQ(result.at("claims").size(), 30U);
   for (const json& claim : result.at("claims")) {
     for (const char* key : {"source", "claim", "modelled", "agrees_if"}) {
       EXPECT_FALSE(claim.at(key).get<std::string>().empty());
@@ -419,18 +419,26 @@ TEST_F(Command, ReproduceJudgesEveryClaim) {
   // All placements of 2 to 5 threads.
   EXPECT_EQ(result.at("placements").at("oak"), 2 * (3 + 4 + 4 + 3));
   EXPECT_THAT(read(folder + "/reproduce.md"), HasSubstr("| [P17], Fig. 5a |"));
+  EXPECT_EQ(result.at("barriers").size(), 12 + 3 * 15U);
   // Which figures are there, and that every one of them comes out.
   std::set<std::string> figures;
   double change_max = 0;
+  std::map<std::string, int> placed;  // Figs. 6 and 7: bars by variant
   for (const json& row : result.at("results")) {
-    figures.insert(row.at("figure"));
+    const std::string figure = row.at("figure");
+    figures.insert(figure);
+    if (figure.starts_with("PS18 Fig. 6") || figure.starts_with("PS18 Fig. 7")) {
+      ++placed[row.at("variant")];
+    }
     change_max = std::max(change_max, std::abs(row.at("doubling_changes_percent").get<double>()));
   }
   EXPECT_THAT(figures,
               testing::ElementsAre("P17 Fig. 5", "PS18 Fig. 5a", "PS18 Fig. 5a, 122 ns",
-                                   "PS18 Fig. 5b", "PS18 Fig. 5c", "PS18 Fig. 6a", "PS18 Fig. 6b",
-                                   "PS18 Fig. 6c", "PS18 Fig. 6d", "PS18 Fig. 7a", "PS18 Fig. 7b",
-                                   "PS18 Fig. 7c", "PS18 Fig. 7d"));
+                                   "PS18 Fig. 5a, chosen core", "PS18 Fig. 5b", "PS18 Fig. 5c",
+                                   "PS18 Fig. 6a", "PS18 Fig. 6b", "PS18 Fig. 6c", "PS18 Fig. 6d",
+                                   "PS18 Fig. 7a", "PS18 Fig. 7b", "PS18 Fig. 7c", "PS18 Fig. 7d"));
+  EXPECT_EQ(placed["RCLLockInitDefault"], 3 * (28 + 28));  // a pattern each
+  EXPECT_EQ(placed["RCLLockInitNUMA"], placed["RCLLockInitDefault"]);
   EXPECT_GT(change_max, 0);
   EXPECT_LE(change_max, result.at("doubling_changes_percent_max").get<double>());
   const std::vector<std::string> pictures{"p17-fig5", "ps18-fig5", "ps18-fig6", "ps18-fig7"};

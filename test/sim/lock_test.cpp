@@ -99,8 +99,6 @@ TEST_F(LockTest, WhatDoublingChangesIsWhatALongerRunSays) {
 TEST_F(LockTest, ThePapersWindowIsLongEnough) {
   const CoreTree oak = oak_tree();
   const CoreTree jet(*jet_.shape);
-  LockPlacement near = apart_placement(oak, 70);
-  near.memory = oak.numa_of(*near.server);
   const LockEffort full;
   EXPECT_EQ(full.window, 100'000U);
   const auto change = [&](const MachineModel& machine, const CoreTree& tree, Pattern pattern,
@@ -108,11 +106,11 @@ TEST_F(LockTest, ThePapersWindowIsLongEnough) {
     const LockQuery query{"rcl", pattern, 500'000'000, 20, std::move(placement)};
     return 100 * predict_locks(machine, tree, {query}, full, {}).front().change;
   };
-  constexpr double bound_percent = 2.5;
+  constexpr double bound_percent = 4;
   EXPECT_THAT(
       change(oak_, oak, Pattern::strided, apart_placement(oak, 100)),
       testing::AllOf(testing::Ne(0), testing::Ge(-bound_percent), testing::Le(bound_percent)));
-  EXPECT_LE(std::abs(change(oak_, oak, Pattern::strided, near)), bound_percent);
+  EXPECT_LE(std::abs(change(oak_, oak, Pattern::strided, apart_placement(oak, 70))), bound_percent);
   EXPECT_LE(std::abs(change(oak_, oak, Pattern::random, apart_placement(oak, 7))), bound_percent);
   EXPECT_LE(std::abs(change(jet_, jet, Pattern::strided, hierarchical_placement(jet, 5, 0, 0))),
             bound_percent);
@@ -212,6 +210,24 @@ TEST_F(LockTest, PlacementsAreWhatThePapersSay) {
   const CoreTree jet(*jet_.shape);
   EXPECT_EQ(placement_text(jet, hierarchical_placement(jet, 2, 0, 0)), "Sw w.|.. ..");
   EXPECT_EQ(placement_text(jet, apart_placement(jet, 2)), "ww ..|S. ..");
+}
+
+TEST_F(LockTest, MemoryGoesWhereThePlacerSays) {
+  const CoreTree tree = oak_tree();
+  const LockPlacement apart = apart_placement(tree, 2);
+  const unsigned far = tree.numa_of(*apart.server);
+  ASSERT_NE(apart.memory, far);
+  for (const LockPlacement& moved :
+       {with_bound_memory(tree, apart), with_aware_memory(tree, apart)}) {
+    EXPECT_EQ(moved.memory, far);
+    EXPECT_EQ(moved.server, apart.server);
+    EXPECT_EQ(moved.threads, apart.threads);
+  }
+  // Alone, RCLLockInitNUMA takes the first core, where a thread was.
+  const LockPlacement chosen = with_chosen_server(tree, apart);
+  EXPECT_EQ(chosen.server, 0U);
+  EXPECT_EQ(chosen.memory, tree.numa_of(0));
+  EXPECT_EQ(chosen.threads, (std::vector<unsigned>{*apart.server, apart.threads[1]}));
 }
 
 TEST_F(LockTest, AFilePlaces) {
