@@ -6,8 +6,9 @@ PREFIX ?= /usr/local
 FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-numa build bench soak format install install-openmpi \
-  peers clean packages-install packages-build packages-test packages-all
+.PHONY: help demo check test test-all test-numa test-cross build bench soak format install \
+  install-openmpi peers clean packages-install packages-build packages-test packages-all \
+  packages-cross
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -29,7 +30,10 @@ test-numa: packages-all ## Of these what only four NUMA nodes can show, on an em
 	@cmake/build.sh release test-numa-programs
 	@ctest --test-dir build/release -R '^numa$$' --output-on-failure --no-tests=error
 
-build: packages-build ## build/$(PRESET): release, debug, asan, tsan, tsan-clang, aarch64, soak
+test-cross: packages-cross ## Barriers and locks on s390x, riscv64 and ppc64le, emulated (minutes)
+	@test/run.sh cross
+
+build: packages-build ## build/$(PRESET): release, debug, asan, tsan, tsan-clang, s390x, soak, ...
 	@cmake/build.sh $(PRESET)
 
 bench: packages-build ## The barriers' benchmark with its default settings (40 s)
@@ -68,3 +72,6 @@ packages-test:
 
 packages-all:
 	@cmake/packages.sh build demo test all
+
+packages-cross:
+	@cmake/packages.sh build test cross

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 muster=${MUSTER:-build/release/muster}
 out=build/demo
 seconds=${MUSTER_DEMO_SECONDS:-60}
-kunpeng=test/machines/kunpeng920-2s.xml
+kunpeng=test/machines/kunpeng920-2s.txt
 
 [ -x "$muster" ] || { echo "No $muster: make build first." >&2; exit 1; }
 mkdir -p "$out"

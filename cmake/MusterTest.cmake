@@ -11,6 +11,7 @@
 #   concurrency  under ThreadSanitizer, and on aarch64 under qemu-user
 #   races        under clang's ThreadSanitizer as well
 #   memory       under AddressSanitizer and UBSan (so are those labelled concurrency)
+#   foreign      on s390x, riscv64 and ppc64le as well, `make test-cross`
 #   soak         in `make soak` (so are the two above), where MUSTER_SOAK multiplies the counts
 #   thorough     none: `make test-all` runs it and `make test` does not
 # COST: the seconds it takes on two quiet cores, 1 if not said. The dear ones start first.
@@ -49,7 +50,7 @@ macro(muster_register_test test)
   if(NOT arg_COST)
     set(arg_COST 1)
   endif()
-  math(EXPR limit "(900 + 20 * ${arg_COST}) * ${MUSTER_TEST_TIMEOUT_FACTOR}")
+  math(EXPR limit "(1800 + 20 * ${arg_COST}) * ${MUSTER_TEST_TIMEOUT_FACTOR}")
   get_filename_component(labels ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   set(goal muster-tests)
   if("thorough" IN_LIST arg_LABELS)
@@ -58,7 +59,7 @@ macro(muster_register_test test)
   if("thorough" IN_LIST arg_LABELS OR MUSTER_TEST_ONLY)
     list(APPEND labels thorough)
   endif()
-  if(arg_COST GREATER 2)
+  if(arg_COST GREATER 5)
     list(APPEND labels slow)
   else()
     list(APPEND labels quick)

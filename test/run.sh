@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh check|test|all: builds what these tests need, runs them, and says how it goes: a line for
-# each test when it ends. At the end what was skipped and why, what failed, and the verdict.
+# run.sh check|test|all|cross: builds what these tests need, runs them, and says how it goes: a line
+# for each test when it ends. At the end what was skipped and why, what failed, and the verdict.
 #
-#   check  of the release build what takes a second or two
+#   check  of the release build what takes some seconds at most, but for the hundred jobs of MPI
 #   test   of the release build all but what is labelled thorough
 #   all    that, and then the rest:
 #     release     tests labelled thorough
@@ -11,6 +11,7 @@
 #     tsan        those of concurrency, ThreadSanitizer
 #     tsan-clang  those of races, clang's ThreadSanitizer
 #     aarch64     those of concurrency, cross-compiled, under qemu-user
+#   cross  the suite foreign, cross-compiled for s390x, riscv64 and ppc64le, under qemu-user
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1
@@ -28,65 +29,28 @@ set_tests_properties($1 PROPERTIES SKIP_RETURN_CODE 77 LABELS thorough)
 END
 }
 
-why_not_aarch64() {
-  local lib=/usr/lib/aarch64-linux-gnu
-  [ "$(uname -m)" = x86_64 ] || { echo "only from x86-64; this is $(uname -m)"; return; }
-  command -v aarch64-linux-gnu-g++ >/dev/null || { echo "package g++-aarch64-linux-gnu"; return; }
-  command -v qemu-aarch64 >/dev/null || { echo "package qemu-user"; return; }
-  [ -e $lib/pkgconfig/hwloc.pc ] && [ -e $lib/libstdc++.so.6 ] ||
-    echo "packages of arm64: MUSTER_INSTALL=all make test-all"
-}
-
-why_not_tsan_clang() {
-  command -v clang++ >/dev/null || { echo "package clang"; return; }
-  echo 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o "$logs/probe" 2>/dev/null ||
-    echo "package libclang-rt-dev"
-}
-
-# Reads ctest's output: a line for each test that ends, and what is left by the costs of the rest.
-follow() {
-  local line part name result seconds cost done_cost=0 all_cost=0 n=0 all left said=$SECONDS
-  local begin=$SECONDS status
-  local ended='^ *[0-9]+/[0-9]+ Test +#[0-9]+: ([^ ]+) [ .]*\**([A-Za-z: ]+[a-zA-Z]) +([0-9.]+) sec'
-  local noise='^(Test project|Total Test time|The following tests|Errors while running|Output from'
-  noise+=' these|Use "--rerun|$)'
-  local -A costs=() runs=()
-  while read -r name cost; do
-    costs[$name]=$cost
-    all_cost=$((all_cost + cost))
-  done <"$1.costs"
-  all=${#costs[@]}
-  part=""
-  while true; do
-    status=0
-    IFS= read -r -t 60 line || status=$?
-    if [ $status != 0 ]; then
-      [ $status -gt 128 ] || break
-      part+=$line  # nothing has ended for a minute
-      echo "  running for $((SECONDS - said)) s: ${!runs[*]}"
-      continue
-    fi
-    line=$part$line part=""
-    if [[ $line =~ ^\ +Start\ +[0-9]+:\ (.*) ]]; then
-      runs[${BASH_REMATCH[1]}]=1
-    elif [[ $line =~ $ended ]]; then
-      name=${BASH_REMATCH[1]} result=${BASH_REMATCH[2]} seconds=${BASH_REMATCH[3]}
-      unset "runs[$name]"
-      n=$((n + 1))
-      done_cost=$((done_cost + ${costs[$name]:-1}))
-      # At the pace so far; at first, at the one that two quiet cores have.
-      left=$(((all_cost - done_cost) * (SECONDS - begin + 30) / (done_cost + 60) / 60))
-      printf '%4d of %d  %-40s %-12s %7s s   about %d minutes left\n' \
-        $n "$all" "$name" "$result" "$seconds" $left
-      said=$SECONDS
-    elif [[ $line == *"tests passed, "*" failed out of "* ]]; then
-      echo "$line" >"$1.verdict"
-    elif [[ $line =~ ^[[:space:]]+[0-9]+\ -\ (.*\)) ]]; then
-      [[ $line == *"(Skipped)" ]] || echo "${BASH_REMATCH[1]}" >>"$1.failed"
-    elif ! [[ $line =~ $noise ]]; then
-      echo "$line"
-    fi
-  done
+# Why a preset cannot be built and run here; empty if it can.
+why_not() {
+  local lib=/usr/lib/aarch64-linux-gnu triplet=${1/ppc64le/powerpc64le}-linux-gnu
+  case $1 in
+    aarch64 | s390x | riscv64 | ppc64le)
+      [ "$(uname -m)" != "$1" ] || { echo "this is $1: the release suite is it"; return; }
+      command -v "$triplet-g++" >/dev/null || { echo "package g++-$triplet"; return; }
+      command -v "qemu-$1" >/dev/null || { echo "package qemu-user"; return; }
+      ;;&
+    aarch64)
+      [ -e $lib/pkgconfig/hwloc.pc ] && [ -e $lib/libstdc++.so.6 ] ||
+        echo "packages of arm64: MUSTER_INSTALL=all make test-all"
+      ;;
+    s390x | riscv64 | ppc64le)
+      cmake/foreign-hwloc.sh "$1" >&2 || echo "no hwloc for it: build/foreign/$1.log"
+      ;;
+    tsan-clang)
+      command -v clang++ >/dev/null || { echo "package clang"; return; }
+      echo 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o "$logs/probe" 2>/dev/null ||
+        echo "package libclang-rt-dev"
+      ;;
+  esac
 }
 
 # run <name> <build tree> <ctest argument...>: runs these tests, and adds up what comes out.
@@ -102,7 +66,7 @@ run() {
     $2 == "name" && $4 == "COST" { getline; sub(/.*: */, ""); cost[test] = int($0) }
     END { for (test in cost) print test, cost[test] }' >"$name.costs"
   ctest "$@" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error 2>&1 |
-    follow "$name" || true
+    test/follow.sh "$name" || true
   cp "$tree/Testing/Temporary/LastTest.log" "$name.log"
   [[ $(<"$name.verdict") =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+)$ ]] ||
     { cat "$name.verdict"; exit 1; }
@@ -112,33 +76,38 @@ run() {
 
 minutes() { echo "$(((SECONDS + 30) / 60)) minutes"; }
 
-cmake/build.sh release muster-tests
-case $what in
-  check) run check build/release -L '^quick$' -LE '^thorough$' ;;
-  *) run test build/release -LE '^thorough$' ;;
-esac
-
-if [ "$what" = all ]; then
-  echo "make test: $ran tests, $failed failed, after $(minutes)"
-  for preset in release asan tsan tsan-clang aarch64; do
-    reason=
-    [ $preset = aarch64 ] && reason=$(why_not_aarch64)
-    [ $preset = tsan-clang ] && reason=$(why_not_tsan_clang)
+# thorough <preset>...: builds them and runs what is labelled thorough there, all in one ctest.
+thorough() {
+  local preset reason
+  for preset; do
+    reason=$(why_not "$preset")
     if [ -n "$reason" ]; then
-      leave_out $preset "$reason"
+      leave_out "$preset" "$reason"
       continue
     fi
-    cmake/build.sh $preset
+    cmake/build.sh "$preset"
     echo "subdirs(\"$top/build/$preset\")" >>"$logs/rest/CTestTestfile.cmake"
     # An empty suite would pass in silence: labels gone wrong are a failure.
-    if ctest --test-dir build/$preset -N -L '^thorough$' | grep -q '^Total Tests: 0'; then
+    if ctest --test-dir "build/$preset" -N -L '^thorough$' | grep -q '^Total Tests: 0'; then
       echo "add_test($preset.has-tests false)
         set_tests_properties($preset.has-tests PROPERTIES LABELS thorough)" \
         >>"$logs/rest/CTestTestfile.cmake"
     fi
   done
   run rest "$logs/rest" -L '^thorough$'
-fi
+}
+
+[ "$what" = cross ] || cmake/build.sh release muster-tests
+case $what in
+  check) run check build/release -L '^quick$' -LE '^(thorough|mpi)$' ;;
+  test) run test build/release -LE '^thorough$' ;;
+  all)
+    run test build/release -LE '^thorough$'
+    echo "make test: $ran tests, $failed failed, after $(minutes)"
+    thorough release asan tsan tsan-clang aarch64
+    ;;
+  cross) thorough s390x riscv64 ppc64le ;;
+esac
 
 awk -f test/skipped.awk "$logs"/*.log
 sed 's/^/failed: /' "$logs"/*.failed

@@ -22,7 +22,7 @@ struct Machine {
 void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
 
 constexpr Machine machines[] = {
-    {"kunpeng920_2s", "kunpeng920-2s.xml", 3},
+    {"kunpeng920_2s", "kunpeng920-2s.txt", 3},
     {"epyc_2s_32L3", "epyc-2s-32L3.txt", 4},
     {"jet", "jet.txt", 4},
     {"knl_snc4_flat", "knl-snc4-flat.txt", 4},

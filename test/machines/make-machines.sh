@@ -5,10 +5,6 @@
 set -eu
 cd "$(dirname "$0")"
 
-# 2x Kunpeng 920-6426, the machine of [K22]: 4 NUMA nodes, clusters of 4 cores.
-lstopo-no-graphics --no-io -f -i "package:2 numa:2 l3:1 group:8 l2:4 core:1 pu:1" \
-  kunpeng920-2s.xml
-
 # 6 P-cores with 2 PUs and an L2 each, 8 E-cores with an L2 for four.
 lstopo-no-graphics --no-io -f -i "package:1 l3:1 l2:8 core:4 pu:2" \
   --restrict 0x5555030303030303 hybrid-6p8e.xml

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Placements on described machines against golden/*.golden, and on real ones, where the folder
-// named by MUSTER_CORPUS has them, against golden/corpus/*.golden.
+// Placements on described machines against golden/*.golden.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -122,26 +121,8 @@ TEST_P(Placements, AreAsBefore) {
 INSTANTIATE_TEST_SUITE_P(Described, Placements,
                          ::testing::ValuesIn(files(kMachines, {".txt", ".xml"})), test_name);
 
-class CorpusPlacements : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(CorpusPlacements, AreAsBefore) {
-  const char* const corpus = std::getenv("MUSTER_CORPUS");
-  if (corpus == nullptr || *corpus == '\0') {
-    GTEST_SKIP() << "MUSTER_CORPUS names no folder with " << fs::path(GetParam()).stem() << ".xml";
-  }
-  const std::string name = fs::path(GetParam()).stem().string();
-  const fs::path machine = fs::path(corpus) / (name + ".xml");
-  if (!fs::exists(machine)) GTEST_SKIP() << machine << " is not there";
-  compare(machine, kGolden / "corpus" / (name + ".golden"));
-}
-
-INSTANTIATE_TEST_SUITE_P(Real, CorpusPlacements,
-                         ::testing::ValuesIn(files(kMachines / "corpus", {".golden"})), test_name);
-
 TEST(GoldenPlacements, AllAreThere) {
   EXPECT_EQ(files(kGolden, {".golden"}).size(), files(kMachines, {".txt", ".xml"}).size());
-  EXPECT_EQ(files(kGolden / "corpus", {".golden"}).size(),
-            files(kMachines / "corpus", {".golden"}).size());
 }
 
 }  // namespace

@@ -271,7 +271,7 @@ TEST(Listings, AgreeOnRandomMachines) {
 TEST(Listings, ManyAtOnceAreAsOneByOne) {
   std::mt19937 random(7);
   for (unsigned round = 0; round < 20; ++round) {
-    Placer one(machine("kunpeng920-2s.xml"));
+    Placer one(machine("kunpeng920-2s.txt"));
     one.add_server_at(random() % 128);
     one.add_server_at(random() % 128);
     for (const unsigned core : one.add_threads(300)) {

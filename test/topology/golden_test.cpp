@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Described, GoldenMachine,
 
 TEST(GoldenMachines, AllAreThere) {
   EXPECT_GE(machines(kMachines, {".txt", ".xml"}).size(), 18U);
-  EXPECT_GE(machines(kMachines / "corpus", {".golden"}).size(), 14U);
+  EXPECT_GE(machines(kMachines / "corpus", {".golden"}).size(), 10U);
 }
 
 class CorpusMachine : public ::testing::TestWithParam<std::string> {};
@@ -78,7 +78,7 @@ class CorpusMachine : public ::testing::TestWithParam<std::string> {};
 TEST_P(CorpusMachine, LevelsAndGroups) {
   const char* const corpus = std::getenv("MUSTER_CORPUS");
   if (corpus == nullptr || *corpus == '\0') {
-    GTEST_SKIP() << "MUSTER_CORPUS names no folder with " << GetParam() << ".xml";
+    GTEST_SKIP() << "MUSTER_CORPUS names no folder of real machines";
   }
   const fs::path machine = fs::path(corpus) / (GetParam() + ".xml");
   if (!fs::exists(machine)) GTEST_SKIP() << machine << " is not there";
@@ -90,15 +90,6 @@ std::vector<std::string> corpus_names() {
   for (const std::string& file : machines(kMachines / "corpus", {".golden"})) {
     names.push_back(fs::path(file).stem().string());
   }
-  // A machine that has no golden file yet.
-  const char* const corpus = std::getenv("MUSTER_CORPUS");
-  if (corpus != nullptr && fs::is_directory(corpus)) {
-    for (const std::string& file : machines(corpus, {".xml"})) {
-      names.push_back(fs::path(file).stem().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
