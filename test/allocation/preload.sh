@@ -6,7 +6,7 @@ set -euo pipefail
 library=$1
 unmodified=$2
 fail() { echo "$*" >&2; exit 1; }
-ours() { LD_PRELOAD=$library MUSTER_MEMORY_SERVERS=0 timeout 60 "$@"; }
+ours() { LD_PRELOAD=$library MUSTER_MEMORY_SERVERS=0 timeout 600 "$@"; }
 
 echo "-- the whole family, threads, fork"
 ours "$unmodified"

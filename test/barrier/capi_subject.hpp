@@ -16,7 +16,6 @@
 namespace muster::test {
 
 /// How long a rank waits before the test takes it for a hang.
-inline constexpr std::int64_t patience_ns = (reduced ? 80 : 20) * std::int64_t{1'000'000'000};
 
 inline muster_options plain_options(unsigned participants, const char* algorithm = nullptr) {
   muster_options options;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -159,6 +160,14 @@ HangGuard::HangGuard(unsigned seconds, const std::string& what) {
 }
 
 HangGuard::~HangGuard() { alarm(0); }
+
+bool in_a_quiet_moment(const std::function<bool()>& attempt) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  do {
+    if (attempt()) return true;
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
 
 std::vector<unsigned> allowed_cpus() {
   std::vector<unsigned> cpus;

@@ -123,6 +123,14 @@ class HangGuard {
   HangGuard& operator=(const HangGuard&) = delete;
 };
 
+/// How long a test waits for what has to happen: a machine may be busy, and a hang is the guard's.
+inline constexpr std::int64_t patience_ns = 600'000'000'000;
+inline constexpr std::int64_t patience_ms = patience_ns / 1'000'000;
+
+/// Whether `attempt` is true once, in five minutes. For what takes long only where others have the
+/// CPUs: a busy machine makes it longer now and then, a fault each time.
+bool in_a_quiet_moment(const std::function<bool()>& attempt);
+
 /// CPUs this process may use, as the operating system numbers them.
 std::vector<unsigned> allowed_cpus();
 

@@ -17,9 +17,9 @@ namespace muster::test {
 template <class B, class M>
 class TemplateSubject : public Subject {
  public:
-  TemplateSubject(const Shape& shape, const WaitPolicy& policy, std::int64_t patience_ns)
+  TemplateSubject(const Shape& shape, const WaitPolicy& policy, std::int64_t limit_ns)
       : participants_(shape.participants),
-        patience_ns_(patience_ns),
+        limit_ns_(limit_ns),
         layout_(B::layout(shape)),
         memory_((1 + layout_.global_cells +
                  std::size_t{shape.participants} * std::max(1U, layout_.cells_per_rank)) *
@@ -43,7 +43,7 @@ class TemplateSubject : public Subject {
 
   std::string wait(unsigned rank, Random&) override {
     Seat& seat = *seats_[rank];
-    seat.port.set_deadline(now_ns() + patience_ns_);
+    seat.port.set_deadline(now_ns() + limit_ns_);
     if (barrier_.wait(seat.port, seat.ticket)) {
       after_wait(seat.ticket);
       return "";
@@ -78,7 +78,7 @@ class TemplateSubject : public Subject {
   }
 
   unsigned participants_;
-  std::int64_t patience_ns_;
+  std::int64_t limit_ns_;
   Layout layout_;
   SharedMemory memory_;
   Hardware::Domain& domain_;

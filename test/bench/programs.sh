@@ -18,7 +18,7 @@ number='[0-9]+(\.[0-9]+)?'
 for command in "$@"; do
   IFS=, read -ra words <<<"$command"
   name=$(basename "${words[0]}")
-  run() { timeout 100 "${words[@]}" "$@"; }
+  run() { timeout 900 "${words[@]}" "$@"; }
   case $name in
     muster-bench-placement)
       text=$(run 3) || fail "$name 3: $text"
@@ -49,5 +49,5 @@ for command in "$@"; do
   for mistake in "${mistakes[@]}"; do
     run "$mistake" >/dev/null 2>&1 && fail "$name takes $mistake"
   done
-  timeout 10 "${words[0]}" --help | grep -q "$name\|Usage" || fail "$name --help"
+  timeout 300 "${words[0]}" --help | grep -q "$name\|Usage" || fail "$name --help"
 done

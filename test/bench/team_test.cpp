@@ -15,7 +15,7 @@
 namespace muster::bench {
 namespace {
 
-constexpr std::int64_t kLong_ns = 20'000'000'000;
+constexpr std::int64_t kLong_ns = 600'000'000'000;
 
 const Other& other(std::string_view name) {
   for (const Other& candidate : others()) {

@@ -119,7 +119,7 @@ TEST(BenchBarrier, JsonHasARowForEach) {
 TEST(BenchBarrier, SecondsAreKept) {
   json results;
   auto took = Clock::duration::max();
-  for (unsigned attempt = 0; attempt < 3 && took >= 6s; ++attempt) {
+  for (unsigned attempt = 0; attempt < 60 && took >= 6s; ++attempt) {
     const auto begin = Clock::now();
     results = run_json({"--seconds", "1", "--participants", "2", "--algorithms", "auto,mcs",
                         "--peers", "pthread_barrier"});

@@ -108,7 +108,7 @@ std::string run_muster_for_json(std::vector<std::string> arguments) {
   Program program(arguments);
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(program.left(std::chrono::seconds(2)).empty());
+  EXPECT_TRUE(program.left(std::chrono::minutes(5)).empty());
   return outcome.out;
 }
 

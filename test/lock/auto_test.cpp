@@ -117,7 +117,7 @@ TEST_F(Auto, SendsItsSectionsToTheServerOnceClientsMeet) {
   EXPECT_EQ(by_server, station_->counters().executed);
   // The next one to have the same seat goes on.
   run_threads(1, [&](unsigned) {
-    const std::int64_t give_up_ms = now_ms() + 20'000;
+    const std::int64_t give_up_ms = now_ms() + patience_ms;
     while (lock->counters().inlined == counters.inlined && now_ms() < give_up_ms)
       lock->execute(section_of(nothing));
   });
@@ -155,7 +155,7 @@ TEST_F(Auto, NoSignalIsForAWaitThatWasRefused) {
   std::thread waiter([&] {
     auto section = [&] {
       waits = true;
-      signalled = condition.wait(20'000'000'000);
+      signalled = condition.wait(patience_ns);
     };
     lock->execute(section_of(section));
   });
@@ -216,7 +216,7 @@ TEST_F(Auto, HasHysteresis) {
     const std::uint64_t sections_a_switch = under_tsan ? 5 : 20;
     // Until it can be told: all may have had one CPU.
     const std::uint64_t enough = served ? 3000 : 1;
-    const std::int64_t give_up_ms = now_ms() + 20'000;
+    const std::int64_t give_up_ms = now_ms() + patience_ms;
     while (lock->counters().delegated < enough && now_ms() < give_up_ms) {
       run_threads(3, [&](unsigned) {
         for (unsigned i = 0; i < 2000; ++i) lock->execute(section_of(brief));
@@ -240,7 +240,7 @@ TEST_F(ByItself, ComesAndGoesUnderLoad) {
   std::uint64_t sections[3] = {};
   std::thread changes([&] {
     const auto await_server = [&](bool wanted) {
-      const std::int64_t until_ms = now_ms() + 20'000;
+      const std::int64_t until_ms = now_ms() + patience_ms;
       while (station_->has_server() != wanted && now_ms() < until_ms) sleep_ms(1);
       EXPECT_EQ(wanted, station_->has_server()) << station_->reason();
     };
@@ -273,7 +273,7 @@ TEST_F(ByItself, WhereSectionsMayWaitForConditionsToo) {
   counts_meets_ = true;
   const auto lock = make();
   const delegation::Condition changed(*lock);
-  const std::int64_t give_up_ms = now_ms() + 20'000;
+  const std::int64_t give_up_ms = now_ms() + patience_ms;
   run_threads(3, [&](unsigned) {
     auto section = [] { sched_yield(); };  // so that others find it taken
     while (!station_->has_server() && now_ms() < give_up_ms) lock->execute(section_of(section));
@@ -333,7 +333,7 @@ TEST(WhatAStewardSees, IsWhoseTimeItWas) {
     look.server_cpus = 1;
   });
   const auto lock = make_lock({.kind = "auto", .station = station});
-  const std::int64_t give_up_ms = now_ms() + 60'000;
+  const std::int64_t give_up_ms = now_ms() + patience_ms;
   const auto goes_on = [&](const std::atomic<bool>& seen) {
     return !seen && now_ms() < give_up_ms;
   };

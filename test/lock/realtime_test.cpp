@@ -68,7 +68,7 @@ std::uint64_t count_rests_of_threads_with(const Scheduling& wanted) {
 
 /// Once it is so: threads that have been joined may still be there.
 void expect_threads(unsigned expected, const Scheduling& wanted, const char* which) {
-  const std::int64_t until_ns = now_ns() + 20'000'000'000;
+  const std::int64_t until_ns = now_ns() + patience_ns;
   while (count_threads_with(wanted) != expected && now_ns() < until_ns) sleep_ms(1);
   EXPECT_EQ(expected, count_threads_with(wanted)) << which;
 }
@@ -168,7 +168,7 @@ TEST_F(Realtime, WhoHasTheLockThatTheServerAwaitsGoesOn) {
     auto works = [&] {
       std::thread([&] { lock->post(section_of(increment)); }).join();
       const std::uint64_t before = count_rests_of_threads_with(fifo(0));
-      const std::int64_t until_ns = now_ns() + 20'000'000'000;
+      const std::int64_t until_ns = now_ns() + patience_ns;
       while (rests < enough && now_ns() < until_ns) {
         rests = count_rests_of_threads_with(fifo(0)) - before;
       }

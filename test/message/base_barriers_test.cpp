@@ -24,7 +24,7 @@ void run(bool processes) {
     const HangGuard guard(60, std::string(B::traits.name));
     const Shape shape{.participants = participants,
                       .first_episode = random.one_in(2) ? Word(-8) : Word(0)};
-    TemplateSubject<B, Hardware> barrier(shape, WaitPolicy::oversubscribed(), 20'000'000'000);
+    TemplateSubject<B, Hardware> barrier(shape, WaitPolicy::oversubscribed(), patience_ns);
     EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(),
                                      .episodes = rounds(2000),
                                      .budget_ms = 40,
@@ -63,7 +63,7 @@ TEST(OverMessagesTest, AMutantDoesNotHold) {
   Random random(case_seed());
   const HangGuard guard(60);
   TemplateSubject<ForgetsOne<Hardware>, Hardware> barrier(
-      {.participants = 4}, WaitPolicy::oversubscribed(), 20'000'000'000);
+      {.participants = 4}, WaitPolicy::oversubscribed(), patience_ns);
   EXPECT_NE(run_trial({&barrier}, {.seed = random.next(), .episodes = 100000, .budget_ms = 5000}),
             "");
 }

@@ -114,7 +114,7 @@ fi
 command -v mpirun.openmpi >/dev/null || command -v mpirun.mpich >/dev/null ||
   { echo "skipped: package openmpi-bin"; exit 77; }
 bench() {
-  timeout 200 "$muster" bench mpi --ranks 2 --rounds 1 --seconds 0.01 --peers none "$@"
+  timeout 1500 "$muster" bench mpi --ranks 2 --rounds 1 --seconds 0.01 --peers none "$@"
 }
 text=$(bench --defaults) || fail "bench mpi"
 grep -q 'best peer' <<<"$text" || fail "no peer: $text"

@@ -83,7 +83,7 @@ else
     MUSTER_MPI_COUNTERS=1)
 fi
 printf '%q ' "${command[@]}" "$@" >"$scratch/command"
-timeout --kill-after=5 100 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
+timeout --kill-after=5 900 "$scratch/agent" 10.213.0.1 "$(cat "$scratch/command")" \
   >"$scratch/out" 2>"$scratch/err" </dev/null
 status=$?
 [ $status = 0 ] && grep -q '^passed' "$scratch/out" || fail "status $status"

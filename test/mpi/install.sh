@@ -20,7 +20,7 @@ for name in priority barrier levels wait verbose; do
   grep -q "coll_muster_$name" <<<"$described" || fail "ompi_info does not know coll_muster_$name"
 done
 run() {
-  MUSTER_MPI_COUNTERS=1 timeout 60 mpirun.openmpi -n 2 --oversubscribe "$@" "$program" \
+  MUSTER_MPI_COUNTERS=1 timeout 600 mpirun.openmpi -n 2 --oversubscribe "$@" "$program" \
     semantics 100 2>&1 </dev/null
 }
 # ours, not_ours <what> <options of mpirun...>: it passes, with our barrier, or without.

@@ -78,8 +78,8 @@ bool forget_child(Ticket& ticket) {
 template <class B>
 class SlippingSubject : public TemplateSubject<B, Mutated> {
  public:
-  SlippingSubject(const Shape& shape, std::int64_t patience_ns, Slip slip)
-      : TemplateSubject<B, Mutated>(shape, WaitPolicy::oversubscribed(), patience_ns), slip_(slip) {
+  SlippingSubject(const Shape& shape, std::int64_t limit_ns, Slip slip)
+      : TemplateSubject<B, Mutated>(shape, WaitPolicy::oversubscribed(), limit_ns), slip_(slip) {
     for (unsigned rank = 0; slip == Slip::child_forgotten && rank < participants; ++rank) {
       EXPECT_TRUE(forget_child(this->ticket(rank)));
     }
@@ -111,7 +111,7 @@ class SlippingSubject : public TemplateSubject<B, Mutated> {
 
 /// Runs a mutant in a process of its own: it may crash. Empty if it passed.
 std::string run_mutant(const std::string& algorithm, const Mutant& mutant, Mutation& plan,
-                       std::uint64_t seed, unsigned budget_ms, std::int64_t patience_ns) {
+                       std::uint64_t seed, unsigned budget_ms, std::int64_t limit_ns) {
   plan.change = mutant.change;
   plan.line = mutant.line;
   Mutated::mutation = &plan;
@@ -122,7 +122,7 @@ std::string run_mutant(const std::string& algorithm, const Mutant& mutant, Mutat
     const GroupTree tree = tree_of_five();
     const Shape shape{participants, 2, 0xfffffff0, &tree};
     const std::string what = with_barrier<Mutated>(algorithm, [&]<class B>() {
-      SlippingSubject<B> subject(shape, patience_ns, mutant.slip);
+      SlippingSubject<B> subject(shape, limit_ns, mutant.slip);
       return run_trial({&subject}, {.seed = seed, .episodes = 4000, .budget_ms = budget_ms});
     });
     if (!what.empty()) failure->report(what);
@@ -194,7 +194,7 @@ TEST_P(Mutants, AreAllCaughtAndTheOriginalPasses) {
 
   plan->recording.store(true);
   for (int repeat = 0; repeat < 3; ++repeat) {
-    ASSERT_EQ(run_mutant(algorithm, {}, *plan, random.next(), 100, 60'000'000'000), "")
+    ASSERT_EQ(run_mutant(algorithm, {}, *plan, random.next(), 100, patience_ns), "")
         << "the original\nreplay: " << replay_command();
   }
   plan->recording.store(false);

@@ -110,7 +110,7 @@ done
 
 # One host thread for all CPUs: with one each, a waiting CPU's spinning starves the others.
 boot() {
-  timeout "${MUSTER_VM_TIMEOUT:-240}" qemu-system-x86_64 \
+  timeout "${MUSTER_VM_TIMEOUT:-1500}" qemu-system-x86_64 \
     -accel tcg,thread=single -cpu max -nodefaults -no-user-config -display none -serial stdio \
     -no-reboot "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs" \
     -append "console=ttyS0 quiet panic=-1 numa_balancing=disable tsc=unstable" </dev/null 2>&1 |

@@ -40,7 +40,7 @@ def run(options, command, code=0, **more):
     """Runs it; what it printed and what the report says, a process each."""
     report = os.path.join(scratch, "report.json")
     words = [muster, "run", *options, "--json", report, "--", *command]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=ENVIRONMENT,
+    done = subprocess.run(words, capture_output=True, text=True, timeout=900, env=ENVIRONMENT,
                           **more)
     if done.returncode != code:
         fail(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -55,7 +55,7 @@ def total(processes, part, what):
 def each_mutex(command, expected=None, locks=1, threads=1, waits=0, **more):
     """The same output as alone, with each mutex, and at least so many locks, threads and waits."""
     if expected is None:
-        alone = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True,
+        alone = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True,
                                env=ENVIRONMENT, **more)
         expected = alone.stdout
     for mutex in MUTEXES:
@@ -96,7 +96,7 @@ def later():
 with changed:
     print(changed.wait(timeout=0.01))
     threading.Timer(0.01, later).start()
-    print(changed.wait_for(lambda: there, timeout=60))
+    print(changed.wait_for(lambda: there, timeout=900))
 with ThreadPoolExecutor(4) as pool:
     print(list(pool.map(lambda n: subprocess.run([sys.executable, "-c", f"print({n})"],
                                                  capture_output=True, text=True).stdout, range(4))))
@@ -175,7 +175,7 @@ def case_redis():
             expect(held == "4000\n", f"--mutex {mutex}: {held} of 4000 are there")
             subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], check=True,
                            env=ENVIRONMENT, cwd=scratch)
-            expect(serving.wait(timeout=60) == 0, f"--mutex {mutex}: the server's end")
+            expect(serving.wait(timeout=900) == 0, f"--mutex {mutex}: the server's end")
         finally:
             serving.kill()
         with open(report, encoding="utf-8") as lines:
@@ -188,7 +188,7 @@ def case_memory():
     """malloc on the servers' NUMA node, below each mutex: everything is as it is alone."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else need("python3")
     for command in [[sys.argv[3]], [python, "-c", PYTHON]]:
-        alone = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True,
+        alone = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True,
                                env=ENVIRONMENT).stdout
         for mutex in MUTEXES:
             done, processes = run(["--servers", "1", "--memory", "aware", "--mutex", mutex],
