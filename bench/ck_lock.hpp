@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ConcurrencyKit's spinlocks as its users get them: inlined into the measured loop. Each with what a
-// thread passes to it, its Local.
+// ConcurrencyKit's spinlocks as its users get them: inlined into the measured loop. Each with what
+// a thread passes to it, its Local.
 #pragma once
 
 #include "bench/ck_headers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The locks that are measured: ours through the C interface, and those people use today.
+// The locks that are measured: ours, and those people use today, each as a C++ program has it.
 #include <pthread.h>
 #include <sched.h>
 
@@ -17,16 +17,12 @@
 #include "bench/lock_slice.hpp"
 #include "machine/error.hpp"
 #include "machine/hardware.hpp"
-#include "muster/lock.h"
+#include "muster/lock.hpp"
 
 namespace muster::bench {
 namespace {
 
 void increment(void* word) { ++*static_cast<std::uint32_t*>(word); }
-
-void require_ok(int status) {
-  if (status != MUSTER_OK) throw Error(static_cast<Status>(status), muster_last_error());
-}
 
 /// The last CPU that this process may use: clients are bound from the first on.
 int last_cpu() {
@@ -41,20 +37,16 @@ int last_cpu() {
 class Ours : public LockSubject {
  public:
   explicit Ours(const char* kind) {
-    muster_lock_options options;
-    muster_lock_options_init(&options);
-    options.kind = kind;
-    if (std::string_view(kind) == "rcl") {
-      require_ok(muster_server_start(&options.server, std::to_string(last_cpu()).c_str(), 0));
-    }
-    require_ok(muster_lock_create(&lock_, &options));
+    muster::server* server = nullptr;
+    if (std::string_view(kind) == "rcl") server = new muster::server(std::to_string(last_cpu()));
+    lock_ = new muster::lock(kind, server);  // both end with the process
   }
   void run(Slice& slice) override {
-    slice.run([lock = lock_](std::uint32_t* word) { muster_execute(lock, increment, word); });
+    slice.run([&lock = *lock_](std::uint32_t* word) { lock.execute([word] { increment(word); }); });
   }
 
  protected:
-  muster_lock* lock_ = nullptr;
+  muster::lock* lock_;
 };
 
 /// Does not wait for what it posts; the ring bounds how many are outstanding.
@@ -62,11 +54,12 @@ class Posting final : public Ours {
  public:
   Posting() : Ours("rcl") {}
   void run(Slice& slice) override {
-    slice.run([lock = lock_](std::uint32_t* word) { muster_post(lock, increment, word); });
+    slice.run([lock = lock_->native_handle()](std::uint32_t* word) {
+      muster_post(lock, increment, word);  // no allocation
+    });
   }
   void settle() override {
-    muster_execute(
-        lock_, [](void*) {}, nullptr);
+    lock_->execute([] {});
   }
 };
 

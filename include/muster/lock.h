@@ -227,6 +227,28 @@ MUSTER_API int muster_place_threads(const char* topology, const unsigned* server
                                     unsigned server_count, const unsigned* near,
                                     muster_place* threads, unsigned count);
 
+/* By what lock.hpp takes and gives an uncontended "auto" lock without a call. Not for programs: it
+ * may be another in the library's next minor version, which has another name. */
+
+typedef struct muster_lock_words {
+  uint64_t number;  /**< a thread's while it may take this lock at once */
+  uint32_t* held;   /**< 1 while somebody has it */
+  uint32_t* wanted; /**< not 0: who gives it back has to call muster_give_back() */
+} muster_lock_words;
+MUSTER_API void muster_lock_get_words(muster_lock* lock, muster_lock_words* words);
+MUSTER_API void muster_give_back(void);
+
+/** The calling thread's. */
+typedef struct muster_thread_words {
+  uint64_t number;
+  void* seat;
+  uint64_t* executed; /**< sections, of the lock that it used last */
+  muster_lock* inside;
+} muster_thread_words;
+#ifdef __GNUC__
+MUSTER_API extern __thread muster_thread_words muster_this_thread;
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -35,6 +35,9 @@
 #define MUSTER_TELLS_TSAN 1
 #endif
 #endif
+#if defined(__GNUC__) && !defined(MUSTER_TELLS_TSAN)
+#define MUSTER_TAKES_AT_ONCE 1
+#endif
 #ifdef MUSTER_TELLS_TSAN
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
@@ -75,6 +78,45 @@ struct order {
   void answered(void*) const noexcept {}
   void give_up() const noexcept {}
   void take_again() const noexcept {}
+};
+#endif
+
+#ifdef MUSTER_TAKES_AT_ONCE
+/// The way of a thread that has used an `auto` lock last and finds it free: an exchange and a
+/// store, as the library does it (src/delegation/delegated.hpp), in line.
+class at_once {
+ public:
+  /// Whether the lock is now the calling thread's, which gives it back at the end.
+  at_once(const muster_lock_words& words, muster_lock* lock) noexcept
+      : held_(words.held), wanted_(words.wanted) {
+    if (muster_this_thread.number != words.number) return;
+    taken_ = __atomic_exchange_n(held_, 1U, __ATOMIC_ACQUIRE) == 0;
+    if (taken_) {
+      muster_this_thread.inside = lock;
+    } else {
+      muster_this_thread.number = 0;  // the library need not try the same
+    }
+  }
+  /// Also where the section throws, or its thread is cancelled in there.
+  ~at_once() {
+    if (!taken_) return;
+    if (__atomic_load_n(wanted_, __ATOMIC_RELAXED) != 0) {
+      muster_give_back();
+      return;
+    }
+    __atomic_store_n(held_, 0U, __ATOMIC_RELEASE);
+    std::uint64_t* const executed = muster_this_thread.executed;
+    __atomic_store_n(executed, *executed + 1, __ATOMIC_RELAXED);
+    muster_this_thread.inside = nullptr;
+  }
+  at_once(const at_once&) = delete;
+  at_once& operator=(const at_once&) = delete;
+  explicit operator bool() const noexcept { return taken_; }
+
+ private:
+  std::uint32_t* held_;  ///< kept here: the section may be the end of the muster::lock
+  std::uint32_t* wanted_;
+  bool taken_ = false;
 };
 #endif
 
@@ -270,6 +312,7 @@ class lock {
     if (chosen.of != nullptr) options.server = chosen.of->native_handle();
     options.own_server = chosen.own_server;
     detail::check(muster_lock_create(&handle_, &options));
+    muster_lock_get_words(handle_, &words_);
   }
   explicit lock(const char* kind = "auto", server* of = nullptr)
       : lock(lock_options{kind, of, nullptr}) {}
@@ -286,6 +329,10 @@ class lock {
   requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto execute(F&& section)
       -> std::invoke_result_t<F&> {
     using R = std::invoke_result_t<F&>;
+#ifdef MUSTER_TAKES_AT_ONCE
+    if (const detail::at_once taken(words_, handle_); taken) [[likely]]
+      return section();
+#endif
     struct call {
       std::remove_reference_t<F>* section;
       detail::outcome<R> result;
@@ -371,6 +418,7 @@ class lock {
 
  private:
   muster_lock* handle_ = nullptr;
+  muster_lock_words words_{};
 };
 
 /// Keeps its thread near the server of a lock, else near the first server, for as long as it lives:

@@ -3,6 +3,9 @@
 #include "muster/lock.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -149,6 +152,19 @@ int muster_execute(muster_lock* lock, muster_section section, void* argument) {
   return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
                                              muster::execute);
 }
+
+void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
+  using muster::delegation::Thread;
+  static_assert(offsetof(Thread, quick) == offsetof(muster_thread_words, number));
+  static_assert(offsetof(Thread, last_habit) == offsetof(muster_thread_words, executed));
+  static_assert(offsetof(Thread, inside) == offsetof(muster_thread_words, inside));
+  static_assert(sizeof(std::atomic<muster::Word>) == sizeof(std::uint32_t));
+  const auto [number, held, wanted] = muster::lock_of(lock).at_once();
+  *words = {number, reinterpret_cast<std::uint32_t*>(held),
+            reinterpret_cast<std::uint32_t*>(wanted)};
+}
+
+void muster_give_back(void) { muster::delegation::Delegated::give_back_anyway(); }
 
 int muster_post(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]

@@ -83,6 +83,13 @@ class AnyLock {
   /// The core of Places::tree() where its sections are executed, if a server has one.
   virtual std::optional<unsigned> server_core() const { return std::nullopt; }
   virtual Counters counters() const { return {}; }
+  /// What a client needs that takes and gives the lock without a call.
+  struct AtOnce {
+    std::uint64_t number = ~std::uint64_t{0};  ///< number_ever(); else no thread's `quick`
+    std::atomic<Word>* held = nullptr;
+    std::atomic<Word>* wanted = nullptr;
+  };
+  virtual AtOnce at_once() { return {}; }
   /// What it does and why, for people.
   virtual std::string explain() const;
 

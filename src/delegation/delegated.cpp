@@ -2,6 +2,7 @@
 #include "delegation/delegated.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <new>
 #include <optional>
 #include <utility>
@@ -237,6 +238,18 @@ void Delegated::give_after_visit(Thread& thread) {
   tell_server(habit);
   if (habit.delegates) thread.quick = 0;
   send_kept_posts();
+}
+
+void Delegated::give_back_anyway() {
+  Thread& t = this_thread;
+  static_cast<Delegated*>(t.inside)->give_after_visit(t);
+  t.inside = nullptr;
+}
+
+AnyLock::AtOnce Delegated::at_once() {
+  static_assert(offsetof(locks::Habit, inlined) == 0);  // a base, so what last_habit points to
+  if (always_delegates_) return {};
+  return {number_ever(), &desk_.held->value, &station_->wanted_cell(number_).value};
 }
 
 /// After a section: whether the thread's next one is executed at once; and now and then, whether a

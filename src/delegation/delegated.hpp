@@ -38,8 +38,11 @@ class Delegated final : public AnyLock {
   const Station* station() const override { return station_.get(); }
   std::optional<unsigned> server_core() const override { return station_->core(); }
   Counters counters() const override;
+  AtOnce at_once() override;
   std::string explain() const override;
 
+  /// What is not of every section that a client has executed without a call: it gives the lock.
+  static void give_back_anyway();
   /// AnyLock::short_way() of `auto`, to which no indirect jump leads: most sections' way.
   static int execute_at_once(AnyLock& lock, Section section, Execute otherwise);
 

@@ -29,7 +29,8 @@ class Station;
 inline constexpr unsigned seats_max = 16'384;
 
 struct Thread {
-  // The first line: all that a section of the lock used last needs.
+  // The first line: all that a section of the lock used last needs. Four words of it are
+  // muster_this_thread in lock.h.
 
   /// Number of the lock that it used last, if it may go the short way there: its seat is known, and
   /// if that is `auto`, it does not delegate and has nothing pending. 0: of none. It is last_lock
@@ -58,13 +59,15 @@ struct Thread {
   unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
 };
 
-/// The calling thread's. Plain data: no destructor runs before the last use.
+/// The calling thread's. Plain data: no destructor runs before the last use. Programs know it, too
+/// (lock.h), but have none that the library would use instead.
 /// (Not with a sanitizer that tests its address for null: the linker's relaxation of that model
 /// loses the flags it tests.)
 #if !defined(__SANITIZE_ADDRESS__)
 [[gnu::tls_model("initial-exec")]]
 #endif
-extern thread_local constinit Thread this_thread;
+[[gnu::visibility("protected")]] extern thread_local constinit Thread this_thread __asm__(
+    "muster_this_thread");
 
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);

@@ -9,11 +9,11 @@ namespace muster::locks {
 
 /// One client's.
 struct Habit {
+  Count inlined;  ///< executed by the client at once: the first, since also counted from outside
   bool delegates = false;
   unsigned until_trial = 0;  ///< requests, before it tries to take the lock again
   unsigned visits = 0;       ///< of others' requests since it last let another one have the lock,
                              ///< one of many requests being several
-  Count inlined;             ///< executed by the client at once
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
   Count waited;              ///< executed by the client when it had waited, where others may not

@@ -11,10 +11,10 @@ objdump -p "$library" | grep -E "^ *SONAME +$name\$" || {
   exit 1
 }
 exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort)
-declared=$(sed -n 's/^MUSTER_API .*[ *]\(muster_[a-z_]*\)(.*/\1/p' "$@" | sort)
+declared=$(sed -n 's/^MUSTER_API .*[ *]\(muster_[a-z_]*\)[(;].*/\1/p' "$@" | sort)
 [ -n "$declared" ] || { echo "no declarations found in $*" >&2; exit 1; }
 diff <(echo "$declared") <(echo "$exported") || {
   echo "left: declared in the headers; right: exported by the library" >&2
   exit 1
 }
-echo "$(wc -l <<<"$exported") functions"
+echo "$(wc -l <<<"$exported") symbols"

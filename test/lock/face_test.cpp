@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C ABI's locks and the C++ face over them.
+#include <dlfcn.h>
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -20,6 +21,18 @@
 
 #include "harness.hpp"
 #include "muster/lock.hpp"
+
+namespace {
+std::atomic<unsigned> calls{0};
+}
+
+/// The library's, counted.
+extern "C" int muster_execute(muster_lock* lock, muster_section section, void* argument) {
+  static const auto real =
+      reinterpret_cast<decltype(&muster_execute)>(dlsym(RTLD_NEXT, "muster_execute"));
+  ++calls;
+  return real(lock, section, argument);
+}
 
 namespace muster::test {
 namespace {
@@ -137,6 +150,52 @@ TEST(LockFace, ReturnsWhatTheSectionReturns) {
     const auto pointer = lock.execute([&] { return std::make_unique<int>(n); });
     EXPECT_EQ(11, *pointer) << *kind;
   }
+}
+
+#ifdef MUSTER_TAKES_AT_ONCE
+TEST(LockFace, AFreeLockIsTakenWithoutACall) {
+  muster::lock lock;
+  muster::lock other;
+  int n = 0;
+  lock.execute([&] { ++n; });
+  const unsigned before = calls;
+  for (int i = 0; i < 100; ++i) lock.execute([&] { ++n; });
+  EXPECT_THROW(lock.execute([]() -> int { throw std::out_of_range("it"); }), std::out_of_range);
+  EXPECT_EQ(before, calls);
+  EXPECT_EQ(102U, lock.counters().by_client);
+  other.execute([&] { lock.execute([&] { ++n; }); });
+  lock.execute([&] {
+    other.execute([&] { ++n; });
+    lock.post([&] { n *= 2; });
+    EXPECT_THROW(lock.execute([&] { ++n; }), muster::error) << "it would wait for itself";
+  });
+  EXPECT_EQ(206, n);
+  EXPECT_EQ(206, lock.execute([&] { return n; }));
+}
+#endif
+
+// In line, by a call, and where the section throws or posts.
+TEST(LockFace, AllWaysExcludeEachOther) {
+  const HangGuard guard(60);
+  muster::lock lock;
+  std::uint64_t n = 0;
+  const auto increment = [](void* word) { ++*static_cast<std::uint64_t*>(word); };
+  run_threads(4, [&](unsigned) {
+    for (int i = 0; i < 5000; ++i) {
+      lock.execute([&] { ++n; });
+      muster_execute(lock.native_handle(), increment, &n);
+      if (i % 4 != 0) continue;
+      lock.execute([&] { lock.post([&] { ++n; }); });
+      try {
+        lock.execute([&] {
+          ++n;
+          throw i;
+        });
+      } catch (int) {
+      }
+    }
+  });
+  EXPECT_EQ(4 * (2 * 5000 + 2 * 1250U), lock.execute([&] { return n; }));
 }
 
 TEST(LockFace, AReferenceIsToWhatHasItsOwnAddressOperator) {
