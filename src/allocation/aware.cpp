@@ -23,6 +23,9 @@
 // MALLOC_CONF in the environment comes after this.
 const char* je_malloc_conf = "narenas:1,oversize_threshold:0";
 
+// libmuster-malloc's, where that is preloaded.
+extern "C" [[gnu::weak, gnu::visibility("default")]] void muster_malloc_starts();
+
 namespace muster::allocation {
 
 thread_local constinit Thread self __attribute__((tls_model("initial-exec"))) = {};
@@ -167,6 +170,7 @@ bool start() noexcept {
       !phase.compare_exchange_strong(seen, starting, std::memory_order_acq_rel)) {
     return seen == ready;
   }
+  if (muster_malloc_starts != nullptr) muster_malloc_starts();
   const int error = errno;
   slots.open();
   configure();

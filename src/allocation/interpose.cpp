@@ -6,6 +6,7 @@
 // other preloaded libraries. Nothing here or below needs one.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,10 +15,24 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "muster/memory.h"
 
 extern "C" {
+
+[[gnu::weak]] void __tsan_init();
+
+/// Before anything else. AddressSanitizer refuses by itself.
+MUSTER_API void muster_malloc_starts() {
+  if (__tsan_init == nullptr) return;
+  constexpr std::string_view why =
+      "muster: this program is built with ThreadSanitizer, which has a malloc of its own: run it "
+      "without libmuster-malloc.so\n";
+  // It has functions of its own for these, too, and they are not ready.
+  syscall(SYS_write, STDERR_FILENO, why.data(), why.size());
+  syscall(SYS_exit_group, EXIT_FAILURE);
+}
 
 MUSTER_API void* malloc(size_t bytes) noexcept { return muster_alloc(bytes); }
 

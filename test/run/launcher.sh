@@ -80,6 +80,9 @@ for kind in address:AddressSanitizer thread:ThreadSanitizer leak:LeakSanitizer; 
   ./sanitized || continue # not every machine lets them run
   expect 1 "is built with ${kind#*:}" -- ./sanitized
   expect 0 'sanitized has a sanitizer and is left alone' --mutex mcs -- sh -c ./sanitized
+  [ $kind = thread:ThreadSanitizer ] || continue
+  $muster run --servers 1 --memory aware -- true 2>/dev/null || continue
+  expect 1 'which has a malloc of its own' --servers 1 --memory aware -- sh -c ./sanitized
 done
 
 echo "-- what was preloaded before stays"
