@@ -212,6 +212,24 @@ TEST_F(LockTest, PlacementsAreWhatThePapersSay) {
   EXPECT_EQ(placement_text(jet, apart_placement(jet, 2)), "ww ..|S. ..");
 }
 
+TEST_F(LockTest, SeveralMachinesAreAskedAtOnceAndProgressIsOfAll) {
+  const CoreTree oak = oak_tree();
+  const CoreTree jet(*jet_.shape);
+  const LockQuery query = apart("rcl", Pattern::random, 2);
+  std::size_t calls = 0;
+  const auto outcomes = predict_locks({{oak_, oak, {query, query}}, {jet_, jet, {query}}}, effort_,
+                                      [&](std::size_t done, std::size_t of) {
+                                        EXPECT_EQ(done, ++calls);
+                                        EXPECT_EQ(of, 2U);  // the same question runs once
+                                      });
+  EXPECT_EQ(calls, 2U);
+  ASSERT_EQ(outcomes.size(), 2U);
+  ASSERT_EQ(outcomes[0].size(), 2U);
+  EXPECT_EQ(outcomes[0][1].throughput_ops_s, run(oak_, query).throughput_ops_s);
+  ASSERT_EQ(outcomes[1].size(), 1U);
+  EXPECT_EQ(outcomes[1][0].throughput_ops_s, run(jet_, query).throughput_ops_s);
+}
+
 TEST_F(LockTest, MemoryGoesWhereThePlacerSays) {
   const CoreTree tree = oak_tree();
   const LockPlacement apart = apart_placement(tree, 2);
