@@ -47,6 +47,8 @@ Json row_to_json(const Row& row) {
       {"min", if_ok(row.latency_ns.min)},
       {"p99", if_ok(row.latency_ns.p99)},
       {"ci95", ok ? Json::array({ns(row.latency_ns.ci95.lo), ns(row.latency_ns.ci95.hi)}) : none}};
+  json["round_means_ns"] = Json::array();
+  for (const double mean : row.round_means_ns) json["round_means_ns"].push_back(ns(mean));
   json["exit_skew_ns"] = ok && row.exit_skews > 0 ? ns(row.exit_skew_ns) : none;
   json["episodes"] = row.episodes;
   json["seconds"] = rounded(row.seconds, 1e-3);

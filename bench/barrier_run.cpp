@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -314,6 +315,7 @@ class Run {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = group.candidates[static_cast<std::size_t>((i + round) % n)];
         c.row.round_medians_ns.resize(static_cast<std::size_t>(round) + 1, kNone);
+        c.row.round_means_ns.resize(static_cast<std::size_t>(round) + 1, kNone);
         if (c.team == nullptr) continue;
         const std::int64_t slice_ns = share_ns / rounds;
         // Whoever took too long before pauses, unless it has nothing to show yet.
@@ -397,6 +399,8 @@ class Run {
     std::vector<double> samples = c.team->take_samples();
     if (!samples.empty()) {
       c.row.round_medians_ns.back() = median(samples);
+      c.row.round_means_ns.back() = std::accumulate(samples.begin(), samples.end(), 0.0) /
+                                    static_cast<double>(samples.size());
       c.blocks.push_back(std::move(samples));
     }
     const std::vector<double> skews = c.team->exit_skews();

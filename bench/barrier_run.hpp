@@ -62,6 +62,7 @@ struct Row {
   std::string reason;                    ///< why not ok
   Summary latency_ns;                    ///< of an episode
   std::vector<double> round_medians_ns;  ///< NaN where it had no turn
+  std::vector<double> round_means_ns;    ///< the same, interruptions included
   double exit_skew_ns = 0;               ///< median of last exit minus first exit
   std::size_t exit_skews = 0;            ///< episodes that it is the median of
   std::uint64_t episodes = 0;            ///< finished

@@ -1,52 +1,66 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# demo.sh: what the library sees of this machine and of the paper's, and every barrier on this one,
-# in threads and in processes, beside what people use today. Two minutes, in a built tree.
-# Files go to build/demo. MUSTER_DEMO_SECONDS: for the measurement (60).
+# demo.sh: what the library sees of this machine and of the paper's, its barriers and locks on this
+# one beside what people use today, and what the model predicts for a big server; 75 seconds, in a
+# built tree. Ends with what was found, in three sentences. Files go to build/demo.
+# MUSTER_DEMO_SECONDS: for the barriers (25); the locks have half of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 muster=${MUSTER:-build/release/muster}
 out=build/demo
-seconds=${MUSTER_DEMO_SECONDS:-60}
+seconds=${MUSTER_DEMO_SECONDS:-25}
 kunpeng=test/machines/kunpeng920-2s.txt
+status=0
 
 [ -x "$muster" ] || { echo "No $muster: make build first." >&2; exit 1; }
+rm -rf "$out"
 mkdir -p "$out"
 
-bold() {
-  if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n\n' "$*"; else printf '\n%s\n\n' "$*"; fi
+# What the steps that are still to come take, seconds: barriers, locks, MPI, predictions.
+left=$((seconds + 4 + seconds / 2 + 8 + 20 + 3))
+step() {  # step <title> [seconds it takes]
+  local text="$1${2:+ ($2 s of $left)}"
+  if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n\n' "$text"; else printf '\n%s\n\n' "$text"; fi
+  left=$((left - ${2:-0}))
+}
+failed() {
+  status=1
+  cat "$out/$1.txt"
+  echo "$1: failed (above); the demonstration goes on without it." >&2
 }
 
-bold "1. This machine: what cores share, and the groups that ranks form"
+step "1. This machine: what cores share, and the groups that ranks form"
 "$muster" topo --svg "$out/this-machine.svg"
-
-bold "2. The paper's machine, two Kunpeng 920: 14 ranks mapped by NUMA node"
-"$muster" topo --topology "$kunpeng" --ranks 14 --map-by numa --svg "$out/kunpeng-14-by-numa.svg"
-bold "   ... and a rank per core, 128, mapped by core"
-"$muster" topo --topology "$kunpeng" --map-by core --svg "$out/kunpeng-128-by-core.svg" |
+step "2. The paper's machine, two Kunpeng 920: 14 ranks mapped by NUMA node"
+"$muster" topo --topology "$kunpeng" --ranks 14 --map-by numa --svg "$out/kunpeng-14-by-numa.svg" |
   sed -n '/^groups/,$p'
+"$muster" topo --topology "$kunpeng" --map-by core --svg "$out/kunpeng-128-by-core.svg" \
+  >/dev/null
 
-bold "3. Every barrier on this machine, threads and processes, 2, 4 and 8 participants"
-echo "Everyone takes turns for equal times; $seconds seconds in all."
-echo
+step "3. Every barrier here in turn, 2, 4 and 8 threads and processes" $((seconds + 4))
 "$muster" bench barrier --mode threads,processes --participants 2,4,8 --map-by core \
-  --seconds "$seconds" --output "$out" | tee "$out/barrier.txt.part"
-mv "$out/barrier.txt.part" "$out/barrier.txt"
+  --seconds "$seconds" --output "$out" >"$out/barrier.txt" || failed barrier
+step "4. Locks: increments in a critical section, 1, 2 and 8 threads" $((seconds / 2 + 8))
+"$muster" bench lock --locks auto,peers --threads 1,2,8 --seconds $((seconds / 2)) \
+  --output "$out" >"$out/lock.txt" || failed lock
+step "5. One MPI program, unmodified, without Muster and with it" 20
+"$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out/mpi.json" \
+  >"$out/mpi.txt" || failed mpi
+step "6. By the model: 128 ranks and 63 threads of a server that is not here" 3
+"$muster" sim barrier --machine kunpeng920-2s --output "$out" >"$out/sim.txt" || failed sim
+"$muster" sim lock --machine kunpeng920-2s --locks all --pattern sequential --threads 63 \
+  --affinity hierarchical --window 3000 --warm-up 1000 --output "$out" >"$out/sim-lock.txt" ||
+  failed sim-lock
 
-bold "4. One MPI program, unmodified, without and with Muster: us a barrier"
-bench/demo_mpi.sh "$(dirname "$muster")" | tee "$out/mpi.txt.part"
-mv "$out/mpi.txt.part" "$out/mpi.txt"
+step "What was found"
+"$muster" bench summary "$out"
 
-bold "Where things are"
-describe() { [ -f "$out/$1" ] && printf '  %-36s %s\n' "$out/$1" "$2"; return 0; }
-describe barrier.png "the plot: latency against participants"
-describe barrier.svg "the same, as a drawing"
-describe barrier.txt "the tables above"
-describe mpi.txt "MPI_Barrier without and with Muster"
-describe barrier.json "all results, with machine, commit and settings"
-describe barrier.csv "the same rows for a spreadsheet"
-describe this-machine.svg "the groups on this machine"
-describe kunpeng-14-by-numa.svg "14 ranks on the paper's machine"
-describe kunpeng-128-by-core.svg "128 ranks on it"
+describe() { [ ! -e "$out/$1" ] || printf '  %-34s %s\n' "$out/$1" "$2"; }
 echo
-echo "More: $muster --help, $muster bench barrier --help; make help; doc/."
+describe barrier.png "barriers: latency against participants"
+describe lock.png "locks: throughput and latency"
+describe sim.png "the prediction for 128 cores"
+describe kunpeng-14-by-numa.svg "14 ranks on the paper's machine (.svg: 3)"
+describe barrier.txt "all tables are in the .txt files"
+describe barrier.json "all results, with machine and settings"
+exit $status

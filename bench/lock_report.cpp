@@ -48,6 +48,8 @@ Json row_to_json(const LockRow& row) {
       {"median", if_ok(t.median, 1)},
       {"min", if_ok(t.min, 1)},
       {"ci95", ok ? Json::array({rounded(t.ci95.lo, 1), rounded(t.ci95.hi, 1)}) : Json()}};
+  json["rounds_ops_s"] = Json::array();
+  for (const double value : row.rounds_ops_s) json["rounds_ops_s"].push_back(rounded(value, 1));
   json["latency_ns"] = latency_to_json(row.latency_ns);
   json["fairness"] = if_ok(row.fairness, 0.01);
   const bool counted = ok && std::isfinite(row.cache_misses_percent);
@@ -131,6 +133,7 @@ std::string to_csv(const LockRunResults& results) {
   for (const LockRow& row : results.rows) {
     Json json = row_to_json(row);
     json["latency_ns"].erase("histogram");
+    json.erase("rounds_ops_s");
     // Rows without figures have the same columns.
     for (const char* name : {"throughput_ops_s", "to_pthread_mutex", "to_best"}) {
       Json& figures = json[name];

@@ -110,6 +110,25 @@ void ProgressLine::clear() {
   shown_ = false;
 }
 
+std::string wrapped(const std::string& text, std::size_t indent) {
+  constexpr std::size_t kColumns = 79;
+  std::string lines;
+  std::size_t column = indent;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find(' ', from), text.size());
+    const std::size_t length = to - from;
+    if (column > indent) {
+      const bool fits = column + 1 + length <= kColumns;
+      lines += fits ? " " : "\n" + std::string(indent, ' ');
+      column = fits ? column + 1 : indent;
+    }
+    lines.append(text, from, length);
+    column += length;
+    from = to + 1;
+  }
+  return lines;
+}
+
 std::string format_json(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -38,6 +38,10 @@ class ProgressLine {
   }
 };
 
+/// `text` in lines of at most 79 columns, broken at spaces; further lines begin with `indent`
+/// spaces, as if the first did, too, which it does not.
+std::string wrapped(const std::string& text, std::size_t indent = 0);
+
 /// As every `--json` prints it; bytes that are not UTF-8 are replaced.
 std::string format_json(const nlohmann::ordered_json& json);
 

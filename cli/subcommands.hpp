@@ -20,6 +20,7 @@ void add_explain(CLI::App& app);
 void add_bench_barrier(CLI::App& group);  ///< takes the group `muster bench`
 void add_bench_lock(CLI::App& group);     ///< takes the group `muster bench`
 void add_bench_mpi(CLI::App& group);      ///< takes the group `muster bench`
+void add_bench_summary(CLI::App& group);  ///< takes the group `muster bench`
 void add_check(CLI::App& app);
 void add_sim(CLI::App& app);
 void add_machine(CLI::App& app);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster bench summary`: what the result files in a folder say, in three sentences.
+#include "bench/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+constexpr std::array kFiles{"barrier.json", "lock.json", "mpi.json", "sim.json", "sim-lock.json"};
+
+void run(const std::string& folder) {
+  bench::ResultSummary summary;
+  bool any = false;
+  for (const char* const name : kFiles) {
+    const std::string path = folder + "/" + name;
+    std::ifstream file(path);
+    if (!file) continue;
+    any = true;
+    bench::add_results(summary, nlohmann::ordered_json::parse(file, nullptr, false), path);
+  }
+  if (!any) {
+    throw Error(Status::invalid,
+                fmt::format("{} has none of {}: `muster bench barrier --output {}` writes one",
+                            folder, fmt::join(kFiles, ", "), folder));
+  }
+  fmt::print("{}\n", bench::findings_to_text(summary));
+  for (const std::string& sentence : bench::sentences(summary)) {
+    fmt::print("{}\n", wrapped(sentence));
+  }
+}
+
+}  // namespace
+
+void add_bench_summary(CLI::App& group) {
+  const auto folder = std::make_shared<std::string>();
+  CLI::App* const command = group.add_subcommand(
+      "summary", "Say what the result files in a folder show, in three sentences");
+  command
+      ->add_option("folder", *folder,
+                   "Where `--output` of bench barrier, bench lock, sim barrier and sim lock went, "
+                   "and of bench mpi, as mpi.json")
+      ->required();
+  command->callback([folder] { run(*folder); });
+}
+
+}  // namespace muster
