@@ -13,8 +13,8 @@ FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: packages-build ## Every barrier on this machine, in threads and in processes (6 minutes)
-	@cmake/build.sh release muster-programs
+demo: packages-build ## Barriers and locks here beside others (75 s, and the build)
+	@cmake/build.sh release muster-cli muster_mpi_preload
 	@bench/demo.sh
 
 check: packages-test ## The quick tests, for every day (2 minutes)

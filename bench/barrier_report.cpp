@@ -63,12 +63,22 @@ Json row_to_json(const Row& row) {
 }
 
 std::string name_of(const Row& row) {
-  if (!row.ours) return row.implementation;
-  std::string name = "muster " + row.algorithm;
-  if (row.algorithm == "auto" && !row.serves.empty()) name += " (" + row.serves + ")";
+  if (!row.ours) return " " + row.implementation;
+  std::string name = "*" + row.algorithm;
+  if (row.algorithm == "auto" && !row.serves.empty()) name += ": " + row.serves;
   return row.via == "template" ? name + ", template" : name;
 }
 
+/// "5.59 - 5.62 us", "999 ns - 1.02 us"
+std::string interval_to_text(const Interval& interval) {
+  const std::string hi = format_ns(interval.hi);
+  std::string lo = format_ns(interval.lo);
+  const std::size_t unit = lo.find(' ');
+  if (lo.substr(unit) == hi.substr(hi.find(' '))) lo.resize(unit);
+  return lo + " - " + hi;
+}
+
+/// At most 80 columns, but for reasons and for names of many levels.
 std::string group_to_text(const std::vector<const Row*>& rows) {
   std::vector<const Row*> order = rows;
   const auto key = [](const Row* row) {
@@ -78,31 +88,23 @@ std::string group_to_text(const std::vector<const Row*>& rows) {
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Row* a, const Row* b) { return key(a) < key(b); });
-  std::size_t width = 14;
-  for (const Row* row : order) width = std::max(width, name_of(*row).size());
-
-  std::string text =
-      fmt::format("{:>5}  {:<{}} {:>9}  {:^21} {:>9} {:>9} {:>10}  {}\n", "place", "implementation",
-                  width, "median", "95 % interval", "min", "p99", "exit skew", "to best peer");
+  std::string text = fmt::format(" #   {:<25}{:>8}{:>18}{:>8}{:>8}{:>7}\n", "*ours", "median",
+                                 "95 % interval", "p99", "skew", "speed");
   for (const Row* row : order) {
     if (row->status != RowStatus::ok) {
-      text += fmt::format("{:>5}  {:<{}} {}: {}\n", "", name_of(*row), width,
-                          row_status_name(row->status), row->reason);
+      text += fmt::format("     {:<19} {}: {}\n", name_of(*row), row_status_name(row->status),
+                          row->reason);
       continue;
     }
-    const std::string place =
-        row->place == 0 ? "-" : fmt::format("{}{}", row->place, row->tied ? "=" : " ");
-    std::string ratio;
-    if (row->to_best_peer.ratio > 0) {
-      ratio = fmt::format("{:.2f}x{}", row->to_best_peer.ratio,
-                          row->to_best_peer.intervals_apart ? "" : " ~");
-    }
     const Summary& s = row->latency_ns;
-    text += fmt::format("{:>5}  {:<{}} {:>9}  {:>9} - {:<9} {:>9} {:>9} {:>10}  {:<8}{}\n", place,
-                        name_of(*row), width, format_ns(s.median), format_ns(s.ci95.lo),
-                        format_ns(s.ci95.hi), format_ns(s.min), format_ns(s.p99),
-                        row->exit_skews > 0 ? format_ns(row->exit_skew_ns) : "", ratio,
-                        row->noise.noisy ? " noisy" : "");
+    const std::string place = row->place == 0 ? "-" : fmt::format("{}", row->place);
+    const double ratio = row->to_best_peer.ratio;
+    text += fmt::format("{}{:>2}{} {:<25}{:>8}{:>18}{:>8}{:>8}{:>7}{}\n",
+                        row->noise.noisy ? "!" : " ", place, row->tied ? "=" : " ", name_of(*row),
+                        format_ns(s.median), interval_to_text(s.ci95), format_ns(s.p99),
+                        row->exit_skews > 0 ? format_ns(row->exit_skew_ns) : "",
+                        ratio > 0 ? format_times(1 / ratio) : "",
+                        ratio > 0 && !row->to_best_peer.intervals_apart ? "~" : "");
   }
   return text;
 }
@@ -196,8 +198,13 @@ std::string to_text(const RunResults& results) {
   }
 
   text +=
-      "\nplace: one more than there are surely faster ones; = shares it, or its interval meets\n"
-      "another's; - is a reference. ~ is no surer difference from the best peer than chance.\n";
+      "\n#: place; = shared, or its interval meets another's; - is a reference.\n"
+      "skew: from the first one's leaving to the last's. speed: to the best of the\n"
+      "others; ~ is no surer difference than chance.\n";
+  if (std::any_of(results.rows.begin(), results.rows.end(),
+                  [](const Row& row) { return row.noise.noisy; })) {
+    text += "! was disturbed meanwhile: the JSON object says how.\n";
+  }
   text += fmt::format("verdict: {}{}\n", verdict(results.noise),
                       results.noise.noisy ? " (" + results.noise.why + ")" : "");
   return text + left_out_to_text(results.left_out);

@@ -79,26 +79,21 @@ std::string group_to_text(std::vector<const LockRow*> rows) {
     if (a_ok != b_ok) return a_ok;
     return a_ok && a->throughput_ops_s.median > b->throughput_ops_s.median;
   });
-  std::string text =
-      fmt::format("{:<14} {:>8}  {:^17} {:>7} {:>7} {:>7} {:>8} {:>7} {:>10}\n", "lock", "M/s",
-                  "95 % interval", "latency", "p99", "p99.9", "fairness", "misses", "to pthread");
+  std::string text = fmt::format(" {:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", "lock", "M/s",
+                                 "95 % interval", "latency", "p99", "p99.9", "fairness", "as fast");
   for (const LockRow* row : rows) {
     if (row->status != RowStatus::ok) {
-      text += fmt::format("{:<14} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
+      text += fmt::format(" {:<14} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
       continue;
     }
     const Summary& t = row->throughput_ops_s;
     const LatencyDistribution& l = row->latency_ns;
-    text +=
-        fmt::format("{:<14} {:>8}  {:>7} - {:<7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>10}{}\n",
-                    row->lock, millions(t.median), millions(t.ci95.lo), millions(t.ci95.hi),
-                    ns_or_dash(l.median), ns_or_dash(l.p99), ns_or_dash(l.p999),
-                    std::isfinite(row->fairness) ? fmt::format("{:.3g}", row->fairness) : "starved",
-                    std::isfinite(row->cache_misses_percent)
-                        ? fmt::format("{:.2f} %", row->cache_misses_percent)
-                        : "n/a",
-                    row->to_pthread.rounds > 0 ? fmt::format("{:.2f}x", row->to_pthread.ratio) : "",
-                    row->noise.noisy ? " noisy" : "");
+    text += fmt::format(
+        "{}{:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", row->noise.noisy ? "!" : " ", row->lock,
+        millions(t.median), millions(t.ci95.lo) + " - " + millions(t.ci95.hi), ns_or_dash(l.median),
+        ns_or_dash(l.p99), ns_or_dash(l.p999),
+        std::isfinite(row->fairness) ? fmt::format("{:.3g}", row->fairness) : "starved",
+        row->to_pthread.rounds > 0 ? format_times(row->to_pthread.ratio) : "");
   }
   return text;
 }
@@ -160,7 +155,7 @@ std::string to_csv(const LockRunResults& results) {
 
 std::string to_text(const LockRunResults& results) {
   std::string text =
-      fmt::format("{}, {} CPUs; array of {} words; {}\n", results.host.model, results.cpus,
+      fmt::format("{}, {} CPUs; array of {} words\n{}\n", results.host.model, results.cpus,
                   results.options.array,
                   results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"));
   for (std::size_t i = 0; i < results.rows.size();) {
@@ -171,8 +166,14 @@ std::string to_text(const LockRunResults& results) {
          ++i) {
       group.push_back(&results.rows[i]);
     }
-    text += fmt::format("\n{} threads, {}\n", first.threads, pattern_name(first.pattern));
+    text += fmt::format("\n{} thread{}, {}\n", first.threads, first.threads == 1 ? "" : "s",
+                        pattern_name(first.pattern));
     text += group_to_text(group);
+  }
+  text += "\nas fast: so many times as many sections a second as pthread_mutex.\n";
+  if (std::any_of(results.rows.begin(), results.rows.end(),
+                  [](const LockRow& row) { return row.noise.noisy; })) {
+    text += "! was disturbed meanwhile: the JSON object says how.\n";
   }
   return text + left_out_to_text(results.left_out);
 }

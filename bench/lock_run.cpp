@@ -269,11 +269,10 @@ class Run {
   /// `share` of the turn that is on is done: known of operations, which turns have alike.
   void tell(double share) {
     const double done_s = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
-    double all_s = options().seconds;
-    if (options().operations) {
-      const double turns = static_cast<double>(turns_done_) + share;
-      all_s = done_s * static_cast<double>(turns_) / turns;
-    }
+    // Turns take what they take: to start a team, to wait for one that comes to no end.
+    const double turns = static_cast<double>(turns_done_) + share;
+    const double so_far_s = done_s * static_cast<double>(turns_) / turns;
+    const double all_s = options().operations ? so_far_s : std::max(options().seconds, so_far_s);
     report_({std::min(1.0, done_s / all_s), std::max(0.0, all_s - done_s), turn_});
   }
 

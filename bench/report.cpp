@@ -88,6 +88,14 @@ std::string csv_field(const Json& value) {
   return quoted + "\"";
 }
 
+std::string format_times(double ratio) {
+  if (ratio < 0.095) return "1/" + format_times(1 / ratio);
+  if (ratio < 1.095) return fmt::format("{:.2f}", ratio);
+  if (ratio < 9.95) return fmt::format("{:.1f}", ratio);
+  const double unit = std::pow(10, std::floor(std::log10(ratio)) - 1);
+  return fmt::format("{:.0f}", std::round(ratio / unit) * unit);
+}
+
 std::string format_ns(double value) {
   const char* unit = "ns";
   for (const char* larger : {"us", "ms", "s"}) {

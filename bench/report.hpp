@@ -36,6 +36,9 @@ std::string left_out_to_text(const std::vector<LeftOut>& items);
 /// A field of a CSV: quoted where it has to be, empty for null.
 std::string csv_field(const Json& value);
 
+/// A ratio of speeds as a person says it: "0.71", "1.04", "1.4", "370", "25000", "1/14".
+std::string format_times(double ratio);
+
 /// "812 ns", "2.31 us", "15.2 ms": three digits.
 std::string format_ns(double value);
 

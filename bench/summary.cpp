@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
-#include <set>
 
 #include "bench/report.hpp"
 #include "machine/error.hpp"
@@ -156,21 +154,24 @@ void add_mpi(ResultSummary& summary, const Json& results) {
 }
 
 void add_predictions(ResultSummary& summary, const Json& results) {
-  summary.modelled = results.at("about").get<std::string>();
+  const auto about = results.at("about").get<std::string>();
+  summary.modelled = about.substr(0, about.find(':'));
   Groups<std::string> groups;
   const bool locks = results.contains("window");
   for (const Json& row : results.at("results")) {
     if (locks) {
-      auto& group = groups.at(fmt::format("{} threads, {}", row.at("threads").get<unsigned>(),
-                                          row.at("pattern").get<std::string>()));
+      const auto pattern = row.at("pattern").get<std::string>();
+      auto& group = groups.at(fmt::format("{} threads{}", row.at("threads").get<unsigned>(),
+                                          pattern == "sequential" ? "" : ", " + pattern));
       const auto name = row.at("lock").get<std::string>();
       (name == "rcl" ? group.ours : group.others)
           .push_back({name, inverted({row.at("throughput_ops_s").get<double>()})});
     } else {
       auto& group = groups.at(fmt::format("{} ranks", row.at("ranks").get<unsigned>()));
       const auto name = row.at("algorithm").get<std::string>();
-      (name.starts_with("base-") ? group.others : group.ours)
-          .push_back({name, {1000 * row.at("latency_us").get<double>()}});
+      const bool theirs = name.starts_with("base-");  // as in Open MPI
+      (theirs ? group.others : group.ours)
+          .push_back({theirs ? name.substr(5) : name, {1000 * row.at("latency_us").get<double>()}});
     }
   }
   for (const auto& [where, group] : groups) {
@@ -186,14 +187,6 @@ std::string joined(const std::vector<std::string>& items) {
     text += (i == 0 ? "" : i + 1 == items.size() ? " and " : ", ") + items[i];
   }
   return text;
-}
-
-/// "1.4", "14", "370", "25000": what a person would say.
-std::string two_digits(double value) {
-  if (value < 1.095) return fmt::format("{:.2f}", value);
-  if (value < 9.95) return fmt::format("{:.1f}", value);
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
-  return fmt::format("{:.0f}", std::round(value / unit) * unit);
 }
 
 std::string word_of(const Finding& finding) {
@@ -236,7 +229,7 @@ const char* title(Finding::Kind kind) {
 
 /// A prediction says of which of ours it is.
 std::string where_of(const Finding& finding) {
-  return finding.is_prediction() ? finding.where + ", " + finding.ours : finding.where;
+  return finding.is_prediction() ? finding.ours + ", " + finding.where : finding.where;
 }
 
 std::vector<const Finding*> of_kind(const ResultSummary& summary, Finding::Kind kind) {
@@ -255,7 +248,8 @@ std::string fastest_here(const ResultSummary& summary) {
     if (all.empty()) continue;
     const auto faster =
         std::count_if(all.begin(), all.end(), [](const Finding* f) { return f->is_faster(); });
-    wins.push_back(fmt::format("{} of {} settings of {}", faster, all.size(), things(kind)));
+    wins.push_back(fmt::format("{} of {}{} with {}", faster, all.size(),
+                               wins.empty() ? " settings" : "", things(kind)));
     for (const Finding* finding : all) {
       if (finding->is_slower())
         losses.push_back(fmt::format("{} ({})", finding->other, finding->where));
@@ -274,6 +268,15 @@ std::string fastest_here(const ResultSummary& summary) {
   return fmt::format("Muster is surely the fastest in {}; {}.", joined(wins), lost);
 }
 
+/// "1.2 to 1.9 times as fast", "1.1 times as slow to 14 times as fast"
+std::string range_to_text(double least, double most) {
+  const std::string low = times_as_fast(least);
+  const std::string high = times_as_fast(most);
+  if (low == high) return low;
+  if ((least < 1) != (most < 1)) return low + " to " + high;
+  return most < 1 ? format_times(1 / most) + " to " + low : format_times(least) + " to " + high;
+}
+
 std::string by_how_much(const ResultSummary& summary) {
   std::vector<std::string> parts;
   for (const Finding::Kind kind : measured_kinds) {
@@ -283,14 +286,11 @@ std::string by_how_much(const ResultSummary& summary) {
     }
     if (ratios.empty()) continue;
     const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-    const std::string low = two_digits(*least);
-    const std::string high = two_digits(*most);
-    parts.push_back(fmt::format("{} {}{}", low, low == high ? "" : "to " + high + " ",
-                                kind == Finding::mpi ? "times with MPI_Barrier as without Muster"
-                                                     : fmt::format("times with {}", things(kind))));
+    parts.push_back(fmt::format("{} {}{}", things(kind), parts.empty() ? "are " : "",
+                                range_to_text(*least, *most)));
   }
   if (parts.empty()) return "There was nothing to compare with.";
-  return fmt::format("Beside the best of the others it is {} as fast.", joined(parts));
+  return fmt::format("Beside the best of the others, its {}.", joined(parts));
 }
 
 const char* advice(Finding::Kind kind) {
@@ -361,23 +361,25 @@ void add_results(ResultSummary& summary, const Json& results, const std::string&
 }
 
 std::string times_as_fast(double ratio) {
-  return ratio >= 1 ? two_digits(ratio) + " times as fast"
-                    : two_digits(1 / ratio) + " times as slow";
+  return ratio >= 1 ? format_times(ratio) + " times as fast"
+                    : format_times(1 / ratio) + " times as slow";
 }
 
 std::string findings_to_text(const ResultSummary& summary) {
   constexpr std::size_t kColumns = 79;
-  constexpr std::size_t kRest = 2 + 9 + 2 + 9 + 2 + 19;  // times, verdict, and what is between
+  constexpr std::size_t kRest = 2 + 9 + 2 + 9 + 2 + 17;  // times, verdict, and what is between
+  std::size_t where = 0;
+  for (const Finding& finding : summary.findings) {
+    where =
+        std::max({where, where_of(finding).size(), std::string_view(title(finding.kind)).size()});
+  }
+  const std::size_t other = kColumns - kRest - std::min<std::size_t>(where, 30);
   std::string text;
   for (const Finding::Kind kind :
        {Finding::threads, Finding::processes, Finding::lock, Finding::mpi,
         Finding::predicted_barrier, Finding::predicted_lock}) {
     const auto all = of_kind(summary, kind);
     if (all.empty()) continue;
-    std::size_t where = std::string_view(title(kind)).size();
-    for (const Finding* finding : all) where = std::max(where, where_of(*finding).size() + 2);
-    const std::size_t other =
-        std::max<std::size_t>(kColumns - kRest - std::min(where, std::size_t{28}), 4);
     text += fmt::format("{}{:<{}}{:>9}  {}\n", text.empty() ? "" : "\n", title(kind), where + 2,
                         "Muster", "best of the others");
     for (const Finding* f : all) {
@@ -388,7 +390,7 @@ std::string findings_to_text(const ResultSummary& summary) {
     }
   }
   if (!summary.modelled.empty()) {
-    text += fmt::format("\npredicted: by the model of {}\n", summary.modelled);
+    text += fmt::format("\npredicted: by the model, of {}; not measured\n", summary.modelled);
   }
   return text;
 }

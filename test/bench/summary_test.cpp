@@ -63,9 +63,10 @@ TEST(Summary, AWinIsSureAndBesideTheBestPeer) {
   const auto said = sentences(summary);
   ASSERT_EQ(said.size(), 3U);
   EXPECT_EQ(said[0],
-            "Muster is surely the fastest in 1 of 1 settings of barriers of threads; no other is "
+            "Muster is surely the fastest in 1 of 1 settings with barriers of threads; no other is "
             "surely faster anywhere.");
-  EXPECT_THAT(said[1], HasSubstr("2.0 times with barriers of threads as fast"));
+  EXPECT_EQ(said[1],
+            "Beside the best of the others, its barriers of threads are 2.0 times as fast.");
   EXPECT_THAT(said[2], HasSubstr("Next, put muster::barrier where std::barrier was"));
   EXPECT_THAT(findings_to_text(summary), HasSubstr("2.0 times as fast"));
 }
@@ -76,7 +77,7 @@ TEST(Summary, ALossIsSaid) {
   const auto said = sentences(summary);
   EXPECT_THAT(said[0], HasSubstr("0 of 1"));
   EXPECT_THAT(said[0], HasSubstr("faster than Muster is x (2 threads)"));
-  EXPECT_THAT(said[1], HasSubstr("0.50 times"));
+  EXPECT_THAT(said[1], HasSubstr("barriers of threads are 2.0 times as slow"));
   EXPECT_THAT(said[2], HasSubstr("Keep what you have"));
   EXPECT_THAT(findings_to_text(summary), HasSubstr("2.0 times as slow"));
 }
@@ -134,14 +135,14 @@ TEST(Summary, LocksMpiAndPredictionsInEightyColumns) {
     return Json{{"algorithm", name}, {"ranks", 128}, {"latency_us", us}};
   };
   add_results(summary,
-              {{"about", "Two of something"},
+              {{"about", "Two of something: 128 cores"},
                {"results", {predicted("topo-NUMA", 2), predicted("base-bruck", 7)}}},
               "sim.json");
   const std::string text = findings_to_text(summary);
   EXPECT_THAT(text, HasSubstr("4.0 times as fast"));  // not beside our own mcs, nor no lock
   EXPECT_THAT(text, HasSubstr("370 times as fast"));
   EXPECT_THAT(text, HasSubstr("predicted: barriers"));
-  EXPECT_THAT(text, HasSubstr("by the model of Two of something"));
+  EXPECT_THAT(text, HasSubstr("by the model, of Two of something; not measured"));
   for (std::size_t from = 0; from < text.size(); from = text.find('\n', from) + 1) {
     EXPECT_LE(text.find('\n', from) - from, 80U) << text;
   }
