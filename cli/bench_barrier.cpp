@@ -2,7 +2,6 @@
 // `muster bench barrier`: our barriers beside the ones people use today, in one interleaved run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "bench/barrier_report.hpp"
 #include "bench/barrier_run.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 
@@ -53,10 +53,10 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_bench_barrier(CLI::App& group) {
+void add_bench_barrier(Command& group) {
   const auto options = std::make_shared<Options>();
   bench::RunOptions& run_options = options->run;
-  CLI::App* const command = group.add_subcommand(
+  Command* const command = group.add_subcommand(
       "barrier", "Measure the barriers of this library beside those people use today");
   command
       ->add_option("--algorithms", run_options.algorithms,
@@ -92,10 +92,10 @@ void add_bench_barrier(CLI::App& group) {
   command
       ->add_option("--rounds", run_options.rounds,
                    "How often everyone gets its turn (default: 5 to 20, slices of 40 ms)")
-      ->check(CLI::Range(1U, 1000U));
+      ->check(Range(1U, 1000U));
   command->add_option("--seed", run_options.seed, "Of the bootstrap's random numbers")
       ->capture_default_str();
-  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
   command->add_option("--output", options->output,
                       "Folder for barrier.json, barrier.csv, and a plot (PNG and SVG)");

@@ -2,7 +2,6 @@
 // `muster bench lock`: our locks beside the ones people use today, in one interleaved run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "bench/lock_report.hpp"
 #include "bench/lock_run.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 
@@ -50,10 +50,10 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_bench_lock(CLI::App& group) {
+void add_bench_lock(Command& group) {
   const auto options = std::make_shared<Options>();
   bench::LockRunOptions& o = options->run;
-  CLI::App* const command = group.add_subcommand(
+  Command* const command = group.add_subcommand(
       "lock", "Measure the locks of this library beside those people use today");
   command
       ->add_option("--locks", o.locks, "By name (see `muster list`), or all, ours, peers; a list")
@@ -77,11 +77,11 @@ void add_bench_lock(CLI::App& group) {
                    "Time for all turns together; does not hold with --operations")
       ->capture_default_str();
   command->add_option("--rounds", o.rounds, "How often each lock has its turn")
-      ->check(CLI::Range(1U, 1000U))
+      ->check(Range(1U, 1000U))
       ->capture_default_str();
   command->add_option("--seed", o.seed, "Of the random indices and the bootstrap")
       ->capture_default_str();
-  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
   command->add_option("--output", options->output,
                       "Folder for lock.json, lock.csv, and a plot (PNG and SVG)");
@@ -93,8 +93,8 @@ void add_bench_lock(CLI::App& group) {
       "too\n"
       "few samples for that one. The JSON object has the whole distribution, the picture draws "
       "it.\n"
-      "Fairness: most over fewest operations of a thread. Misses: by the machine's counters, n/a\n"
-      "where it has none. What each field means: doc/delegation.md.");
+      "Fairness: most over fewest operations of a thread. Cache misses, where the machine counts\n"
+      "them, are in the JSON object and the CSV. What each field means: doc/delegation.md.");
   command->callback([options] { run(*options); });
 }
 

@@ -2,7 +2,6 @@
 // `muster bench mpi`: MPI_Barrier under every MPI of this machine, with and without Muster.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "bench/host.hpp"
 #include "bench/mpi_run.hpp"
 #include "bench/report.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
@@ -145,27 +145,27 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_bench_mpi(CLI::App& group) {
+void add_bench_mpi(Command& group) {
   const auto options = std::make_shared<Options>();
   bench::MpiRunOptions& run_options = options->run;
-  CLI::App* const command = group.add_subcommand(
+  Command* const command = group.add_subcommand(
       "mpi", "Measure MPI_Barrier under every MPI found here, with and without Muster");
   command->add_option("--ranks", run_options.ranks, "How many, a list")
       ->delimiter(',')
-      ->check(CLI::Range(1U, 1024U))
+      ->check(Range(1U, 1024U))
       ->default_str("2,4,8,16");
   command->add_option("--rounds", run_options.rounds, "How often everyone is launched")
-      ->check(CLI::Range(1U, 1000U))
+      ->check(Range(1U, 1000U))
       ->capture_default_str();
   command->add_option("--seconds", run_options.seconds, "Of barriers in each launch")
-      ->check(CLI::Range(0.001, 1000.0))
+      ->check(Range(0.001, 1000.0))
       ->capture_default_str();
   command->add_option("--timeout", run_options.timeout_s, "Seconds that a launch may take")
       ->capture_default_str();
   command
       ->add_option("--hopeless", run_options.hopeless,
                    "Who is so many times slower than the best has the first round only")
-      ->check(CLI::Range(1.0, 1e9))
+      ->check(Range(1.0, 1e9))
       ->capture_default_str();
   command->add_option("--only", run_options.only,
                       "Part of a name: of an MPI, or of what serves its barrier");
@@ -176,7 +176,7 @@ void add_bench_mpi(CLI::App& group) {
                    "Folder with more MPIs, made by `make peers` (default: build/peers)")
       ->default_str("build/peers");
   run_options.peers = MUSTER_SOURCE_DIR "/build/peers";
-  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--osu", options->osu, "Print what osu_barrier -f prints")->excludes(json);
   command->add_option("--output", options->output, "File for the JSON object");
   command->footer(

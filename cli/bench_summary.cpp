@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <fstream>
 #include <memory>
 #include <string>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
@@ -42,9 +42,9 @@ void run(const std::string& folder) {
 
 }  // namespace
 
-void add_bench_summary(CLI::App& group) {
+void add_bench_summary(Command& group) {
   const auto folder = std::make_shared<std::string>();
-  CLI::App* const command = group.add_subcommand(
+  Command* const command = group.add_subcommand(
       "summary", "Say what the result files in a folder show, in three sentences");
   command
       ->add_option("folder", *folder,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -21,6 +20,7 @@
 #include "check/suite/mutation.hpp"
 #include "check/suite/mutexes.hpp"
 #include "check/suite/sleeping.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
@@ -467,9 +467,9 @@ void run_mutate(const Options& options) {
 
 }  // namespace
 
-void add_check(CLI::App& app) {
+void add_check(Command& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command* const command = app.add_subcommand(
       "check", "Explore every execution that C++'s memory model allows, for a few participants");
   command
       ->add_option("--algorithms", options->algorithms,
@@ -480,11 +480,11 @@ void add_check(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--participants", options->participants, "How many participants")
       ->delimiter(',')
-      ->check(CLI::Range(1U, check::max_threads))
+      ->check(Range(1U, check::max_threads))
       ->capture_default_str();
   command->add_option("--episodes", options->episodes, "How many episodes")
       ->delimiter(',')
-      ->check(CLI::Range(1U, 100U))
+      ->check(Range(1U, 100U))
       ->capture_default_str();
   command->add_option("--groups", options->groups,
                       "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
@@ -492,9 +492,9 @@ void add_check(CLI::App& app) {
       "--variant", options->variant,
       "Only plain, wraps, split, gives-up, timed, destroy or reuse; one of the sleep "
       "programs");
-  CLI::Option* const weaken = command->add_option(
-      "--weaken", options->weaken, "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
-  CLI::Option* const mutant = command->add_option(
+  Option* const weaken = command->add_option("--weaken", options->weaken,
+                                             "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
+  Option* const mutant = command->add_option(
       "--mutant", options->mutant,
       "A barrier, mutex or lock with a fault, by the name that --mutate gives it");
   mutant->excludes(weaken);

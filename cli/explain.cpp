@@ -2,13 +2,14 @@
 // `muster explain`: what a barrier with these options would be, and why, without running it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
@@ -34,6 +35,19 @@ struct Options {
 
 void throw_if_failed(int status) {
   if (status != MUSTER_OK) throw Error(static_cast<Status>(status), muster_last_error());
+}
+
+/// What stands beside the names of the lines, which are 14 columns wide, wrapped.
+std::string in_columns(const std::string& text) {
+  constexpr std::size_t kNames = 14;
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_fact = line.size() > kNames && line[kNames - 1] == ' ' && line[0] != ' ';
+    result += is_fact ? line.substr(0, kNames) + wrapped(line.substr(kNames), kNames) : line;
+    result += "\n";
+  }
+  return result;
 }
 
 void explain(const Options& asked) {
@@ -76,7 +90,7 @@ void explain(const Options& asked) {
   throw_if_failed(muster_barrier_explain(handle, format, text.data(), text.size(), nullptr));
   text.pop_back();
   if (!asked.json) {
-    fmt::print("{}", text);
+    fmt::print("{}", in_columns(text));
     return;
   }
   Json json;
@@ -86,9 +100,9 @@ void explain(const Options& asked) {
 
 }  // namespace
 
-void add_explain(CLI::App& app) {
+void add_explain(Command& app) {
   auto asked = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  Command* command = app.add_subcommand(
       "explain",
       "What a barrier with these options would be: algorithm, groups, waiting, memory, and why");
   command

@@ -2,7 +2,6 @@
 // `muster list`: every name that can be asked for, and what it stands for.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "barrier/registry.hpp"
 #include "bench/contestant.hpp"
 #include "bench/lock_team.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "lock/registry.hpp"
@@ -154,6 +154,8 @@ void add_other_locks(Json& results) {
   }
 }
 
+constexpr std::size_t kFactsColumn = 26;
+
 std::string to_text(const Json& results) {
   std::string text;
   std::string kind;
@@ -171,15 +173,14 @@ std::string to_text(const Json& results) {
     if (entry.contains("cost")) {
       add(entry.at("cost").get<std::string>());
       if (kind == "lock") {
-        facts +=
-            fmt::format("\n{:<26}executed by {}", "", entry.at("executed_by").get<std::string>());
+        facts += "\nexecuted by " + entry.at("executed_by").get<std::string>();
         if (entry.at("fair").get<bool>()) add("first come, first served");
       } else {
-        facts += fmt::format("\n{:<26}champion: {}", "", entry.at("champion").get<std::string>());
+        facts += "\nchampion: " + entry.at("champion").get<std::string>();
         if (entry.at("splits").get<bool>()) add("splits into arrive and depart");
         if (entry.contains("variants")) add("also " + entry.at("variants").get<std::string>());
       }
-      facts += fmt::format("\n{:<26}{}", "", entry.at("source").get<std::string>());
+      facts += "\n" + entry.at("source").get<std::string>();
     }
     if (entry.contains("by_default") && entry.at("by_default").get<bool>()) add("by default");
     if (entry.contains("modes") && entry.at("modes").size() == 1) {
@@ -188,7 +189,8 @@ std::string to_text(const Json& results) {
     if (entry.contains("missing") && !entry.at("missing").is_null()) {
       add(entry.at("missing").get<std::string>());
     }
-    const std::string name = fmt::format("  {:<24}{}", entry.at("name").get<std::string>(), facts);
+    const std::string name = fmt::format("  {:<24}{}", entry.at("name").get<std::string>(),
+                                         wrapped(facts, kFactsColumn));
     text += name.substr(0, name.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
@@ -196,8 +198,8 @@ std::string to_text(const Json& results) {
 
 }  // namespace
 
-void add_list(CLI::App& app) {
-  CLI::App* const command = app.add_subcommand(
+void add_list(Command& app) {
+  Command* const command = app.add_subcommand(
       "list", "List algorithms, levels, mappings, wait policies, locks and the benchmarks' peers");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");

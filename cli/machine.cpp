@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "cli/subcommands.hpp"
@@ -175,13 +175,13 @@ void run_measure(MeasureArguments& arguments) {
 
 }  // namespace
 
-void add_machine(CLI::App& app) {
-  CLI::App* const group =
+void add_machine(Command& app) {
+  Command* const group =
       app.add_subcommand("machine", "Describe machines, for `muster sim` to model");
   group->require_subcommand(1);
 
   const auto import = std::make_shared<ImportOptions>();
-  CLI::App* command =
+  Command* command =
       group->add_subcommand("import", "Make a description from a matrix of core-to-core latencies");
   command
       ->add_option("--latencies", import->latencies,
@@ -214,12 +214,12 @@ void add_machine(CLI::App& app) {
                       "machine's, if it is regular)");
   command->add_option("--name", measure->measure.name, "The machine's name")->capture_default_str();
   command->add_option("--rounds", measure->measure.rounds, "Each runs every benchmark once")
-      ->check(CLI::Range(1U, 1000U))
+      ->check(Range(1U, 1000U))
       ->capture_default_str();
   command
       ->add_option("--cores-max", measure->measure.cores_max,
                    "Participants of the benchmarks that take many")
-      ->check(CLI::Range(2U, 1024U))
+      ->check(Range(2U, 1024U))
       ->capture_default_str();
   command->add_flag("!--no-barriers", measure->measure.barriers,
                     "Do not measure barriers of two participants beside their predictions");

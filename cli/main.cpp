@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
@@ -87,7 +88,8 @@ int run(int argc, char** argv) {
   app.footer(
       "Results go to standard output, messages to standard error.\n"
       "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
-  CLI::App* const bench = app.add_subcommand("bench", "Measure on this machine");
+  muster::Command root(&app);
+  muster::Command* const bench = root.add_subcommand("bench", "Measure on this machine");
   bench->require_subcommand(1);
 #include "subcommands.inc"
 

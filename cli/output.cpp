@@ -112,18 +112,25 @@ void ProgressLine::clear() {
 
 std::string wrapped(const std::string& text, std::size_t indent) {
   constexpr std::size_t kColumns = 79;
+  const std::string next_line = "\n" + std::string(indent, ' ');
   std::string lines;
   std::size_t column = indent;
   for (std::size_t from = 0; from < text.size();) {
-    const std::size_t to = std::min(text.find(' ', from), text.size());
-    const std::size_t length = to - from;
-    if (column > indent) {
-      const bool fits = column + 1 + length <= kColumns;
-      lines += fits ? " " : "\n" + std::string(indent, ' ');
-      column = fits ? column + 1 : indent;
+    const std::size_t to = std::min(text.find_first_of(" \n", from), text.size());
+    const bool first = column == indent;
+    if (!first && column + 1 + to - from > kColumns) {
+      lines += next_line;
+      column = indent;
+    } else if (!first) {
+      lines += " ";
+      ++column;
     }
-    lines.append(text, from, length);
-    column += length;
+    lines.append(text, from, to - from);
+    column += to - from;
+    if (to < text.size() && text[to] == '\n') {
+      lines += next_line;
+      column = indent;
+    }
     from = to + 1;
   }
   return lines;
@@ -181,8 +188,8 @@ void ResultFiles::write(const std::string& json, const std::string& table) const
   if (!table_type.empty()) write_file(path(table_type), table);
   const Plot plotted = plot(script, path("json"), folder);
   fmt::print(stderr, "Written: {}{}{}\n", path("json"),
-             table_type.empty() ? "" : ", " + path(table_type),
-             plotted == Plot::drawn ? ", and pictures of it (PNG and SVG)" : "");
+             table_type.empty() ? "" : ", ." + table_type,
+             plotted == Plot::drawn ? ", and pictures" : "");
   if (plotted == Plot::failed) throw Error(Status::system, script + " failed: no pictures");
 }
 

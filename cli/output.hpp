@@ -38,8 +38,8 @@ class ProgressLine {
   }
 };
 
-/// `text` in lines of at most 79 columns, broken at spaces; further lines begin with `indent`
-/// spaces, as if the first did, too, which it does not.
+/// `text` in lines of at most 79 columns, broken at spaces and where it has line breaks; further
+/// lines begin with `indent` spaces. So many columns are taken on the first line already.
 std::string wrapped(const std::string& text, std::size_t indent = 0);
 
 /// As every `--json` prints it; bytes that are not UTF-8 are replaced.

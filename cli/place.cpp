@@ -2,12 +2,12 @@
 // `muster place`: where RCL's servers, working threads and memory go on a machine [P17, PS18].
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "placement/placer.hpp"
@@ -142,20 +142,20 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_place(CLI::App& app) {
+void add_place(Command& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command* const command = app.add_subcommand(
       "place", "Show where the servers of delegated locks, working threads and memory go");
   command->add_option("--topology", options->topology,
                       "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
                       "this machine)");
   command->add_option("--servers", options->servers, "Number of servers")
-      ->check(CLI::Range(0U, 1U << 20))
+      ->check(Range(0U, 1U << 20))
       ->capture_default_str();
   command
       ->add_option("--threads", options->threads,
                    "Number of working threads (default: one per core without a server)")
-      ->check(CLI::Range(1U, 1U << 20));
+      ->check(Range(1U, 1U << 20));
   command
       ->add_option("--policy", options->policy,
                    "Where servers go: pack (onto one NUMA node) or spread")

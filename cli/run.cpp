@@ -9,7 +9,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -26,6 +25,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/usable_cpus.hpp"
 #include "placement/placer.hpp"
@@ -403,14 +403,14 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
+void add_run(Command& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command* const command = app.add_subcommand(
       "run", "Run an unmodified program with its threads placed and its mutexes swapped");
   command
       ->add_option("--servers", options->servers,
                    "Cores for servers: threads go around them, and there last")
-      ->check(CLI::Range(0U, 1U << 20))
+      ->check(Range(0U, 1U << 20))
       ->capture_default_str();
   command
       ->add_option(

@@ -2,11 +2,11 @@
 // `muster sim`: questions to machines that are not here.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "barrier/registry.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "cli/subcommands.hpp"
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-void MachineChoice::add_to(CLI::App& command) {
+void MachineChoice::add_to(Command& command) {
   std::string known;
   for (const auto& [shipped, text] : sim::shipped_machines()) {
     known.append(known.empty() ? "" : ", ").append(shipped);
@@ -24,7 +24,7 @@ void MachineChoice::add_to(CLI::App& command) {
   add_changes_to(command);
 }
 
-void MachineChoice::add_changes_to(CLI::App& command) {
+void MachineChoice::add_changes_to(Command& command) {
   std::string mechanisms;
   for (int i = 0; i < sim::mechanism_count; ++i) {
     mechanisms.append(mechanisms.empty() ? "" : ", ")
@@ -125,8 +125,8 @@ std::string sim_rows_text(const sim::MachineModel& machine, const std::vector<Si
   return text;
 }
 
-void add_sim(CLI::App& app) {
-  CLI::App* const sim = app.add_subcommand(
+void add_sim(Command& app) {
+  Command* const sim = app.add_subcommand(
       "sim", "Predict what barriers and locks do on servers that are not here, by modelling them");
   sim->require_subcommand(1);
   add_sim_barrier(*sim);

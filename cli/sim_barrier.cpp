@@ -2,9 +2,9 @@
 // `muster sim barrier`: the latencies of barriers on a modelled machine.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "machine/error.hpp"
@@ -79,9 +79,9 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_sim_barrier(CLI::App& sim) {
+void add_sim_barrier(Command& sim) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
+  Command* const command =
       sim.add_subcommand("barrier", "What barriers take there, with intervals");
   options->machine.add_to(*command);
   command
@@ -92,7 +92,7 @@ void add_sim_barrier(CLI::App& sim) {
       ->default_str("all");
   command->add_option("--ranks", options->ranks, "How many, a list (default: one per core)")
       ->delimiter(',')
-      ->check(CLI::Range(1U, 4096U));
+      ->check(Range(1U, 4096U));
   command
       ->add_option("--map-by", options->map_by, "How ranks go to cores: core, numa, socket; a list")
       ->delimiter(',')
@@ -100,15 +100,15 @@ void add_sim_barrier(CLI::App& sim) {
   command
       ->add_option("--members", options->effort.members,
                    "Settings of what is not known that the intervals span")
-      ->check(CLI::Range(0U, 64U))
+      ->check(Range(0U, 64U))
       ->capture_default_str();
   command->add_option("--seeds", options->effort.seeds, "Runs of each, averaged")
-      ->check(CLI::Range(1U, 1000U))
+      ->check(Range(1U, 1000U))
       ->capture_default_str();
-  CLI::Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
-  CLI::Option* const csv =
+  Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
+  Option* const csv =
       command->add_flag("--csv", options->csv, "Print the rows as CSV")->excludes(json);
-  CLI::Option* const output = command->add_option(
+  Option* const output = command->add_option(
       "--output", options->output, "Folder for sim.json, sim.csv, and a plot (PNG and SVG)");
   command->add_option("--trace", options->trace,
                       "Write one steady episode of the one barrier asked for as a Chrome trace");

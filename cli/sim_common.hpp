@@ -9,11 +9,9 @@
 #include "sim/measurements.hpp"
 #include "sim/predict.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace muster {
+
+class Command;
 
 /// `--machine`, `--without` and `--set`.
 struct MachineChoice {
@@ -21,9 +19,9 @@ struct MachineChoice {
   std::vector<std::string> without;
   std::vector<std::string> set;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   /// `--without` and `--set` alone, for commands that know their machines.
-  void add_changes_to(CLI::App& command);
+  void add_changes_to(Command& command);
   sim::MachineModel load() const { return load(name); }
   sim::MachineModel load(const std::string& machine) const;
 };
@@ -47,10 +45,10 @@ std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
                                         const std::vector<std::string>& asked);
 
 // The subcommands of `muster sim`.
-void add_sim_barrier(CLI::App& sim);
-void add_sim_fit(CLI::App& sim);
-void add_sim_validate(CLI::App& sim);
-void add_sim_lock(CLI::App& sim);
-void add_sim_reproduce(CLI::App& sim);
+void add_sim_barrier(Command& sim);
+void add_sim_fit(Command& sim);
+void add_sim_validate(Command& sim);
+void add_sim_lock(Command& sim);
+void add_sim_reproduce(Command& sim);
 
 }  // namespace muster

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "sim/fit.hpp"
@@ -56,9 +56,9 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_sim_fit(CLI::App& sim) {
+void add_sim_fit(Command& sim) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
+  Command* const command =
       sim.add_subcommand("fit", "Fit a machine's free parameters to measured latencies");
   options->machine.add_to(*command);
   command
@@ -74,12 +74,12 @@ void add_sim_fit(CLI::App& sim) {
   command
       ->add_option("--evaluations", options->fit.evaluations,
                    "How often the measurements are modelled in the search")
-      ->check(CLI::Range(1U, 1000000U))
+      ->check(Range(1U, 1000000U))
       ->capture_default_str();
   command
       ->add_option("--samples", options->fit.samples,
                    "How often it is fitted again with other values for what is not known")
-      ->check(CLI::Range(0U, 64U))
+      ->check(Range(0U, 64U))
       ->capture_default_str();
   command->add_option("--seed", options->fit.seed, "Of the search")->capture_default_str();
   command->add_option("--name", options->name, "The fitted machine's name");

@@ -2,7 +2,6 @@
 // `muster sim lock`: the papers' lock benchmark on a modelled machine.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "bench/report.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "machine/error.hpp"
@@ -281,10 +281,10 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_sim_lock(CLI::App& sim) {
+void add_sim_lock(Command& sim) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  CLI::App* const command = sim.add_subcommand(
+  Command* const command = sim.add_subcommand(
       "lock", "How many critical sections a second locks manage there, by who sits where");
   o.machine.add_to(*command);
   command->add_option("--locks", o.locks, "By name (see `muster list`), a list; all")
@@ -294,17 +294,17 @@ void add_sim_lock(CLI::App& sim) {
       ->delimiter(',')
       ->default_str("sequential,strided,random");
   command->add_option("--stride", o.stride, "Words from one to the next, strided")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
+      ->check(Range<std::uint64_t>(1, std::uint64_t{1} << 31))
       ->capture_default_str();
   command->add_option("--threads", o.threads, "How many, a list")
       ->delimiter(',')
-      ->check(CLI::Range(1U, 4096U))
+      ->check(Range(1U, 4096U))
       ->default_str("2,4");
   command
       ->add_option("--init", o.init,
                    "default: the server's core is named (--server, --affinity); numa: "
                    "RCLLockInitNUMA chooses it where it is not, and binds memory to its NUMA node")
-      ->check(CLI::IsMember({"default", "numa"}))
+      ->one_of({"default", "numa"})
       ->capture_default_str();
   command
       ->add_option("--affinity", o.affinity,
@@ -316,28 +316,28 @@ void add_sim_lock(CLI::App& sim) {
       ->add_option("--placements", o.placements,
                    "one: as --affinity says; all: every placement of server, threads and array "
                    "that is distinct up to the machine's symmetry")
-      ->check(CLI::IsMember({"one", "all"}))
+      ->one_of({"one", "all"})
       ->capture_default_str();
   command
       ->add_option("--memory", o.memory,
                    "default: the array is where its allocating thread is; aware: RCLAwareMalloc, "
                    "on the server's NUMA node")
-      ->check(CLI::IsMember({"default", "aware"}))
+      ->one_of({"default", "aware"})
       ->capture_default_str();
   command->add_option("--server", o.server, "The server's core");
   command->add_option("--allocator", o.allocator, "The allocating thread's core (not with apart)")
       ->capture_default_str();
   command->add_option("--array", o.array, "Words of 4 bytes in the array")
-      ->check(CLI::Range(std::uint64_t{16}, (std::uint64_t{1} << 32) - 1))
+      ->check(Range<std::uint64_t>(16, (std::uint64_t{1} << 32) - 1))
       ->capture_default_str();
   command->add_option("--window", o.effort.window, "Operations that count; as many again follow")
-      ->check(CLI::Range(1U, 100'000'000U))
+      ->check(Range(1U, 100'000'000U))
       ->capture_default_str();
   command->add_option("--warm-up", o.effort.warm_up, "Operations before")
-      ->check(CLI::Range(1U, 100'000'000U))
+      ->check(Range(1U, 100'000'000U))
       ->capture_default_str();
   command->add_option("--seed", o.effort.seed, "Of the indices and of ties")->capture_default_str();
-  CLI::Option* const json = command->add_flag("--json", o.json, "Print one JSON object");
+  Option* const json = command->add_flag("--json", o.json, "Print one JSON object");
   command->add_flag("--csv", o.csv, "Print the rows as CSV")->excludes(json);
   command->add_option("--output", o.output,
                       "Folder for sim-lock.json, sim-lock.csv, and a plot (PNG and SVG)");

@@ -3,11 +3,11 @@
 // papers' claims the model bears out.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "sim/reproduce.hpp"
@@ -141,9 +141,9 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_sim_reproduce(CLI::App& sim) {
+void add_sim_reproduce(Command& sim) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = sim.add_subcommand(
+  Command* const command = sim.add_subcommand(
       "reproduce",
       "The experiments of [K22], [P17] and [PS18]: each claim, modelled, with a verdict");
   options->changes.add_changes_to(*command);
@@ -151,7 +151,7 @@ void add_sim_reproduce(CLI::App& sim) {
   command
       ->add_option("--papers", options->papers, "Whose claims: K22 (barriers), P17, PS18 (locks)")
       ->delimiter(',')
-      ->check(CLI::IsMember(options->what.papers))
+      ->one_of(options->papers)
       ->capture_default_str();
   command->add_flag("--quick", options->what.quick,
                     "Fewer operations and points: seconds, and coarse");

@@ -2,10 +2,10 @@
 // `muster sim validate`: measured beside modelled, and what the differences would cost.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "sim/validate.hpp"
@@ -142,9 +142,9 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_sim_validate(CLI::App& sim) {
+void add_sim_validate(Command& sim) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = sim.add_subcommand(
+  Command* const command = sim.add_subcommand(
       "validate", "Put measured latencies beside the model's, and judge the model");
   options->machine.add_to(*command);
   command
@@ -157,7 +157,7 @@ void add_sim_validate(CLI::App& sim) {
   command
       ->add_option("--members", options->effort.members,
                    "Settings of what is not known that the intervals span")
-      ->check(CLI::Range(0U, 64U))
+      ->check(Range(0U, 64U))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_option("--output", options->output,

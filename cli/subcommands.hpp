@@ -6,23 +6,21 @@
 // exits with 2 for a mistake in the command line (invalid, unknown_name), else with 1.
 #pragma once
 
-namespace CLI {
-class App;
-}
-
 namespace muster {
 
-void add_topo(CLI::App& app);
-void add_place(CLI::App& app);
-void add_run(CLI::App& app);
-void add_list(CLI::App& app);
-void add_explain(CLI::App& app);
-void add_bench_barrier(CLI::App& group);  ///< takes the group `muster bench`
-void add_bench_lock(CLI::App& group);     ///< takes the group `muster bench`
-void add_bench_mpi(CLI::App& group);      ///< takes the group `muster bench`
-void add_bench_summary(CLI::App& group);  ///< takes the group `muster bench`
-void add_check(CLI::App& app);
-void add_sim(CLI::App& app);
-void add_machine(CLI::App& app);
+class Command;
+
+void add_topo(Command& app);
+void add_place(Command& app);
+void add_run(Command& app);
+void add_list(Command& app);
+void add_explain(Command& app);
+void add_bench_barrier(Command& group);  ///< takes the group `muster bench`
+void add_bench_lock(Command& group);     ///< takes the group `muster bench`
+void add_bench_mpi(Command& group);      ///< takes the group `muster bench`
+void add_bench_summary(Command& group);  ///< takes the group `muster bench`
+void add_check(Command& app);
+void add_sim(Command& app);
+void add_machine(Command& app);
 
 }  // namespace muster

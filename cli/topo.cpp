@@ -2,7 +2,6 @@
 // `muster topo`: the levels of a machine, and the groups and leaders that ranks on it form.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "barrier/shape.hpp"
+#include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "topology/picture.hpp"
@@ -131,7 +131,7 @@ std::string to_text(const Answer& answer) {
   text += unusable.empty() ? ", all usable\n"
                            : fmt::format(" usable ({} offline or not allowed: {})\n",
                                          unusable.count(), unusable.to_string());
-  text += "\nlevels, bottom up\n";
+  text = wrapped(text) + "\nlevels, bottom up\n";
   for (const Level& level : answer.active.levels) {
     const unsigned min = level.cores_per_unit_min();
     const unsigned max = level.cores_per_unit_max();
@@ -171,16 +171,16 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_topo(CLI::App& app) {
+void add_topo(Command& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command* const command = app.add_subcommand(
       "topo", "Show a machine's levels, and the groups and leaders that ranks on it form");
   command->add_option("--topology", options->topology,
                       "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
                       "this machine)");
   command->add_option("--ranks", options->ranks, "Number of ranks (default: one per usable core)")
-      ->check(CLI::Range(1U, participants_max));
-  CLI::Option* const mapping =
+      ->check(Range(1U, participants_max));
+  Option* const mapping =
       command->add_option("--map-by", options->mapping, "How ranks go to cores: core, numa, socket")
           ->capture_default_str();
   command

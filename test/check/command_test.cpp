@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
@@ -25,7 +26,8 @@ struct Answer {
 
 Answer run(std::vector<std::string> arguments) {
   CLI::App app;
-  add_check(app);
+  Command root(&app);
+  add_check(root);
   std::reverse(arguments.begin(), arguments.end());
   arguments.emplace_back("check");
   Answer answer;

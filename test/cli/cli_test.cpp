@@ -220,6 +220,9 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
   for (const auto& [kind, name] : found) EXPECT_THAT(text.out, HasSubstr("  " + name)) << kind;
   EXPECT_THAT(text.out, HasSubstr("\nlocks (line transfers a section, contended)\n  cas-spin "));
   EXPECT_THAT(text.out, HasSubstr("executed by a server; first come, first served\n"));
+  for (std::size_t from = 0; from < text.out.size(); from = text.out.find('\n', from) + 1) {
+    EXPECT_LE(text.out.find('\n', from) - from, 80U) << text.out.substr(from, 90);
+  }
 }
 
 TEST(List, IsWhereTheBenchmarksHelpSendsForLocks) {

@@ -17,6 +17,15 @@
 namespace muster {
 namespace {
 
+TEST(Wrapped, FitsATerminalAndLosesNothing) {
+  const std::string words(100, 'x');
+  EXPECT_EQ(wrapped("a b\nc", 3), "a b\n   c");
+  EXPECT_EQ(wrapped(words, 3), words);  // a word that is too long stays one
+  EXPECT_EQ(wrapped("a " + std::string(77, 'b')), "a " + std::string(77, 'b'));
+  EXPECT_EQ(wrapped("a " + std::string(78, 'b')), "a\n" + std::string(78, 'b'));
+  EXPECT_EQ(wrapped("a " + std::string(75, 'b'), 3), "a\n   " + std::string(75, 'b'));
+}
+
 TEST(WriteFile, WholeOrNotAtAll) {
   const std::filesystem::path directory =
       std::filesystem::path(testing::TempDir()) / ("muster-write-" + std::to_string(getpid()));

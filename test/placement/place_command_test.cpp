@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
@@ -17,7 +18,8 @@ namespace {
 
 std::string run(std::vector<std::string> arguments) {
   CLI::App app;
-  add_place(app);
+  Command root(&app);
+  add_place(root);
   std::reverse(arguments.begin(), arguments.end());
   arguments.emplace_back("place");
   ::testing::internal::CaptureStdout();

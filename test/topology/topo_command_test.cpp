@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
@@ -18,7 +19,8 @@ namespace {
 
 std::string run(std::vector<std::string> arguments) {
   CLI::App app;
-  add_topo(app);
+  Command root(&app);
+  add_topo(root);
   std::reverse(arguments.begin(), arguments.end());
   arguments.emplace_back("topo");
   ::testing::internal::CaptureStdout();
