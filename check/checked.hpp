@@ -228,6 +228,12 @@ class Checked {
   static Awaited count_in_on_pu(const Cells&, unsigned, Word) { return Awaited::anyone; }
   static void expect_store(const Cell&) {}
 
+  /// Between two looks; nothing by default: there is no time to pass.
+  void linger(unsigned) {
+    if (linger_) linger_();
+  }
+  void set_linger(std::function<void()> linger) { linger_ = std::move(linger); }
+
   bool all_arrived() { return !completion_ || completion_(); }
 
  private:
@@ -264,6 +270,7 @@ class Checked {
   Memory* memory_ = nullptr;
   Tuning& tuning_;
   std::function<bool()> completion_;
+  std::function<void()> linger_;
   Patience patience_{nullptr, 0, {}};
 };
 

@@ -40,7 +40,7 @@ constexpr const char* mutex_prefix = "mutex:";
 
 struct Options {
   std::vector<std::string> algorithms{"all"};
-  std::vector<unsigned> participants{2, 3, 4};
+  std::vector<unsigned> participants;
   std::vector<unsigned> episodes{2, 3};
   std::string groups;
   std::string variant;
@@ -478,10 +478,12 @@ void add_check(Command& app) {
                    "with --mutate also lifetime, for how waits begin and end")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--participants", options->participants, "How many participants")
+  command
+      ->add_option("--participants", options->participants,
+                   "How many participants (default: 2, 3 and 4, and up to 8 where a barrier has "
+                   "paths that only so many take)")
       ->delimiter(',')
-      ->check(Range(1U, check::max_threads))
-      ->capture_default_str();
+      ->check(Range(1U, check::max_threads));
   command->add_option("--episodes", options->episodes, "How many episodes")
       ->delimiter(',')
       ->check(Range(1U, 100U))

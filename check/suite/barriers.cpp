@@ -125,6 +125,13 @@ const std::vector<GroupTree>& group_trees(unsigned participants) {
   return found == all.end() ? flat : found->second;
 }
 
+std::vector<unsigned> usual_participants(const std::string& algorithm) {
+  if (algorithm.starts_with("base-")) return {2, 3, 4, 5, 6};
+  if (algorithm == "combining-tree") return {2, 3, 4, 5};
+  const bool any_order = checked_traits(algorithm).champion == Champion::last_to_arrive;
+  return any_order ? std::vector{2U, 3U, 4U} : std::vector{2U, 3U, 4U, 5U, 6U, 7U, 8U};
+}
+
 std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& participants,
                                    const std::vector<unsigned>& episodes, const GroupTree* groups) {
@@ -142,7 +149,8 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
     add(groups->participants, *groups);
     return all;
   }
-  for (const unsigned n : participants) {
+  for (const unsigned n :
+       participants.empty() ? usual_participants(algorithm.name) : participants) {
     if (!algorithm.uses_groups()) {
       add(n, {});
       continue;

@@ -50,7 +50,12 @@ std::string format_groups(const GroupTree& groups);
 /// ranks.
 const std::vector<GroupTree>& group_trees(unsigned participants);
 
-/// Everything to be checked about one algorithm for these numbers of participants and episodes; of
+/// Where nothing else is asked for: 2, 3, 4, and those that some path takes. A third round or level
+/// wants 5, inner vertices of a tree of four 6; where flags leave no choice 8 cost nothing.
+std::vector<unsigned> usual_participants(const std::string& algorithm);
+
+/// Everything to be checked about one algorithm for these numbers of participants (none: the usual
+/// ones) and episodes; of
 /// the topo family with each of the group_trees(), or with `groups` alone and its participants.
 std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& participants,

@@ -38,6 +38,7 @@ using ServerTrusted = Faulty<21>;
 using RoundNotLookedAgain = Faulty<22>;
 using RoundKeepsTwo = Faulty<23>;
 using LinkLeft = Faulty<24>;
+using BusyIsDone = Faulty<25>;
 
 }  // namespace
 }  // namespace muster::check
@@ -405,6 +406,29 @@ bool Auto<check::ServerTrusted>::finish(check::ServerTrusted& m, Ring& ring, Hab
   }
 }
 
+/// Who gets the lock and finds nothing to execute takes its request for done: it may have begun, in
+/// a section that has given the lock up.
+template <>
+template <class Work, class Combines>
+bool Auto<check::BusyIsDone>::finish(check::BusyIsDone& m, Ring& ring, Habit& h,
+                                     check::Checked::Cell& entry, Work& work,
+                                     Combines combines) const {
+  for (;;) {
+    const auto first =
+        wanted_.wait_for_either(m, entry, *desk_.held, Expectation{h.is_used_to(), combines()});
+    if (first.gave_up) return false;
+    if (first.own) {
+      desk_.rings.has_answer(ring);
+      return true;
+    }
+    if (!desk_.take(m)) continue;
+    desk_.rings.serve(m, ring.client, desk_.lock, work);
+    h.set_delegates(false);
+    give_after_visit(m, h, work, combines);
+    return true;
+  }
+}
+
 // NOLINTEND(readability-convert-member-functions-to-static)
 
 }  // namespace muster::locks
@@ -466,6 +490,7 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, NotReadAgain>("auto: a request not read again under the lock"),
       mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
+      mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
       mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
       mutant<Auto, RoundKeepsTwo>("rounds: a lock not given for another one"),
   };

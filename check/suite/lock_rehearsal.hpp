@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -49,6 +50,8 @@ class CheckedWork {
 
   /// Says in this cell that the request is posted, where a lock tells.
   void tell(Checked::Cell& cell) { told_ = &cell; }
+  /// In the middle of each section.
+  void pause(std::function<void()> pause) { pause_ = std::move(pause); }
 
   void run_own(Checked& m) { execute(m, client_); }
   void put(Checked& m, unsigned slot) { m.write(data_.slots[slot], client_ + 1); }
@@ -64,6 +67,11 @@ class CheckedWork {
     const Word number = m.read(data_.argument[client]);
     m.thread().check(m.read(data_.executed[client]) + 1 == number,
                      "a section was executed twice, or not in its turn");
+    if (pause_) {
+      pause_();
+      m.thread().check(m.read(data_.executed[client]) + 1 == number,
+                       "a section was executed twice");
+    }
     m.write(data_.executed[client], number);
     m.write(data_.result[client], 10 * number + client);
   }
@@ -72,6 +80,7 @@ class CheckedWork {
   unsigned client_;
   Word lock_;
   Checked::Cell* told_ = nullptr;
+  std::function<void()> pause_;
 };
 
 /// What Station's server does in its rounds: for locks that stay with it, or for others.
@@ -82,14 +91,23 @@ struct Round {
   Data& data;
   unsigned nobody;  ///< a number that no client has
   bool stays;
+  Checked::Cell* paused =
+      nullptr;  ///< sections give the lock up in between, and say when it's over
 
   static void before_look(Word) {}
   bool take(Word lock) const { return desks[lock].take(m); }
   void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);
+    if (paused != nullptr) work.pause([&] { yield(desks[lock]); });
     desks[lock].rings.execute(m, client, first, work);
     while (desks[lock].rings.serve(m, client, lock, work)) {
     }
+  }
+  /// As when it waits for a condition.
+  void yield(const locks::Desk<M>& desk) const {
+    desk.give(m);
+    while (!desk.take(m)) m.await(*desk.held, equals(0), relaxed);
+    m.store(*paused, 1, relaxed);
   }
   bool keeps(Word) const { return stays; }
   bool give(Word lock, Word) const {
@@ -128,7 +146,7 @@ class LockRehearsal {
     }
     if (scenario.known() == 0) return;
     memory.set_initial(cells_.global(needs_server ? 0 : 1).location, scenario.known());
-    memory.set_initial(server_cell().location, 1);
+    if (scenario_.variant != LockVariant::yields) memory.set_initial(server_cell().location, 1);
   }
 
   void run(Thread& self) {
@@ -139,6 +157,13 @@ class LockRehearsal {
     if (scenario_.variant == LockVariant::drain && self.id() == 0) return drain(m, lock);
     typename L::Ticket ticket = lock.ticket(self.id());
     know(self.id(), ticket);
+    // Who has found the lock free and nothing to execute looks again when somebody has it, not any
+    // number of times before.
+    unsigned lingered = 0;
+    if (scenario_.variant == LockVariant::yields) {
+      m.set_linger(
+          [&] { static_cast<void>(lingered++ == 0 || m.await(left_, equals(1), relaxed)); });
+    }
     if (!execute_all(m, self.id(), ticket, 1)) return;
     if constexpr (has_heritable_ticket<L>) {
       if (scenario_.has_successor() && self.id() == 0) leave(m, ticket);
@@ -307,14 +332,16 @@ class LockRehearsal {
     const locks::Desk<M>& first = all.front();
     const bool stays =
         scenario_.variant == LockVariant::kept || scenario_.variant == LockVariant::two;
+    Checked::Cell* const paused = scenario_.variant == LockVariant::yields ? &left_ : nullptr;
     Word has = locks::no_lock;
     if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
     for (int passes = 0; passes < passes_max; ++passes) {
       locks::serve_round(m, first.rings, *first.clients, has,
-                         Round<M>{m, all, data_, scenario_.clients, stays});
+                         Round<M>{m, all, data_, scenario_.clients, stays, paused});
     }
     m.store(server_cell(), 0, relaxed);
     if (has != locks::no_lock) all[has].give(m);
+    if (paused != nullptr) m.store(*paused, 1, relaxed);
   }
 
   const LockScenario scenario_;

@@ -12,12 +12,29 @@ namespace {
 
 constexpr const char* rings_name = "rings";
 
+/// The checked machine, over which requests' numbers come again soon.
+struct FewNumbers : Checked {
+  using Checked::Checked;
+};
+
 }  // namespace
+}  // namespace muster::check
+
+namespace muster::locks {
+
+template <>
+constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
+  return (number & 1) << lock_bits | (lock + 1);
+}
+
+}  // namespace muster::locks
+
+namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server",  "shutdown",  "attended", "closing",
-                                   "newcomer", "kept",    "two",       "drain",    "rings",
-                                   "yields",   "leaving", "successor", "stranger"};
+  constexpr const char* names[] = {"plain",    "server", "shutdown", "attended",  "closing",
+                                   "newcomer", "kept",   "two",      "drain",     "yields",
+                                   "rings",    "wraps",  "leaving",  "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -29,7 +46,7 @@ std::string LockScenario::name() const {
 }
 
 bool LockScenario::has_server() const {
-  return variant >= LockVariant::server && variant <= LockVariant::drain;
+  return variant >= LockVariant::server && variant <= LockVariant::yields;
 }
 
 bool LockScenario::has_successor() const {
@@ -43,12 +60,14 @@ bool LockScenario::shuts_down() const {
 unsigned LockScenario::known() const {
   if (variant == LockVariant::newcomer) return clients - 1;
   const bool all = variant == LockVariant::attended || variant == LockVariant::closing ||
-                   variant == LockVariant::kept || variant == LockVariant::two;
+                   variant == LockVariant::kept || variant == LockVariant::two ||
+                   variant == LockVariant::yields;
   return all ? clients : 0;
 }
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
+  if (scenario.variant == LockVariant::wraps) return rehearse_rings<FewNumbers>(scenario, tuning);
   if (scenario.lock == rings_name) return rehearse_rings<Checked>(scenario, tuning);
   return locks::with_lock<Checked>(
       scenario.lock, [&]<class L>() { return rehearse_lock<L, Checked>(scenario, tuning); });
@@ -70,7 +89,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const V variant : variants) scenarios.push_back({lock, clients, sections, variant});
   };
   if (lock == rings_name) {
-    for (const unsigned sections : {2U, 3U, 4U, 5U}) add(1, sections, {V::rings});
+    for (const unsigned sections : {2U, 3U, 4U, 5U}) add(1, sections, {V::rings, V::wraps});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::yields});
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving});
@@ -90,6 +109,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(1, 2, {V::kept, V::two});
     add(1, 3, {V::two});
     add(2, 1, {V::attended, V::kept, V::two, V::server});
+    add(1, 1, {V::yields});
     add(2, 2, {V::attended, V::kept, V::two});
     add(3, 1, {V::plain, V::kept});
     if (all) add(3, 1, {V::attended});

@@ -22,8 +22,9 @@ enum class LockVariant : std::uint8_t {
   kept,       ///< as `attended`, and the lock stays with a server that goes round
   two,        ///< as `kept`, with two locks, which clients use in turn
   drain,      ///< the first client only ends the server, when the others have posted
+  yields,     ///< sections give the lock up in between: one that goes round executes, or two
   rings,      ///< no lock, but the request rings of two: clients, and who has either lock
-  yields,     ///< the rings of one, whose sections give it up in between
+  wraps,      ///< as `rings`, and numbers have one bit
   leaving,    ///< rings: clients post and do not wait, while a server leaves
   successor,  ///< the last participant goes on in the seat of the first client, which ends
   stranger    ///< as `successor`, with a new ticket: a fault

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "check/suite/mutants.hpp"
 
+#include <initializer_list>
+
 #include "check/suite/rehearsal.hpp"
 
 namespace muster::check {
 namespace {
 
 template <class B>
-HandWritten mutant(const char* name, Variant variant = Variant::plain) {
+HandWritten mutant(const char* name, Variant variant = Variant::plain,
+                   std::initializer_list<unsigned> participants = {2, 3}) {
   HandWritten made{name, {}};
-  for (const unsigned n : {2U, 3U}) {
+  for (const unsigned n : participants) {
     made.programs.push_back({"P=" + std::to_string(n) + " E=3", [n, variant](Tuning& tuning) {
                                return rehearse<B>({{}, n, 3, variant}, tuning);
                              }});
@@ -30,7 +33,11 @@ std::vector<HandWritten> hand_written_mutants() {
           mutant<Gathered<Checked, Gathering::forgets_last>>("last member not gathered"),
           mutant<Gathered<Checked, Gathering::forgets_to_release>>("last member not released"),
           mutant<Gathered<Checked, Gathering::not_modular>>("counters that do not wrap",
-                                                            Variant::wraps)};
+                                                            Variant::wraps),
+          mutant<InnerNotGathered<Checked>>("mcs: inner vertices do not gather", Variant::plain,
+                                            {2, 3, 4, 5, 6}),
+          mutant<TwoRoundsAtMost<Checked>>("dissemination: no third round", Variant::plain,
+                                           {2, 3, 4, 5})};
 }
 
 }  // namespace muster::check

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "barrier/dissemination.hpp"
+#include "barrier/mcs.hpp"
 #include "barrier/shape.hpp"
 #include "check/suite/mutation.hpp"
 
@@ -14,7 +16,7 @@ struct HandWritten {
   const char* name;
   std::vector<Rehearsed> programs;  ///< one of which has to notice; each name once
 };
-/// All those of barriers, for P = 2 and 3 and 3 episodes.
+/// All those of barriers, for P = 2 and 3, of shipped ones also 5 and 6, and 3 episodes.
 std::vector<HandWritten> hand_written_mutants();
 
 }  // namespace muster::check
@@ -197,6 +199,30 @@ class Gathered {
   unsigned n_;
   Word first_;
   typename M::Cells cells_;
+};
+
+/// The shipped tree, but inner vertices do not wait for their children: 6 have one below the root.
+template <Machine M>
+class InnerNotGathered : public Mcs<M> {
+ public:
+  using Mcs<M>::Mcs;
+  typename Mcs<M>::Ticket ticket(unsigned rank) const {
+    auto ticket = Mcs<M>::ticket(rank);
+    if (rank != 0) ticket.children.clear();
+    return ticket;
+  }
+};
+
+/// The shipped dissemination without its third round, which 5 have first.
+template <Machine M>
+class TwoRoundsAtMost : public Dissemination<M> {
+ public:
+  using Dissemination<M>::Dissemination;
+  typename Dissemination<M>::Ticket ticket(unsigned rank) const {
+    auto ticket = Dissemination<M>::ticket(rank);
+    if (ticket.rounds.size() > 2) ticket.rounds.resize(2);
+    return ticket;
+  }
 };
 
 }  // namespace muster::check::mutants

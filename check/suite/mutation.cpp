@@ -132,7 +132,8 @@ std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
                                          const std::vector<unsigned>& episodes) {
   std::vector<Rehearsed> all;
   for (const unsigned e : episodes) {
-    for (const unsigned n : participants) {
+    for (const unsigned n :
+         participants.empty() ? usual_participants(variants.front().name) : participants) {
       for (const Algorithm& algorithm : variants) {
         for (const Scenario& scenario : scenarios_of(algorithm, {n}, {e})) {
           if (scenario.variant != Variant::plain && scenario.variant != Variant::split) continue;

@@ -26,6 +26,7 @@ struct Room {
   Checked::Plain<Word> count;
   MutexFault fault = MutexFault::none;
   bool stay_awake = false;
+  bool wakes_for_no_reason = false;
 };
 
 /// The checked machine with what lock/parking.hpp asks for beside. A wake-up goes to anybody who
@@ -33,7 +34,10 @@ struct Room {
 class SleepingPort : public Checked {
  public:
   SleepingPort(Thread& thread, Tuning& tuning, Room& room, bool has_deadline)
-      : Checked(thread, tuning), room_(room), has_deadline_(has_deadline) {}
+      : Checked(thread, tuning),
+        room_(room),
+        has_deadline_(has_deadline),
+        may_wake_(room.wakes_for_no_reason) {}
 
   template <Order O>
   Word load(const Cell& cell, OrderTag<O> order, Site site = Site::here()) {
@@ -63,6 +67,7 @@ class SleepingPort : public Checked {
   bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O> order,
                         Site site = Site::here()) {
     touch(cell, site);
+    if (room_.fault == MutexFault::takes_as_alone && is_word(cell)) desired = 1;
     return Checked::compare_exchange(cell, expected, desired, order, site);
   }
 
@@ -74,6 +79,10 @@ class SleepingPort : public Checked {
 
   bool park(Cell& cell, Word seen, Site site = Site::here()) {
     touch(cell, site);
+    if (may_wake_ && thread().choose(2, site) != 0) {
+      may_wake_ = false;
+      return true;
+    }
     Queue& queue = room_.queues.at(cell.location);
     const unsigned me = thread().id();
     lock(queue, site);
@@ -131,6 +140,7 @@ class SleepingPort : public Checked {
 
   Room& room_;
   bool has_deadline_;
+  bool may_wake_;
   Word ticket_ = 0;
   std::map<Location, Word> wakeups_;
 };
@@ -160,6 +170,7 @@ class MutexRehearsal {
       memory.set_initial(room_.cells.global(4).location, 1);
     }
     room_.stay_awake = scenario.variant == MutexVariant::awake;
+    room_.wakes_for_no_reason = scenario.variant == MutexVariant::woken;
     queue_all(memory);
   }
 
@@ -262,7 +273,8 @@ void for_each_mutex(Fn&& fn) {
 }  // namespace
 
 const char* variant_name(MutexVariant variant) {
-  constexpr const char* names[] = {"plain", "timed", "tries", "freed", "forked", "queued", "awake"};
+  constexpr const char* names[] = {"plain",  "timed",  "tries", "freed",
+                                   "forked", "queued", "awake", "woken"};
   return names[static_cast<int>(variant)];
 }
 
@@ -297,13 +309,15 @@ std::vector<MutexScenario> mutex_scenarios(const std::string& mutex) {
   std::vector<MutexScenario> all = {
       {mutex, 2, 1, MutexVariant::plain}, {mutex, 2, 1, MutexVariant::forked},
       {mutex, 2, 1, MutexVariant::freed}, {mutex, 2, 1, MutexVariant::tries},
-      {mutex, 2, 1, MutexVariant::timed}, {mutex, 2, 2, MutexVariant::plain}};
+      {mutex, 2, 1, MutexVariant::timed}, {mutex, 2, 1, MutexVariant::woken},
+      {mutex, 2, 2, MutexVariant::plain}, {mutex, 2, 2, MutexVariant::woken}};
   if (mutex != locks::ParkingWord<SleepingPort>::traits.name) {
     all.push_back({mutex, 3, 1, MutexVariant::awake});
     all.push_back({mutex, 4, 1, MutexVariant::awake});
     all.push_back({mutex, 3, 1, MutexVariant::queued});
   }
   all.push_back({mutex, 3, 1, MutexVariant::plain});
+  all.push_back({mutex, 3, 1, MutexVariant::timed});
   return all;
 }
 
@@ -313,6 +327,7 @@ std::vector<Rehearsed> mutation_programs_of_mutexes() {
     // Three that sleep have hundreds of thousands of executions when an order is missing, and show
     // no more than the cheaper ones.
     if (scenario.participants > 2 && scenario.variant != MutexVariant::awake) continue;
+    if (scenario.variant == MutexVariant::woken) continue;
     all.push_back({scenario.name(),
                    [scenario](Tuning& tuning) { return make_mutex_program(scenario, tuning); }});
   }
@@ -327,7 +342,8 @@ std::vector<HandWritten> hand_written_mutexes() {
                 {"mutex: to sleep without another look", MutexFault::sleeps_blindly},
                 {"mutex: other sleepers forgotten", MutexFault::forgets_sleepers},
                 {"mutex: nobody called", MutexFault::calls_nobody},
-                {"mutex: a look after it was given", MutexFault::touches_late}};
+                {"mutex: a look after it was given", MutexFault::touches_late},
+                {"mutex: other sleepers forgotten in time", MutexFault::takes_as_alone}};
   std::vector<HandWritten> all;
   for (const auto& [name, fault] : faults) {
     HandWritten made{name, {}};

@@ -20,6 +20,7 @@ enum class MutexVariant : std::uint8_t {
   forked,  ///< the mutex was waited for by threads that are not in this process
   queued,  ///< it is free, and all wait already, in order: those with a queue
   awake,   ///< the same, but the last one comes later, and nobody loses patience
+  woken,   ///< anybody's first sleep may end for no reason
 };
 const char* variant_name(MutexVariant variant);
 
@@ -31,6 +32,7 @@ enum class MutexFault : std::uint8_t {
   forgets_sleepers,  ///< who has slept takes the word as if it were alone
   calls_nobody,      ///< the next in the queue is not called
   touches_late,      ///< the word is looked at after it was given
+  takes_as_alone,    ///< who has slept takes the word as if it were alone, if it is in time
 };
 
 struct MutexScenario {

@@ -16,7 +16,8 @@
 //    just read the answer there.
 // 3. `served` tells how many of the client's requests are executed, where the last one was, and
 //    whether the next is being executed, which may give the lock up and take it again. An old
-//    `served` leads to entries that are 0 or have a number too high. So nothing runs twice.
+//    `served` leads to entries that are 0, have a number too high, or one that has come again:
+//    `served` is another by then, as who posts has seen a ring of requests done. None runs twice.
 #pragma once
 
 #include <algorithm>
@@ -57,9 +58,8 @@ class Rings {
   /// `depth`: a power of two, at most Served::depth_max.
   Rings(unsigned depth, typename M::Cells cells) : depth_(depth), cells_(cells) {}
 
-  /// The entry, which is 0 once the request is executed; null if it gave up. If the ring is full it
-  /// waits until half of it is empty: an executor that follows closely would want the very lines
-  /// that are written next.
+  /// The entry, which is 0 once the request is executed; null if it gave up. A full ring is awaited
+  /// half empty: an executor that follows closely would want the very lines that are written next.
   template <class Work>
   Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
     if (Cell* const last = full_at(t)) {
@@ -89,8 +89,7 @@ class Rings {
   /// When the client has seen that the entry of its last request is 0.
   static void has_answer(Ticket& t) { t.executed = t.posted; }
 
-  /// The entry of a client's last executed request, or `ahead` of that: its next one is, or will
-  /// be, there or one ahead.
+  /// The entry of a client's last executed request, or `ahead` of it: its next one's, or one ahead.
   Cell& at_last(M& m, unsigned client, unsigned ahead = 0) const {
     const Served so_far(m.load(served(client), relaxed));
     return cells_.of(client, wrapped(so_far.place + ahead));
@@ -106,13 +105,16 @@ class Rings {
   };
 
   Next next(M& m, unsigned client) const {
-    const Served so_far(m.load(served(client), acquire));  // pairs with execute's last store
+    const Word turn = m.load(served(client), acquire);  // pairs with execute's last store
+    const Served so_far(turn);
     if (so_far.is_busy) return {};
     const Word number = number_of(request(so_far.executed + 1, 0));
     for (unsigned ahead = 0; ahead < std::min(depth_, 2U); ++ahead) {
       const unsigned place = wrapped(so_far.place + ahead);
       const Word seen = m.load(cells_.of(client, place), acquire);  // pairs with post's store
-      if (seen != 0 && number_of(seen) == number) return {seen, so_far.executed, place};
+      if (seen == 0 || number_of(seen) != number) continue;
+      if (depth_ > 1 && m.load(served(client), relaxed) != turn) return next(m, client);
+      return {seen, so_far.executed, place};
     }
     return {};
   }
@@ -120,7 +122,6 @@ class Rings {
   /// By who has the lock, and had it when it looked.
   template <class Work>
   void execute(M& m, unsigned client, const Next& next, Work& work) const {
-    // The lock keeps others away, until it is given up.
     store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
     work.run(m, client * depth_ + next.place);
     m.store(cells_.of(client, next.place), 0, release);  // pairs with the client's await
