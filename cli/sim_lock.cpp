@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "bench/report.hpp"
 #include "cli/command.hpp"
@@ -16,6 +14,7 @@
 #include "machine/error.hpp"
 #include "placement/placer.hpp"
 #include "sim/lock_predict.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster {
 namespace {
@@ -45,18 +44,6 @@ struct Row {
   double share = 1;  ///< --affinity none: of the time
   sim::LockOutcome outcome;
 };
-
-std::string read_text(const std::string& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) {
-    throw Error(Status::system, file +
-                                    " cannot be read: --affinity takes apart, hierarchical, none, "
-                                    "or a file with a placement");
-  }
-  return text.str();
-}
 
 /// Where everybody sits, for so many threads: the placements asked for, with their weights.
 class Places {
@@ -125,8 +112,10 @@ class Places {
     if (options_.affinity == "none") {
       return sim::all_placements(tree_, threads, server_core(threads), memory);
     }
-    return {
-        {sim::parse_placement(read_text(options_.affinity), options_.affinity, tree_, threads), 1}};
+    const std::string text = read_text_file(
+        options_.affinity,
+        "--affinity takes apart, hierarchical, none, or a file with a placement; file");
+    return {{sim::parse_placement(text, options_.affinity, tree_, threads), 1}};
   }
 
   const Options& options_;

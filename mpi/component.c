@@ -275,7 +275,7 @@ static bool is_the_right_series(void) {
     return true; /* a vendor's, of its own name */
   }
   if (major == OMPI_MAJOR_VERSION && minor == OMPI_MINOR_VERSION) return true;
-  const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char* const rank = secure_getenv("OMPI_COMM_WORLD_RANK");
   if (rank == NULL || atoi(rank) == 0) {
     fprintf(stderr,
             "muster: coll/muster was built for Open MPI %d.%d, this is %d.%d: it takes no part. "
@@ -289,7 +289,7 @@ static int init_query(bool with_progress_threads, bool with_threads) {
   (void)with_progress_threads;
   (void)with_threads;
   if (!is_the_right_series()) return OMPI_ERR_NOT_AVAILABLE;
-  const char* const counters = getenv("MUSTER_MPI_COUNTERS");
+  const char* const counters = secure_getenv("MUSTER_MPI_COUNTERS");
   settings = (mpi_settings){.barrier = barrier_name,
                             .levels = levels,
                             .wait = wait_policy,

@@ -99,7 +99,7 @@ unsigned ranks_on_host_by_launcher(void) {
   static const char* const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                       "PALS_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", NULL};
   for (const char* const* name = names; *name != NULL; ++name) {
-    const char* const text = getenv(*name);
+    const char* const text = secure_getenv(*name);
     if (text == NULL) continue;
     char* end = NULL;
     const unsigned long ranks = strtoul(text, &end, 10);

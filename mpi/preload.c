@@ -194,8 +194,12 @@ static int finalize(mpi_handle comm, int keyval, void* attribute, void* extra) {
 }
 
 static int number_of(const char* name) {
-  const char* const text = getenv(name);
-  return text != NULL ? atoi(text) : 0;
+  const char* const text = secure_getenv(name);
+  char* end = NULL;
+  const long number = text != NULL ? strtol(text, &end, 10) : 0;
+  if (text == NULL || (*end == '\0' && number >= 0 && number <= 1000)) return (int)number;
+  fprintf(stderr, "muster: %s is ignored: it takes a number, such as 1\n", name);
+  return 0;
 }
 
 /* All ranks of a communicator take this way: one that cannot must not leave the others alone. */
@@ -220,9 +224,9 @@ static int cancel_nothing(void* extra, int complete) {
 }
 
 static const mpi_abi* start(const mpi_abi* abi) {
-  settings = (mpi_settings){.barrier = getenv("MUSTER_BARRIER"),
-                            .levels = getenv("MUSTER_LEVELS"),
-                            .wait = getenv("MUSTER_WAIT"),
+  settings = (mpi_settings){.barrier = secure_getenv("MUSTER_BARRIER"),
+                            .levels = secure_getenv("MUSTER_LEVELS"),
+                            .wait = secure_getenv("MUSTER_WAIT"),
                             .verbose = number_of("MUSTER_VERBOSE"),
                             .counters = number_of("MUSTER_MPI_COUNTERS") != 0};
   int finalize_key = 0;

@@ -62,7 +62,7 @@ static void find_theirs(void) {
 }
 
 static unsigned number_in(const char* name) {
-  const char* const text = getenv(name);
+  const char* const text = secure_getenv(name);
   return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 0;
 }
 
@@ -86,7 +86,7 @@ static char json_file[PATH_MAX];
 
 /* Null if it is not set, or does not fit. */
 static const char* copy_of(const char* variable, char* into, size_t size) {
-  const char* const value = getenv(variable);
+  const char* const value = secure_getenv(variable);
   if (value == NULL || strlen(value) >= size) return NULL;
   return strcpy(into, value);
 }
@@ -121,7 +121,7 @@ void run_start(void) {
     return;
   }
   settings.mutex_name = copy_of("MUSTER_RUN_MUTEX", mutex_name, sizeof mutex_name);
-  settings.cores = getenv("MUSTER_RUN_CORES");
+  settings.cores = secure_getenv("MUSTER_RUN_CORES");
   settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
   settings.reports = number_in("MUSTER_RUN_REPORT") != 0;
   settings.json = copy_of("MUSTER_RUN_JSON", json_file, sizeof json_file);

@@ -7,12 +7,12 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "machine/error.hpp"
 #include "sim/machine_model.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster::sim {
 namespace {
@@ -393,11 +393,7 @@ MachineModel load_machine(const std::string& name_or_file) {
     throw Error(Status::unknown_name, "no machine \"" + name_or_file + "\"; there are: " + known +
                                           "; a file is named by a path or ends in .machine");
   }
-  std::ifstream file(name_or_file);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) throw Error(Status::invalid, "cannot read " + name_or_file);
-  return parse_machine(text.str(), name_or_file,
+  return parse_machine(read_text_file(name_or_file, "machine"), name_or_file,
                        std::filesystem::path(name_or_file).parent_path().string());
 }
 

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <sstream>
+
+#include "topology/text_file.hpp"
 
 namespace muster::sim {
 namespace {
@@ -80,11 +81,7 @@ std::vector<Measurement> parse_measurements(const std::string& text, const std::
 }
 
 std::vector<Measurement> load_measurements(const std::string& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(Status::invalid, "cannot read " + file);
-  return parse_measurements(text.str(), file);
+  return parse_measurements(read_text_file(file, "measurements"), file);
 }
 
 std::vector<double> log_ratios(const std::vector<double>& modelled,

@@ -7,11 +7,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "machine/error.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster::sim {
 namespace {
@@ -121,11 +121,7 @@ PairMatrix parse_pair_matrix(const std::string& text, const std::string& source)
 }
 
 PairMatrix load_pair_matrix(const std::string& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(Status::invalid, "cannot read " + file);
-  return parse_pair_matrix(text.str(), file);
+  return parse_pair_matrix(read_text_file(file, "matrix of pairs"), file);
 }
 
 std::vector<const Level*> distance_levels(const Topology& topology) {

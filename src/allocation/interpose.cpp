@@ -135,14 +135,13 @@ void set_servers_from_environment(const char* text) {
     at = end + 1;
   }
   std::fprintf(stderr,
-               "muster: MUSTER_MEMORY_SERVERS=\"%s\" is ignored: it has to be the servers' NUMA "
-               "nodes, such as \"0\" or \"1,1\"\n",
-               text);
+               "muster: MUSTER_MEMORY_SERVERS is ignored: it has to be the servers' NUMA nodes, "
+               "such as \"0\" or \"1,1\"\n");
 }
 
 /// A program that has servers of libmuster's is followed.
 [[gnu::constructor]] void start() {
-  const char* const text = std::getenv("MUSTER_MEMORY_SERVERS");
+  const char* const text = secure_getenv("MUSTER_MEMORY_SERVERS");
   if (text != nullptr && *text != '\0') set_servers_from_environment(text);
   const int followed = muster_memory_follow_servers();
   if (followed == MUSTER_OK || followed == MUSTER_ENOTSUP) return;

@@ -73,7 +73,7 @@ class Reader {
   std::string text() {
     std::string value(number(bytes_.size()), '\0');
     take(value.data(), value.size());
-    return value;
+    return printable(value);  // explain() shows it
   }
   std::vector<unsigned> ranks() {
     std::vector<unsigned> values(number(bytes_.size() / sizeof(std::uint32_t)));

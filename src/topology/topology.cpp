@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,15 +13,27 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "topology/partition.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster {
 
 namespace {
+
+/// hwloc has files read and plugins loaded as HWLOC_* in the environment say. Of a program with
+/// rights that its caller has not (setuid, file capabilities) that would be the caller's to say: so
+/// they are taken out, as the dynamic linker takes out LD_PRELOAD. At load, before there are
+/// threads.
+[[gnu::constructor]] void drop_hwloc_variables() {
+  if (getauxval(AT_SECURE) == 0 || environ == nullptr) return;
+  char** kept = environ;
+  for (char** at = environ; *at != nullptr; ++at) {
+    if (!std::string_view(*at).starts_with("HWLOC_")) *kept++ = *at;
+  }
+  *kept = nullptr;
+}
 
 struct TopologyDeleter {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -66,24 +80,13 @@ PuSet to_pu_set(hwloc_const_bitmap_t bitmap) {
   return set;
 }
 
-// The numbers at the front of `<topology version="2.0">`; 1 where there is none, as hwloc 1 wrote
-// it.
-struct XmlVersion {
-  std::string text = "1";
-  int major = 1;
-};
-
-XmlVersion xml_version(const std::string& text) {
-  XmlVersion version;
+/// The first number of `<topology version="2.0">`; 1 where there is none, as hwloc 1 wrote it.
+int xml_version(const std::string& text) {
   const std::size_t tag = text.find("<topology");
-  const std::size_t close = text.find('>', tag);
   const std::string_view key = "version=\"";
   const std::size_t at = text.find(key, tag);
-  if (at == std::string::npos || at > close) return version;
-  const std::size_t begin = at + key.size();
-  version.text = text.substr(begin, text.find('"', begin) - begin);
-  version.major = std::atoi(version.text.c_str());
-  return version;
+  if (at == std::string::npos || at > text.find('>', tag)) return 1;
+  return std::atoi(text.c_str() + at + key.size());
 }
 
 std::string hwloc_version() {
@@ -278,20 +281,27 @@ Topology Topology::this_machine(Cpus cpus) {
   return TopologyReader(hwloc.get(), "this machine", true, known ? &affinity : nullptr).take();
 }
 
+namespace {
+
+constexpr const char* how_to_describe =
+    "write one outermost first and down to PUs, like 'package:2 numa:2 l3:1 core:32 pu:1', or give "
+    "a file made by 'lstopo file.xml'";
+
+/// Null if hwloc does not understand it.
+HwlocTopology load_synthetic(const std::string& description) {
+  HwlocTopology hwloc = make_hwloc_topology();
+  if (trimmed(description).empty() ||
+      hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0 ||
+      hwloc_topology_load(hwloc.get()) != 0) {
+    return nullptr;
+  }
+  return hwloc;
+}
+
+}  // namespace
+
 Topology Topology::from_file(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) {
-    throw Error(Status::system, fmt::format("topology file '{}': {}", path, std::strerror(errno)));
-  }
-  if (S_ISDIR(status.st_mode)) {
-    throw Error(Status::system, fmt::format("topology file '{}' is a directory", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
-    throw Error(Status::system,
-                fmt::format("topology file '{}' cannot be read: {}", path, std::strerror(errno)));
-  }
+  const std::string text = read_text_file(path, "topology file");
   const std::string begin = trimmed(text.substr(0, 64));
   if (begin.empty()) throw Error(Status::invalid, fmt::format("topology file '{}' is empty", path));
   if (begin.front() != '<') {
@@ -302,15 +312,13 @@ Topology Topology::from_file(const std::string& path) {
       description += text.substr(at, std::min(text.find('#', at), end) - at) + ' ';
       at = end + 1;
     }
-    try {
-      Topology topology = from_synthetic(trimmed(description));
-      topology.source_ = path;
-      return topology;
-    } catch (const Error& error) {
+    const HwlocTopology hwloc = load_synthetic(trimmed(description));
+    if (hwloc == nullptr) {
       throw Error(Status::invalid,
-                  fmt::format("topology file '{}' is not XML, and as a synthetic description: {}",
-                              path, error.what()));
+                  fmt::format("topology file '{}' is neither XML nor a synthetic topology; {}",
+                              path, how_to_describe));
     }
+    return TopologyReader(hwloc.get(), path, false, nullptr).take();
   }
   if (text.find("<topology") == std::string::npos) {
     throw Error(Status::invalid,
@@ -318,13 +326,13 @@ Topology Topology::from_file(const std::string& path) {
                             "make one with 'lstopo file.xml'",
                             path));
   }
-  const XmlVersion version = xml_version(text);
-  if (version.major > static_cast<int>(hwloc_get_api_version() >> 16)) {
+  const int version = xml_version(text);
+  if (version > static_cast<int>(hwloc_get_api_version() >> 16)) {
     throw Error(
         Status::invalid,
         fmt::format("topology file '{}' is in hwloc's XML format {}, too new for the hwloc "
                     "here (API {}): write it again with 'lstopo --export-xml-flags v2 file.xml'",
-                    path, version.text, hwloc_version()));
+                    path, version, hwloc_version()));
   }
   const HwlocTopology hwloc = make_hwloc_topology();
   // From the buffer: the very text whose version was checked.
@@ -335,21 +343,16 @@ Topology Topology::from_file(const std::string& path) {
                 fmt::format("topology file '{}' (hwloc XML format {}) cannot be read by the hwloc "
                             "here (API {}): it "
                             "is damaged or too old; set HWLOC_XML_VERBOSE=1 to see where",
-                            path, version.text, hwloc_version()));
+                            path, version, hwloc_version()));
   }
   return TopologyReader(hwloc.get(), path, false, nullptr).take();
 }
 
 Topology Topology::from_synthetic(const std::string& description) {
-  const HwlocTopology hwloc = make_hwloc_topology();
-  if (trimmed(description).empty() ||
-      hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0 ||
-      hwloc_topology_load(hwloc.get()) != 0) {
-    throw Error(Status::invalid,
-                fmt::format("'{}' is neither a file nor a synthetic topology; write one outermost "
-                            "first and down to PUs, like 'package:2 numa:2 l3:1 core:32 pu:1', "
-                            "or give a file made by 'lstopo file.xml'",
-                            description));
+  const HwlocTopology hwloc = load_synthetic(description);
+  if (hwloc == nullptr) {
+    throw Error(Status::invalid, fmt::format("'{}' is neither a file nor a synthetic topology; {}",
+                                             description, how_to_describe));
   }
   return TopologyReader(hwloc.get(), "synthetic " + trimmed(description), false, nullptr).take();
 }
@@ -368,7 +371,7 @@ Topology Topology::from_spec(const std::string& spec, Cpus cpus) {
 
 Topology Topology::from_spec_or_environment(const std::string& spec, Cpus cpus) {
   if (!spec.empty()) return from_spec(spec, cpus);
-  const char* const environment = std::getenv("MUSTER_TOPOLOGY");
+  const char* const environment = secure_getenv("MUSTER_TOPOLOGY");
   if (environment == nullptr || *environment == '\0') return this_machine(cpus);
   try {
     return from_spec(environment, cpus);

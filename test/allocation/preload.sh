@@ -12,7 +12,7 @@ echo "-- the whole family, threads, fork"
 ours "$unmodified"
 "$unmodified" >/dev/null && fail "the program cannot tell that nothing is preloaded"
 said=$(LD_PRELOAD=$library MUSTER_MEMORY_SERVERS=0,x "$unmodified" 2>&1) && fail "no list is taken"
-grep -q 'MUSTER_MEMORY_SERVERS="0,x" is ignored' <<<"$said" || fail "it does not say: $said"
+grep -q 'MUSTER_MEMORY_SERVERS is ignored' <<<"$said" || fail "it does not say: $said"
 
 echo "-- programs of others, each as without it"
 same() {

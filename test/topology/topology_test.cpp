@@ -192,7 +192,24 @@ TEST(Topology, UnreadableFiles) {
   const ScratchFile damaged("<?xml version=\"1.0\"?>\n<topology version=\"2.0\"><object type=\"Ma");
   expect_part(error_of(Status::invalid, [&] { Topology::from_spec(damaged.path); }), "damaged");
   const ScratchFile prose("Lorem ipsum", ".txt");
-  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(prose.path); }), "is not XML");
+  const std::string said = error_of(Status::invalid, [&] { Topology::from_spec(prose.path); });
+  expect_part(said, "is neither XML nor a synthetic topology");
+  EXPECT_EQ(said.find("Lorem"), std::string::npos) << "what stands in it is told: " << said;
+  const ScratchFile version("<topology version=\"secret\"></topology>");
+  const std::string told = error_of(Status::invalid, [&] { Topology::from_spec(version.path); });
+  EXPECT_EQ(told.find("secret"), std::string::npos) << told;
+  expect_part(error_of(Status::system, [] { Topology::from_spec("/dev/zero"); }),
+              "is no regular file");
+}
+
+TEST(Topology, UnfitTextsAreQuotedWithoutTheirControlCharacters) {
+  const std::string said =
+      error_of(Status::invalid, [] { Topology::from_synthetic("core\x1b]0;x\a\xc2\x9b:2"); });
+  expect_part(said, "'core\\x1b]0;x\\x07\\xc2\\x9b:2' is neither");
+  EXPECT_EQ(printable("\xd1\x8f \xe2\x82\xac \xf0\x9f\x98\x80"),
+            "\xd1\x8f \xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(printable("\xe0\x82\x9b \xed\xa0\x80 \xf5 \xc3"),
+            "\\xe0\\x82\\x9b \\xed\\xa0\\x80 \\xf5 \\xc3");
 }
 
 TEST(Topology, XmlFromANewerHwlocSaysSo) {
@@ -200,7 +217,7 @@ TEST(Topology, XmlFromANewerHwlocSaysSo) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
       "<topology version=\"9.0\"></topology>");
   const std::string text = error_of(Status::invalid, [&] { Topology::from_spec(future.path); });
-  expect_part(text, "format 9.0, too new for the hwloc here");
+  expect_part(text, "format 9, too new for the hwloc here");
   expect_part(text, "--export-xml-flags");
 }
 

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# secure.sh <program> <folder> <library>...: nothing that the caller's environment says is done by a
+# program whose rights the caller has not, and nobody is told what stands in a file.
+set -euo pipefail
+program=$1
+privileged=$2/privileged
+secret=$2/secret
+shift 2
+fail() { echo "$*" >&2; exit 1; }
+
+for library in "$@"; do
+  ! nm -D --undefined-only "$library" | grep -w getenv || fail "$library: take secure_getenv"
+done
+
+printf 'root:secret\033]0;title\a\n' >"$secret"
+ask() {
+  env MUSTER_TOPOLOGY="$secret" MUSTER_WATCHDOG=$'often\033' HWLOC_SYNTHETIC="core:7 pu:1" "$@" 2>&1
+}
+said=$(ask "$program")
+grep -q "MUSTER_TOPOLOGY: topology file" <<<"$said" || fail "no word of the file: $said"
+! grep -q "root" <<<"$said" || fail "what stands in a file is told: $said"
+said=$(ask env -u MUSTER_TOPOLOGY "$program")
+grep -qF 'MUSTER_WATCHDOG="often\x1b" is ignored' <<<"$said" || fail "nothing or too much: $said"
+
+# Of another group: root may take any, others one of their own.
+group=$(id -G | tr ' ' '\n' | grep -vx "$(id -g)" | head -n 1) || [ "$(id -u)" != 0 ] || group=65534
+[ -n "$group" ] || { echo "skipped: no group to give the program the rights of"; exit 77; }
+cp "$program" "$privileged"
+chgrp "$group" "$privileged"
+chmod 2755 "$privileged"
+"$privileged" secure || { echo "skipped: the kernel gives no program other rights here"; exit 77; }
+said=$(ask "$privileged")
+expected=$(env -u MUSTER_TOPOLOGY -u MUSTER_WATCHDOG "$program" 2>&1)
+rm "$privileged"
+[ "$said" = "$expected" ] || fail "expected: $expected"$'\n'"said: $said"
