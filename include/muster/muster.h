@@ -15,6 +15,7 @@
  * thread that hands out the descriptor; fork handlers (pthread_atfork) keep a child off its
  * parent's ranks; and with MUSTER_WATCHDOG=seconds in the environment, a wait that takes longer
  * names the missing ranks on stderr. MUSTER_TOPOLOGY imposes a topology, as options.topology does.
+ * A program with rights that its caller has not (setuid) reads neither, and loses hwloc's HWLOC_*.
  *
  * [K22]: M. Kurnosov, "Hierarchical barrier synchronization algorithm for multicore shared-memory
  * systems", Vestnik SibSUTIS 16(2), 2022.
@@ -143,8 +144,8 @@ typedef struct muster_options {
   /** Shared with the other barriers in it; only the process that created the segment creates in
    * it. */
   muster_segment* segment;
-  /** The caller's, zeroed, aligned and as large as muster_barrier_memory() says; shared between
-   * processes by the caller. */
+  /** The caller's, zeroed (else MUSTER_EINVAL), aligned and as large as muster_barrier_memory()
+   * says; shared between processes by the caller. */
   void* memory;
   size_t memory_bytes;
 
@@ -253,7 +254,9 @@ MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char*
 /** Frees this process's side, and in the process that created it the memory, once every participant
  * that is still inside its last wait, or between arrive and depart, has left it. May be called as
  * soon as the caller's own last wait has returned; whoever waits for a rank of this process after
- * that gets MUSTER_EPEER. NULL is ignored. */
+ * that gets MUSTER_EPEER. Who has not left after three seconds gets MUSTER_EBROKEN; where that does
+ * not help within three more, or a process has written nonsense into the shared memory, nothing is
+ * freed, and muster_last_error() says so. NULL is ignored. */
 MUSTER_API void muster_barrier_destroy(muster_barrier* barrier);
 
 /** Memory that several processes share, for many barriers: `bytes` are allocated at once, and

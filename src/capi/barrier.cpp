@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -80,11 +81,20 @@ std::shared_ptr<std::byte> callers_memory(const muster_options& options,
 }
 
 /// On several NUMA nodes each rank's block goes to its own, whoever touches it first.
-void bind_blocks(const Plan& plan, const Block& block) {
-  if (!block.layout().paged) return;
+void bind_blocks(const Plan& plan, const BlockLayout& layout, std::byte* memory) {
+  if (!layout.paged) return;
   for (unsigned rank = 0; rank < plan.numa_of_rank.size(); ++rank) {
-    bind_to_numa(block.rank_memory(rank), block.layout().rank_stride, plan.numa_of_rank[rank]);
+    bind_to_numa(memory + layout.ranks + rank * layout.rank_stride, layout.rank_stride,
+                 plan.numa_of_rank[rank]);
   }
+}
+
+/// Reads it all, and so after bind_blocks().
+void expect_zeroed(const BlockLayout& layout, const std::byte* memory) {
+  if (std::all_of(memory, memory + layout.bytes, [](std::byte b) { return b == std::byte{}; }))
+    return;
+  throw Error(Status::invalid,
+              "the memory has to be zeroed, and is not: does it hold a barrier already?");
 }
 
 std::unique_ptr<muster_barrier> attach_to(std::shared_ptr<std::byte> memory,
@@ -123,8 +133,9 @@ std::unique_ptr<muster_barrier> create(const muster_options& options) {
   } else {
     barrier->memory = own_memory(layout);
   }
+  bind_blocks(plan, layout, barrier->memory.get());
+  if (options.memory != nullptr) expect_zeroed(layout, barrier->memory.get());
   const Block block = Block::create(barrier->memory.get(), layout, plan);
-  bind_blocks(plan, block);
   barrier->set_engine(
       Engine::make(plan, block, {options.progress, options.completion, options.context}));
   barrier->engine->prepare();
@@ -372,12 +383,19 @@ void muster_barrier_destroy(muster_barrier* barrier) {
   const bool last = barrier->owns_block && barrier->made_in == muster::fork_generation();
   const muster::Engine& engine = *barrier->engine;
   const bool seated = barrier->seats_of.load() == muster::fork_generation();  // or it is a parent's
-  if (seated) engine.wait_until_left(true);
+  bool left = !seated || engine.wait_until_left(true);
   // Where the memory may hold another barrier by now, nobody else's is touched any more.
   if (seated && (last || (barrier->fd >= 0 && barrier->handle == 0))) engine.depart_for_good();
   if (last) {
-    engine.wait_until_left(false);
+    left = engine.wait_until_left(false) && left;
     engine.block().retire();
   }
-  delete barrier;
+  if (left) {
+    delete barrier;
+    return;
+  }
+  barrier->server.reset();
+  muster::fail(Status::foreign,
+               "somebody has not left the barrier, though it is broken now, or something has "
+               "overwritten its memory: that is not given back");
 }

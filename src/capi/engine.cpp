@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "capi/failure.hpp"
 #include "capi/watch.hpp"
 #include "memory/pages.hpp"
@@ -92,22 +94,32 @@ int fail_broken(Breakage why) noexcept {
           fmt::format("rank {} died or has destroyed its side: the barrier is broken for all",
                       why.rank));
     }
+    if (why.cause == Status::foreign) {
+      throw Error(Status::broken,
+                  fmt::format("rank {} had not left its wait when the barrier was destroyed, or "
+                              "something has overwritten its memory: it is broken for all",
+                              why.rank));
+    }
     throw Error(Status::broken,
                 fmt::format("rank {} {}: the barrier is broken for all", why.rank,
                             why.cause == Status::timeout ? "gave up waiting" : "ended it"));
   });
 }
 
-/// Atoms that are waited for as long as one process lives (0: forever).
+/// Longer than it takes to leave on a machine that is short of CPUs.
+constexpr std::int64_t leaving_ns_max = 3'000'000'000;
+
+/// Atoms that are waited for until there is no hope.
+template <class Hopeless>
 class Leaving : public PlainAtoms {
  public:
-  explicit Leaving(Word pid) : pid_(pid) {}
+  explicit Leaving(Hopeless hopeless) : hopeless_(hopeless) {}
 
   template <class Pred, Order O>
   bool await(const Atom& phase, Pred pred, OrderTag<O>) const noexcept {
     for (std::int64_t look_at_ns = 0; !pred(phase.load(std_order(O)));) {
       const std::int64_t now = now_ns();  // a yield takes as long as others have the CPU
-      if (look_at_ns != 0 && now >= look_at_ns && has_died(pid_)) return false;
+      if (now >= look_at_ns && hopeless_(now)) return false;
       if (now >= look_at_ns) look_at_ns = now + between_looks_ns;
       sched_yield();
     }
@@ -117,7 +129,7 @@ class Leaving : public PlainAtoms {
  private:
   static constexpr std::int64_t between_looks_ns = 1'000'000;
 
-  Word pid_;
+  Hopeless hopeless_;
 };
 
 }  // namespace
@@ -139,6 +151,14 @@ std::unique_ptr<Engine> Engine::make(const Plan& plan, const Block& block, const
 void Engine::drop_seats() {
   for (unsigned rank = 0; rank < participants(); ++rank) seats_[rank].reset();
   is_seen_ = plan_.pid_namespace == own_pid_namespace();
+}
+
+Breakage Engine::breakage() const {
+  const Breakage why = Hardware::breakage_of(block_.domain());
+  const bool is_ours = why.cause == Status::ok || why.cause == Status::timeout ||
+                       why.cause == Status::broken || why.cause == Status::peer ||
+                       why.cause == Status::foreign;
+  return is_ours && why.rank < participants() ? why : Breakage{Status::foreign, 0};
 }
 
 Engine::Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
@@ -228,15 +248,38 @@ int Engine::depart(unsigned rank) {
   return MUSTER_OK;
 }
 
-void Engine::wait_until_left(bool only_own) const {
-  const Word own = own_pid();
-  for (unsigned rank = 0; rank < plan_.participants; ++rank) {
-    Mark& mark = block_.mark(rank);
-    const Word pid = mark.pid.load(std::memory_order_relaxed);
-    if (only_own && (seat(rank) == nullptr || pid != own)) continue;
-    Leaving port(plan_.shared ? pid : 0);
-    await_left(port, mark.phase);
+bool Engine::wait_until_left(bool only_own) const {
+  std::optional<Word> mine;  // a phase that one of ours has come to
+  for (unsigned rank = 0; rank < plan_.participants && !mine; ++rank) {
+    if (seat(rank) != nullptr) mine = seat(rank)->phase();
   }
+  std::int64_t until_ns = now_ns() + leaving_ns_max;
+  bool told = false;
+  bool all = true;
+  for (unsigned rank = 0; rank < plan_.participants; ++rank) {
+    const Seat* const own = seat(rank);
+    if (only_own && own == nullptr) continue;
+    const Mark& mark = block_.mark(rank);
+    bool died = false;
+    // What others write may be anything: nobody is an episode or more away from another.
+    const Leaving port([&](std::int64_t now) {
+      if (now >= until_ns) return true;
+      if (own != nullptr) return false;
+      const auto ahead =
+          static_cast<std::int32_t>(mark.phase.load(std::memory_order_relaxed) - mine.value_or(0));
+      if (mine && (ahead < -2 || ahead > 2)) return true;
+      died = plan_.shared && has_died(mark.pid.load(std::memory_order_relaxed));
+      return died;
+    });
+    const std::atomic<Word>& phase = own != nullptr ? own->own_phase : mark.phase;
+    if (await_left(port, phase) || died) continue;
+    PlainAtoms atoms;
+    break_for_all(atoms, block_.domain().broken, Breakage{Status::foreign, rank}.encode());
+    if (!told) until_ns = now_ns() + leaving_ns_max;
+    told = true;
+    if (!await_left(port, phase) && !died) all = false;
+  }
+  return all;
 }
 
 void Engine::depart_for_good() const {

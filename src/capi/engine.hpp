@@ -38,19 +38,27 @@ struct alignas(256) Seat {
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
 
-  Word phase() const noexcept { return mark.phase.load(std::memory_order_relaxed); }
+  Word phase() const noexcept { return own_phase.load(std::memory_order_relaxed); }
 
   /// From `phase`, in which the rank is outside, to the next. False if the barrier is broken.
-  bool enter(Word phase) noexcept { return port.enter(mark.phase, phase); }
+  bool enter(Word phase) noexcept {
+    if (!port.enter(mark.phase, phase)) [[unlikely]]
+      return false;
+    own_phase.store(phase + 1, std::memory_order_relaxed);
+    return true;
+  }
 
   /// From the phase after `phase`. Nothing of the barrier is touched afterwards.
   void leave(Word phase) noexcept {
     PlainAtoms atoms;
     muster::leave(atoms, mark.phase, phase);
+    muster::leave(atoms, own_phase, phase);
   }
 
   Calls calls;
   Mark& mark;
+  /// What the mark's was set to, where nobody else can write.
+  std::atomic<Word> own_phase{0};
   Hardware port;
   Engine& engine;
   unsigned rank;
@@ -85,8 +93,10 @@ class Engine {
   /// Why a seat that is taken cannot be entered.
   [[gnu::cold]] static int refuse(const Seat& seat) noexcept;
 
-  /// Returns once no living participant, or none of this process, is inside a wait.
-  void wait_until_left(bool only_own) const;
+  /// Returns once no living participant, or none of this process, is inside a wait. Who has not
+  /// left after `leaving_ns_max` is told that the barrier is broken. False if that does not help
+  /// either, or a mark cannot be true: then the memory may still be in use.
+  [[nodiscard]] bool wait_until_left(bool only_own) const;
   /// The ranks that waited through this engine will not come again: whoever waits for one of them,
   /// in another process, is told.
   void depart_for_good() const;
@@ -100,7 +110,8 @@ class Engine {
   /// By which others watch this process: its pid, or unseen_pid.
   Word own_pid() const noexcept;
   bool is_seen() const noexcept { return is_seen_; }
-  Breakage breakage() const { return Hardware::breakage_of(block_.domain()); }
+  /// Its cause is `foreign` where the word is none that we write.
+  Breakage breakage() const;
 
  protected:
   Engine(const Plan& plan, const Block& block, const UserHooks& hooks);

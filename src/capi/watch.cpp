@@ -20,13 +20,23 @@ namespace {
 /// often, and for the first time when a wait has taken that long.
 constexpr std::int64_t sweep_interval_ns = 20'000'000;
 
-std::int64_t watchdog_ns() noexcept {
+std::int64_t watchdog_ns() {
   static constinit MadeOnce<std::int64_t> interval;
   return interval.get([] {
-    const char* text = std::getenv("MUSTER_WATCHDOG");  // NOLINT(concurrency-mt-unsafe): read once
-    const double seconds = text != nullptr ? std::strtod(text, nullptr) : 0;
-    return seconds > 0 && seconds < 1e9 ? static_cast<std::int64_t>(seconds * 1e9)
-                                        : WaitPolicy::forever;
+    const char* const text = secure_getenv("MUSTER_WATCHDOG");
+    if (text == nullptr || *text == '\0') return WaitPolicy::forever;
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    if (*end != '\0' || !(seconds >= 0 && seconds < 1e9)) {
+      static constinit std::atomic_flag told;
+      if (!told.test_and_set(std::memory_order_relaxed)) {
+        std::fprintf(stderr,
+                     "muster: MUSTER_WATCHDOG=\"%s\" is ignored: it takes seconds, such as 5\n",
+                     printable(text).c_str());
+      }
+      return WaitPolicy::forever;
+    }
+    return seconds > 0 ? static_cast<std::int64_t>(seconds * 1e9) : WaitPolicy::forever;
   });
 }
 
@@ -45,13 +55,16 @@ std::uint64_t own_pid_namespace() noexcept {
 bool has_died(Word pid) noexcept {
   if (pid == 0 || pid == departed || pid == unseen_pid) return false;
   const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-  if (fd < 0) return errno == ESRCH;
+  if (fd < 0) return errno == ESRCH || errno == EINVAL;  // or no process's number at all
   pollfd ended{fd, POLLIN, 0};
   const timespec at_once{};
   const bool died = syscall(SYS_ppoll, &ended, 1, &at_once, nullptr, 0) == 1;
   syscall(SYS_close, fd);
   return died;
 }
+
+Watch::Watch(const Engine& engine, unsigned rank, const UserHooks& hooks)
+    : engine_(engine), hooks_(hooks), rank_(rank), limit_ns_(watchdog_ns()) {}
 
 Hooks Watch::hooks() noexcept {
   Hooks hooks;
@@ -76,7 +89,7 @@ Hooks Watch::hooks() noexcept {
 
 Word Watch::inspect(std::int64_t waited_ns) noexcept {
   if (waited_ns < reported_ns_) reported_ns_ = 0;  // another wait
-  if (watchdog_ns() != WaitPolicy::forever && waited_ns - reported_ns_ >= watchdog_ns()) {
+  if (waited_ns - reported_ns_ >= limit_ns_) {
     report_missing(waited_ns);
     reported_ns_ = waited_ns;
   }
@@ -89,7 +102,7 @@ Word Watch::inspect(std::int64_t waited_ns) noexcept {
 
 Word Watch::find_dead() noexcept {
   const Block& block = engine_.block();
-  const Word mine = block.mark(rank_).phase.load(std::memory_order_relaxed);
+  const Word mine = engine_.seat(rank_)->phase();
   const Word self = block.mark(rank_).pid.load(std::memory_order_relaxed);
   for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
     const Mark& mark = block.mark(rank);
@@ -105,7 +118,7 @@ Word Watch::find_dead() noexcept {
 
 void Watch::report_missing(std::int64_t waited_ns) const noexcept {
   const Block& block = engine_.block();
-  const Word mine = block.mark(rank_).phase.load(std::memory_order_relaxed);
+  const Word mine = engine_.seat(rank_)->phase();
   char text[512];
   int length = std::snprintf(
       text, sizeof text, "muster: rank %u has waited %.1f s at a barrier of %u; missing:", rank_,

@@ -25,9 +25,9 @@ bool has_died(Word pid) noexcept;
 
 class Watch {
  public:
-  /// `engine` and `hooks` must outlive it. MUSTER_WATCHDOG=seconds is read once a process.
-  Watch(const Engine& engine, unsigned rank, const UserHooks& hooks) noexcept
-      : engine_(engine), hooks_(hooks), rank_(rank) {}
+  /// `engine` and `hooks` must outlive it. MUSTER_WATCHDOG=seconds is read once a process; what
+  /// is no number is told on stderr.
+  Watch(const Engine& engine, unsigned rank, const UserHooks& hooks);
 
   /// For the rank's port.
   Hooks hooks() noexcept;
@@ -40,6 +40,7 @@ class Watch {
   const Engine& engine_;
   const UserHooks& hooks_;
   unsigned rank_;
+  std::int64_t limit_ns_;         // what takes longer is reported
   std::int64_t swept_ns_ = 0;     // when all others were last looked at
   std::int64_t reported_ns_ = 0;  // how long the wait had taken at the last report
 };

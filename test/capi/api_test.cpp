@@ -311,6 +311,12 @@ TEST(Memory, OfTheCaller) {
   options.memory = memory.data() + 4096 - 8;
   EXPECT_EQ(muster_barrier_create(&barrier, &options), MUSTER_EINVAL);
   options.memory = memory.data() + 4096;
+  for (const std::size_t at : {std::size_t{0}, bytes - 1}) {
+    memory.data()[4096 + at] = std::byte{1};
+    EXPECT_EQ(muster_barrier_create(&barrier, &options), MUSTER_EINVAL) << at;
+    EXPECT_THAT(muster_last_error(), HasSubstr("zeroed"));
+    memory.data()[4096 + at] = std::byte{0};
+  }
   ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
   EXPECT_EQ(muster_barrier_fd(barrier), -1);
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -344,6 +346,92 @@ TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
     }
     muster_segment_destroy(segment);
   }
+}
+
+TEST(Destruction, OfOneThatSomebodyWaitsAtInVainTellsHim) {
+  const HangGuard guard(60);
+  const muster_options options = options_for(2, "mcs");
+  muster_barrier* barrier = nullptr;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
+  std::atomic<bool> waits{false};
+  std::thread waiter([&] {
+    waits = true;
+    EXPECT_EQ(muster_barrier_wait(barrier, 1), MUSTER_EBROKEN);
+    EXPECT_THAT(muster_last_error(), HasSubstr("rank 1 had not left"));
+  });
+  while (!waits) sched_yield();
+  usleep(50'000);
+  muster_barrier_destroy(barrier);
+  waiter.join();
+}
+
+/// A barrier of four in memory that somebody else writes to as well: ranks 0 and 1 by the handle
+/// that made it, 2 and 3 by another one.
+class Scribbled {
+ public:
+  Scribbled(const std::string& algorithm, unsigned seed) : random_(seed) {
+    muster_options options = shared_options(4, algorithm, "yield");
+    std::size_t bytes = 0;
+    muster_barrier_memory(&options, &bytes, nullptr);
+    memory_ = std::make_unique<SharedMemory>(bytes);
+    options.memory = memory_->data();
+    options.memory_bytes = bytes;
+    EXPECT_EQ(muster_barrier_create(&made_, &options), MUSTER_OK) << muster_last_error();
+    EXPECT_EQ(muster_barrier_attach_memory(&other_, options.memory, bytes), MUSTER_OK);
+  }
+
+  /// All wait, for a time that ends.
+  std::vector<std::thread> waiters() {
+    std::vector<std::thread> threads;
+    for (unsigned rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([this, rank] {
+        for (int i = 0; i < 30; ++i) {
+          if (muster_barrier_timedwait(rank < 2 ? made_ : other_, rank, 10 * ms) != MUSTER_OK)
+            break;
+        }
+      });
+    }
+    return threads;
+  }
+
+  /// Anything, anywhere: one word in four, or a few.
+  void scribble() {
+    const std::size_t words = memory_->size() / sizeof(std::uint32_t);
+    auto* const first = reinterpret_cast<std::uint32_t*>(memory_->data());
+    const std::size_t step = random_() % 2 == 0 ? 4 : words / 8;
+    for (std::size_t at = random_() % step; at < words; at += 1 + random_() % (2 * step)) {
+      __atomic_store_n(first + at, static_cast<std::uint32_t>(random_()), __ATOMIC_RELAXED);
+    }
+  }
+
+  void destroy() {
+    muster_barrier_destroy(other_);
+    muster_barrier_destroy(made_);
+  }
+
+ private:
+  std::mt19937 random_;
+  std::unique_ptr<SharedMemory> memory_;
+  muster_barrier* made_ = nullptr;
+  muster_barrier* other_ = nullptr;
+};
+
+TEST(Garbage, InTheSharedMemoryHangsNobody) {
+  const HangGuard guard(60);
+  std::vector<std::thread> algorithms;
+  for (const std::string& name : all_names()) {
+    algorithms.emplace_back([name] {
+      for (unsigned seed = 1; seed <= 8; ++seed) {
+        Scribbled barrier(name, seed);
+        std::vector<std::thread> waiters = barrier.waiters();
+        for (int i = 0; i < 3; ++i) barrier.scribble();
+        for (std::thread& waiter : waiters) waiter.join();
+        barrier.scribble();
+        barrier.destroy();
+      }
+    });
+  }
+  for (std::thread& algorithm : algorithms) algorithm.join();
 }
 
 /// The process of rank 2, as told for rank 0: "muster: rank 0 has waited ...; missing: 2 (pid
