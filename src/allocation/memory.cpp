@@ -32,13 +32,14 @@ void* muster_alloc_aligned(size_t alignment, size_t bytes) {
 
 void* muster_realloc(void* block, size_t bytes) {
   follow_policy();
-  if (block == nullptr || !apart(block)) return je_realloc(block, bytes);
-  if (bytes == 0) {
-    je_dallocx(block, MALLOCX_TCACHE_NONE);
+  if (block != nullptr && bytes == 0) {
+    muster_free(block);
     return nullptr;
   }
-  void* const other = je_rallocx(block, bytes, MALLOCX_TCACHE_NONE);
-  if (other == nullptr) errno = ENOMEM;
+  void* const other = block == nullptr || !apart(block)
+                          ? je_realloc(block, bytes)
+                          : je_rallocx(block, bytes, MALLOCX_TCACHE_NONE);
+  if (other == nullptr) errno = ENOMEM;  // jemalloc does not say so here
   return other;
 }
 

@@ -100,12 +100,23 @@ TEST_F(Allocation, KeepsTheFamilysPromises) {
   errno = 0;
   EXPECT_EQ(muster_alloc_aligned(24, 100), nullptr);
   EXPECT_EQ(errno, EINVAL);
-  errno = 0;
-  EXPECT_EQ(muster_alloc(SIZE_MAX - 100), nullptr);
-  EXPECT_EQ(errno, ENOMEM);
-  errno = 0;
-  EXPECT_EQ(muster_alloc_zeroed(SIZE_MAX / 2, 3), nullptr);
-  EXPECT_EQ(errno, ENOMEM);
+  void* const kept = muster_alloc(10);
+  for (const std::size_t bytes : {SIZE_MAX - 100, SIZE_MAX / 2}) {
+    const auto expect_none = [&](void* none) {
+      EXPECT_EQ(none, nullptr);
+      EXPECT_EQ(errno, ENOMEM) << bytes;
+      errno = 0;
+    };
+    errno = 0;
+    expect_none(muster_alloc(bytes));
+    expect_none(muster_alloc_zeroed(1, bytes));
+    expect_none(muster_alloc_zeroed(bytes, 3));
+    expect_none(muster_alloc_aligned(64, bytes));
+    expect_none(muster_alloc_aligned(SIZE_MAX / 2 + 1, 100));
+    expect_none(muster_realloc(nullptr, bytes));
+    expect_none(muster_realloc(kept, bytes));
+  }
+  muster_free(kept);
   void* const nothing = muster_alloc(0);
   void* const other = muster_alloc(0);
   EXPECT_NE(nothing, nullptr);
