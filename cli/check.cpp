@@ -235,22 +235,20 @@ std::vector<Job> make_jobs(const Options& options) {
   return jobs;
 }
 
-/// "src/barrier/mcs.hpp:53=relaxed": as the table of --mutate names it.
+/// "FILE:LINE=ORDER": as the table of --mutate names it.
 void apply_weakening(const std::string& text, Tuning& tuning, const check::Program& program) {
-  const std::size_t equals_at = text.find('=');
-  const std::string place = text.substr(0, equals_at);
-  const std::string order = equals_at == std::string::npos ? "" : text.substr(equals_at + 1);
   static_cast<void>(check::Explorer(program, {}).explore());  // finds the accesses
+  std::string mutant;
   for (const check::OrderedAccess& access : tuning.accesses()) {
-    if (check::format_site(access.site) != place) continue;
     for (const check::Ordering weaker : check::weakenings(access.order)) {
-      if (order == check::ordering_name(weaker)) return tuning.weaken(access.site, weaker);
+      mutant = fmt::format("{}={}", check::format_site(access.site), check::ordering_name(weaker));
+      if (mutant == text) return tuning.weaken(access.site, weaker);
     }
   }
   throw Error(Status::invalid,
-              "--weaken takes a line and an order from the table of --mutate, such as "
-              "src/barrier/mcs.hpp:53=relaxed; \"" +
-                  text + "\" is none of this program's");
+              fmt::format("--weaken takes a line and an order from the table of --mutate, such as "
+                          "{}; \"{}\" is none of this program's",
+                          mutant, text));
 }
 
 struct Row {
@@ -494,8 +492,8 @@ void add_check(Command& app) {
       "--variant", options->variant,
       "Only plain, wraps, split, gives-up, timed, destroy or reuse; one of the sleep "
       "programs");
-  Option* const weaken = command->add_option("--weaken", options->weaken,
-                                             "Replay a mutant: src/barrier/mcs.hpp:53=relaxed");
+  Option* const weaken = command->add_option(
+      "--weaken", options->weaken, "Replay a mutant, FILE:LINE=ORDER, from the table of --mutate");
   Option* const mutant = command->add_option(
       "--mutant", options->mutant,
       "A barrier, mutex or lock with a fault, by the name that --mutate gives it");

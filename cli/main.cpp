@@ -41,6 +41,8 @@ std::string names_of(const CLI::App* command) {
 /// CLI11's words, in ours.
 std::string reworded(const CLI::App* command, const std::string& text) {
   static const std::pair<std::regex, const char*> words[] = {
+      {std::regex("Could not convert: (\\S+) = (-?[0-9]+)"), "$1: $2 is out of range"},
+      {std::regex("Could not convert: (\\S+) = (-?[0-9]*[.][0-9]+)"), "$1: $2 is no whole number"},
       {std::regex("Could not convert: (\\S+) = (.*)"), "$1: \"$2\" is no number"},
       {std::regex("(\\S+): Value (.*) not in range (.*)"), "$1: $2 is not in $3"},
       {std::regex("(\\S+): 1 required .* missing"), "$1: its value is missing"},
@@ -76,7 +78,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
-  fmt::print(stderr, "muster: {}\n", message);
+  fmt::print(stderr, "muster: {}\n", muster::printable(message));
   return code;
 }
 

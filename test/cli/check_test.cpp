@@ -101,6 +101,21 @@ TEST_P(VerdictOfCheck, IsGivenWithATraceAndACommandThatGivesItAgain) {
 INSTANTIATE_TEST_SUITE_P(All, VerdictOfCheck, testing::Values("violated", "hang", "race"),
                          [](const auto& instance) { return std::string(instance.param); });
 
+TEST(Check, TheWeakeningThatItNamesForAnExampleIsOne) {
+  const Words words{"check", "--algorithms", "mcs", "--participants", "2", "--weaken"};
+  const auto weaken = [&](const std::string& text) {
+    Words all = words;
+    all.push_back(text);
+    return run_muster(all);
+  };
+  const std::string said = weaken("nonsense").err;
+  const std::string before = "such as ";
+  const std::size_t at = said.find(before) + before.size();
+  ASSERT_GT(at, before.size()) << said;
+  const Outcome outcome = weaken(said.substr(at, said.find(';', at) - at));
+  EXPECT_NE(outcome.exit_code, 2) << said << outcome.err;
+}
+
 // What a shell would take for pipes.
 TEST(Check, ACommandWithGroupsIsQuoted) {
   const json bad = bad_row({"check", "--algorithms", "topo", "--groups", "0,2|1,3/0,1",

@@ -52,13 +52,16 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"topo", "--ranks"}, "--ranks: its value is missing"},
       {{"topo", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
       {{"topo", "--topology", "package:2 core:two"}, "neither a file nor a synthetic topology"},
-      {{"topo", "--topology", MUSTER_PROGRAM}, "is not XML"},
+      {{"topo", "--topology", MUSTER_PROGRAM}, "is neither XML nor a synthetic topology"},
       {{"topo", "--levels", "L7"}, "L2"},
       {{"topo", "--map-by", "nonsense"}, "core, numa, socket"},
       {{"topo", "--topology", "core:4 pu:1", "--bindings", "0", "xyz"}, "rank 1: locality"},
       {{"topo", "--topology", "core:4 pu:1", "--bindings", "0", "4"}, "rank 1 is bound to PU 4"},
       {{"explain", "nonsense"}, "\"nonsense\" is one word too many"},
       {{"explain", "-p", "many"}, "is no number"},
+      {{"explain", "-p", "-1"}, "--participants: -1 is out of range"},
+      {{"explain", "-p", "1.5"}, "--participants: 1.5 is no whole number"},
+      {{"explain", "\x1b]0;x"}, "\"\\x1b]0;x\" is one word too many"},
       {{"explain", "-p", "0"}, "1 to 65536"},
       {{"explain", "-p", "65537"}, "1 to 65536"},
       {{"explain", "-a", "nonsense"}, "sense-reversing-counter"},
@@ -133,6 +136,7 @@ TEST(Cli, FailuresAreOne) {
   // What the file system refuses, reading or writing, is no mistake in the command line.
   for (const Words& words :
        {Words{"topo", "--topology", "/nowhere/a.xml"}, Words{"topo", "--topology", "/proc"},
+        Words{"topo", "--topology", "/dev/zero"}, Words{"sim", "barrier", "--machine", "/dev/zero"},
         Words{"topo", "--svg", "/nowhere/a.svg"},
         Words{"explain", "-m", "core", "-t", "/nowhere/a.xml"},
         Words{"bench", "barrier", "--topology", "/nowhere/a.xml"}}) {
