@@ -37,7 +37,17 @@ endif()
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(MUSTER_CCACHE ccache)
   mark_as_advanced(MUSTER_CCACHE)
+  # Not where it cannot write its cache, as with a home that is read-only: then nothing compiles.
+  set(ccache_works 1)
   if(MUSTER_CCACHE)
+    set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/ccache-probe)
+    file(WRITE ${probe}.c "int probe;\n")
+    execute_process(
+      COMMAND ${CMAKE_COMMAND} -E env CCACHE_RECACHE=1
+        ${MUSTER_CCACHE} ${CMAKE_C_COMPILER} -c ${probe}.c -o ${probe}.o
+      RESULT_VARIABLE ccache_works OUTPUT_QUIET ERROR_QUIET)
+  endif()
+  if(ccache_works EQUAL 0)
     set(CMAKE_C_COMPILER_LAUNCHER ${MUSTER_CCACHE})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${MUSTER_CCACHE})
   endif()

@@ -14,6 +14,10 @@
 // where another thread executes it. Failures throw muster::error.
 #pragma once
 
+#if __cplusplus <= 201703L
+#error "muster/lock.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
+#endif
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -6,6 +6,10 @@
 //   std::pmr::map<int, int> table(muster::servers_memory());
 #pragma once
 
+#if __cplusplus <= 201703L
+#error "muster/memory.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
+#endif
+
 #include <cstddef>
 #include <limits>
 #include <memory_resource>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Muster for C++20: a thin face over muster.h. `muster::barrier` stands where `std::barrier` does.
+// Muster for C++17: a thin face over muster.h. `muster::barrier` stands where `std::barrier` does.
 //
 //   muster::barrier sync(4);                  // threads claim their ranks at first use
 //   sync.arrive_and_wait();
@@ -12,6 +12,11 @@
 // the number of participants is fixed, and each arrives for itself. Failures throw muster::error.
 #pragma once
 
+#if __cplusplus < 201703L
+#error "muster/muster.hpp is C++17: compile with -std=c++17 or later"
+#endif
+
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +49,7 @@ class error : public std::runtime_error {
 namespace detail {
 
 inline void check(int status) {
-  if (status != MUSTER_OK) [[unlikely]]
-    throw error(status);
+  if (status != MUSTER_OK) throw error(status);
 }
 
 /// Which ranks of a barrier are claimed, and by which thread. Outlives the barrier while a thread
@@ -83,7 +87,9 @@ class claims {
     for (const entry& e : entries_) {
       if (e.key == owner.get() && !e.owner.expired()) return e.rank;
     }
-    std::erase_if(entries_, [](const entry& e) { return e.owner.expired(); });
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
+                                  [](const entry& e) { return e.owner.expired(); }),
+                   entries_.end());
     entries_.push_back({owner.get(), owner, owner->claim()});
     return entries_.back().rank;
   }
@@ -136,7 +142,11 @@ class barrier {
     muster_options mine;
     muster_options_init(&mine);
     if (options != nullptr) mine = *options;
-    mine.participants = expected < 0 || expected > max() ? 0 : static_cast<unsigned>(expected);
+    if (expected < 1 || expected > max()) {
+      throw error(MUSTER_EINVAL, std::to_string(expected) + " participants: 1 to " +
+                                     std::to_string(max()) + " are possible");
+    }
+    mine.participants = static_cast<unsigned>(expected);
     if constexpr (!std::is_same_v<CompletionFunction, detail::no_completion>) {
       mine.completion = [](void* self) noexcept {
         static_cast<barrier*>(self)->completion_();

@@ -138,6 +138,18 @@ TEST(Barrier, DeducesItsCompletion) {
   EXPECT_EQ(muster::barrier<>::max(), 65536);
 }
 
+TEST(Barrier, SaysHowManyParticipantsAreTooMany) {
+  for (const std::ptrdiff_t many : {-1, 0, 65537, 1'000'000}) {
+    try {
+      const muster::barrier sync(many);
+      FAIL() << many;
+    } catch (const muster::error& refused) {
+      EXPECT_EQ(refused.status(), MUSTER_EINVAL);
+      EXPECT_THAT(refused.what(), HasSubstr(std::to_string(many) + " participants: 1 to 65536"));
+    }
+  }
+}
+
 TEST(Barrier, TakesRanksAndOptions) {
   const HangGuard guard(60);
   muster_options options;

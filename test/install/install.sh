@@ -36,13 +36,19 @@ printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/a
 printf '#include <muster/muster.hpp>\nint main() {}\n' >"$scratch/alone.cpp"
 strict="-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I$prefix/include"
 $CC -std=c11 $strict "$scratch/alone.c"
-$CXX -std=c++20 $strict "$scratch/alone.cpp"
+$CXX -std=c++17 $strict "$scratch/alone.cpp"
 if command -v clang++ >/dev/null; then
   clang -std=c11 $strict "$scratch/alone.c"
-  clang++ -std=c++20 $strict "$scratch/alone.cpp"
+  clang++ -std=c++17 $strict "$scratch/alone.cpp"
 else
   echo "skipped: the headers under clang (package clang)"
 fi
+for wanted in 'muster 14 17' 'lock 17 20'; do
+  read -r header standard needed <<<"$wanted"
+  said=$(echo "#include <muster/$header.hpp>" | $CXX -std=c++$standard -x c++ -fsyntax-only \
+    -I"$prefix/include" - 2>&1) && fail "$header.hpp: compiled as C++$standard"
+  grep -q "muster/$header.hpp is C++$needed" <<<"$said" || fail "$said"
+done
 
 echo "-- find_package"
 "$cmake" -S "$here/consumer" -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
@@ -55,7 +61,7 @@ echo "-- pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 flags=$(pkg-config --cflags --libs muster)
 $CC -std=c11 "$here/consumer/consumer.c" -o "$scratch/by_pkg_config_c" $flags
-$CXX -std=c++20 "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $flags
+$CXX "$here/consumer/consumer.cpp" -o "$scratch/by_pkg_config_cpp" $flags
 "$scratch/by_pkg_config_c"
 "$scratch/by_pkg_config_cpp"
 
