@@ -136,6 +136,10 @@ static bool set_constants(void) {
 
 static bool set_functions(void) {
   find(&found.Comm_f2c, "PMPI_Comm_f2c");
+  found.yields_when_idle = dlsym(library, "ompi_mpi_yield_when_idle");
+  if (found.yields_when_idle != NULL) {
+    find(&found.set_yield_when_idle, "opal_progress_set_yield_when_idle");
+  }
   return find(&found.Allgather, "PMPI_Allgather") && find(&found.Bcast, "PMPI_Bcast") &&
          find(&found.Allreduce, "PMPI_Allreduce") && find(&found.Send, "PMPI_Send") &&
          find(&found.Recv, "PMPI_Recv") && find(&found.Grequest_start, "PMPI_Grequest_start") &&

@@ -66,7 +66,9 @@ typedef struct mpi_abi {
   int (*Comm_set_errhandler)(mpi_handle comm, mpi_handle handler);
   int (*Comm_call_errhandler)(mpi_handle comm, int code);
   int (*Initialized)(int* flag);
-  void* (*Comm_f2c)(int comm); /**< NULL where Fortran's handles are C's */
+  void* (*Comm_f2c)(int comm);              /**< NULL where Fortran's handles are C's */
+  bool (*set_yield_when_idle)(bool yields); /**< Open MPI's progress; NULL elsewhere */
+  const bool* yields_when_idle;             /**< as the user wants it, then */
 } mpi_abi;
 
 /** The MPI of this process, found at the first call; NULL, with the reason on standard error, if

@@ -139,7 +139,14 @@ static int do_receive(void* channel, unsigned from) {
                            comm_of(channel), MPI_STATUS_IGNORE));
 }
 
-static void do_progress(void) { opal_progress(); }
+/* Without a yield where there is nothing to do: who waits yields itself, and how long it takes
+ * tells whether there was something. */
+extern bool ompi_mpi_yield_when_idle; /* not in every series' headers */
+static void do_progress(void) {
+  opal_progress_set_yield_when_idle(false);
+  opal_progress();
+  opal_progress_set_yield_when_idle(ompi_mpi_yield_when_idle);
+}
 
 /* Each rank's own string: what the flags of a process say is how it meets this one, and meeting is
  * not transitive. */

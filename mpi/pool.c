@@ -46,9 +46,9 @@ static mapping* mappings;                                 /* the newest first */
 static slot* idle;                                        /* the latest first */
 static unsigned idle_count;
 static uint64_t serials;
-static void (*progress_of_slot)(void*);
+static int (*progress_of_slot)(void*);
 
-void pool_set_progress(void (*progress)(void* waiting)) { progress_of_slot = progress; }
+void pool_set_progress(int (*progress)(void* waiting)) { progress_of_slot = progress; }
 
 static void explain(char* why, size_t bytes, const char* what, const char* detail) {
   snprintf(why, bytes, "%s: %s", what, detail);

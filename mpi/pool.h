@@ -28,6 +28,7 @@ typedef struct slot {
   unsigned rank;            /**< in the barrier */
   unsigned polls;           /**< of this wait so far; see attend() */
   int64_t last_attended_ns; /**< when MPI's progress was made for it last */
+  int64_t found_ns;         /**< when that found something last */
 
   /* the pool's own */
   struct slot* next;
@@ -76,7 +77,8 @@ void pool_give_back(slot* done, bool keep);
  * its memory is free at once. NULL is ignored. */
 void pool_take_back(slot* unused);
 
-/** Has every slot's waits call `progress(slot)`; before the first slot is made. */
-void pool_set_progress(void (*progress)(void* waiting));
+/** Has every slot's waits call `progress(slot)`, as muster_options.progress; before the first slot
+ * is made. */
+void pool_set_progress(int (*progress)(void* waiting));
 
 #endif /* MUSTER_MPI_POOL_H */

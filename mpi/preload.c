@@ -88,7 +88,11 @@ static void do_progress(void) {
   if (__builtin_expect(atomic_load_explicit(&finalizing, memory_order_relaxed), 0)) {
     mpi->Iprobe(mpi->any_source, mpi->any_tag, mpi->comm_world, &flag, mpi->status_ignore);
   } else {
+    /* Without a yield where there is nothing to do: who waits yields itself, and how long it takes
+     * tells whether there was something. */
+    if (mpi->set_yield_when_idle != NULL) mpi->set_yield_when_idle(false);
     mpi->Request_get_status(never, &flag, mpi->status_ignore);
+    if (mpi->set_yield_when_idle != NULL) mpi->set_yield_when_idle(*mpi->yields_when_idle);
   }
 }
 

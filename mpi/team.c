@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/team.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,16 +75,41 @@ static int64_t now_ns(void) {
 
 /* The MPI's progress while a barrier waits. Not in the first steps (a step is about a microsecond,
  * or a turn of the other processes here): barriers that are quick anyway should not pay for it.
- * After that in every step: who has waited so long loses nothing by it. After a sleep several
- * times, since the work of a sleep's time is waiting. */
-static void attend(void* waiting) {
-  enum { steps_without = 16, times_after_sleep = 16, sleep_ns = 200000 };
+ * After that in every step: who has waited so long loses nothing by it. After a sleep for a while,
+ * since whoever is answered then may ask again at once; not long if it was woken late, since then
+ * others want the CPU.
+ * Nonzero, for who is asked once is asked again: not long ago there was something to do. That no
+ * MPI tells; but to find nothing takes it a fraction of a microsecond, always the same, and to
+ * serve a message many times that. So do an interrupt, a few hundred times a second, and the first
+ * look after a sleep, which does not count; who was away for longer has to share the CPU. */
+static int attend(void* waiting) {
+  enum { steps_without = 16, sleep_ns = 200000, late_ns = 1000000 };
+  enum { preempted_ns = 50000, look_ns = 10000, glance_ns = 1000, linger_ns = 200000, many = 8 };
+  static atomic_long quickest_ns = LONG_MAX; /* that any thread has seen */
   slot* const at = waiting;
-  if (++at->polls < steps_without) return;
-  const int64_t now = now_ns();
-  const bool slept = at->polls > steps_without && now - at->last_attended_ns > sleep_ns;
-  for (int times = slept ? times_after_sleep : 1; times > 0; --times) mpi->progress();
-  at->last_attended_ns = slept ? now_ns() : now;
+  if (++at->polls < steps_without) return 0;
+  int64_t now = now_ns();
+  const int64_t away = at->polls == steps_without ? late_ns : now - at->last_attended_ns;
+  int64_t until = now;
+  if (away > sleep_ns) {
+    mpi->progress();
+    now = now_ns();
+    until = now + (away < late_ns ? look_ns : glance_ns);
+  }
+  do {
+    const int64_t before = now;
+    mpi->progress();
+    now = now_ns();
+    const long took = (long)(now - before);
+    const long quickest = atomic_load_explicit(&quickest_ns, memory_order_relaxed);
+    if (took < quickest) {
+      atomic_store_explicit(&quickest_ns, took, memory_order_relaxed);
+    } else if (took / many > quickest) {
+      at->found_ns = took < preempted_ns ? now : 0;
+    }
+  } while (now < until);
+  at->last_attended_ns = now;
+  return now - at->found_ns < linger_ns;
 }
 
 void team_start(const mpi_operations* operations, const mpi_settings* chosen) {

@@ -153,8 +153,9 @@ typedef struct muster_options {
    * none: muster_barrier_set_hooks(). */
 
   /** While a wait is not over: about once a microsecond while it polls, at every turn while it
-   * yields, twice a millisecond while it sleeps. Must not wait at this barrier. */
-  void (*progress)(void* context);
+   * yields, twice a millisecond while it sleeps. Nonzero: there is more to do soon, so the
+   * participant does not sleep before the next call. Must not wait at this barrier. */
+  int (*progress)(void* context);
   /** Once an episode, by one participant, after all have arrived and before any leaves; nonzero
    * breaks the barrier. */
   int (*completion)(void* context);
@@ -214,7 +215,7 @@ MUSTER_API int muster_barrier_attach_memory(muster_barrier** barrier, void* memo
  * for the creator. Before the first wait of each rank that is to call them. MUSTER_EINVAL: a
  * completion for a barrier that was created without one, or none for one that was created with one;
  * such a barrier's waits fail with MUSTER_ENOTSUP in a process that has not set it. */
-MUSTER_API int muster_barrier_set_hooks(muster_barrier* barrier, void (*progress)(void* context),
+MUSTER_API int muster_barrier_set_hooks(muster_barrier* barrier, int (*progress)(void* context),
                                         int (*completion)(void* context), void* context);
 
 /** Waits until all participants have called it for this episode. Everything they wrote before is

@@ -158,7 +158,7 @@ class barrier {
       if (progress_ != nullptr) {
         mine.progress = [](void* self) {
           const barrier& b = *static_cast<barrier*>(self);
-          b.progress_(b.progress_context_);
+          return b.progress_(b.progress_context_);
         };
       }
       mine.context = this;
@@ -205,7 +205,7 @@ class barrier {
 
  private:
   CompletionFunction completion_;
-  void (*progress_)(void* context) = nullptr;
+  int (*progress_)(void* context) = nullptr;
   void* progress_context_ = nullptr;
   muster_barrier* handle_ = nullptr;
   std::shared_ptr<detail::ranks> ranks_;

@@ -309,7 +309,7 @@ int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t 
   });
 }
 
-int muster_barrier_set_hooks(muster_barrier* barrier, void (*progress)(void*),
+int muster_barrier_set_hooks(muster_barrier* barrier, int (*progress)(void*),
                              int (*completion)(void*), void* context) {
   return guarded([&] {
     if (barrier == nullptr) throw Error(Status::invalid, "no barrier");

@@ -12,7 +12,7 @@ namespace muster {
 
 /// What the caller wants to be called for; see muster_options.
 struct UserHooks {
-  void (*progress)(void*) = nullptr;
+  int (*progress)(void*) = nullptr;
   int (*completion)(void*) = nullptr;
   void* context = nullptr;
 };

@@ -72,7 +72,7 @@ Hooks Watch::hooks() noexcept {
   if (hooks_.progress != nullptr) {
     hooks.progress = [](void* self) {
       const UserHooks& user = static_cast<Watch*>(self)->hooks_;
-      user.progress(user.context);
+      return user.progress(user.context) != 0;
     };
   }
   if (hooks_.completion != nullptr) {

@@ -113,7 +113,7 @@ Hardware::Patience::Patience(Hardware& port, Awaited awaited) noexcept
 
 Hardware::Next Hardware::Patience::step() noexcept {
   if (port_.domain_->broken.load(std::memory_order_relaxed) != 0) return Next::give_up;
-  if (port_.hooks_.progress != nullptr) port_.hooks_.progress(port_.hooks_.context);
+  const bool busy = port_.hooks_.progress != nullptr && port_.hooks_.progress(port_.hooks_.context);
   if (yields_before_clock_ > 0 && port_.deadline_ns_ == WaitPolicy::forever) {
     --yields_before_clock_;
     sched_yield();
@@ -138,7 +138,8 @@ Hardware::Next Hardware::Patience::step() noexcept {
   }
   if (waited < spin_ns_) return Next::look;
   spinning_ = false;
-  if (waited < saturating_add(spin_ns_, port_.policy_.yield_ns)) {
+  if (busy && port_.policy_.yield_ns == 0) return Next::look;
+  if (busy || waited < saturating_add(spin_ns_, port_.policy_.yield_ns)) {
     yields_before_clock_ = yields_per_clock;
     sched_yield();
     return Next::look;

@@ -151,7 +151,8 @@ struct Breakage {
 /// What a participant does besides waiting. All are optional; they are called by the waiting
 /// participant itself.
 struct Hooks {
-  void (*progress)(void* context) = nullptr;  ///< about once a microsecond while a wait is not over
+  /// About once a microsecond while a wait is not over; true: no sleep before the next call.
+  bool (*progress)(void* context) = nullptr;
   bool (*completion)(void* context) = nullptr;  ///< by the champion; false breaks the barrier
   /// While a wait takes long, about every millisecond; a nonzero Breakage::encode() ends it and
   /// breaks the barrier for all.

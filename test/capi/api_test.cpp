@@ -278,6 +278,7 @@ TEST(Progress, IsCalledWhileWaitingAndOnlyThen) {
     options.context = &calls;
     options.progress = [](void* context) {
       static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+      return 0;
     };
     const CapiSubject barrier(options);
     std::thread other([&] { EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK); });

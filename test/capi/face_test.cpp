@@ -198,6 +198,7 @@ TEST(Barrier, ProgressGetsItsOwnContextBesideACompletion) {
   options.context = &calls;
   options.progress = [](void* context) {
     static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+    return 0;
   };
   unsigned completions = 0;
   muster::barrier sync(

@@ -99,7 +99,10 @@ TEST_P(Timeout, MayBeFollowedByDestroy) {
     std::atomic<bool> inside{false};
     muster_options options = options_for(3, GetParam().c_str());
     options.context = &inside;
-    options.progress = [](void* context) { static_cast<std::atomic<bool>*>(context)->store(true); };
+    options.progress = [](void* context) {
+      static_cast<std::atomic<bool>*>(context)->store(true);
+      return 0;
+    };
     muster_barrier* barrier = nullptr;
     ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
     run_threads(2, [&](unsigned rank) {

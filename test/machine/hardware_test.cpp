@@ -4,6 +4,7 @@
 #include "machine/hardware.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -181,12 +182,38 @@ TEST_P(Waits, CallTheProgressHookAllTheWhile) {
   Hardware waiter = port(0);
   unsigned calls = 0;
   Hooks hooks;
-  hooks.progress = [](void* count) { ++*static_cast<unsigned*>(count); };
+  hooks.progress = [](void* count) {
+    ++*static_cast<unsigned*>(count);
+    return false;
+  };
   hooks.context = &calls;
   waiter.set_hooks(hooks);
   waiter.set_deadline(now_ns() + 50 * ms);
   EXPECT_FALSE(waiter.await(world->cells[0], equals(1), acquire));
   EXPECT_GE(calls, 5U);  // even asleep, and on a busy machine
+}
+
+// The hook ends the wait itself.
+TEST_P(Waits, DoNotSleepWhileThereIsMoreToDo) {
+  Hardware waiter = port(0);
+  struct Work {
+    Hardware::Cell* cell;
+    unsigned left = 500;
+  } work{&world->cells[0]};
+  Hooks hooks;
+  hooks.progress = [](void* context) {
+    Work& its = *static_cast<Work*>(context);
+    if (--its.left == 0) its.cell->value = 1;
+    return its.left > 0;
+  };
+  hooks.context = &work;
+  waiter.set_hooks(hooks);
+  rusage before{};
+  rusage after{};
+  getrusage(RUSAGE_THREAD, &before);
+  EXPECT_TRUE(waiter.await(world->cells[0], equals(1), acquire));
+  getrusage(RUSAGE_THREAD, &after);
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 100);
 }
 
 TEST_P(Waits, EndWhenInspectionSaysSo) {

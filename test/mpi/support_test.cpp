@@ -96,7 +96,7 @@ TEST(Claims, WithProgressToMakeNobodySleepsWhoHasACpu) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
   muster_options options = options_for(2);
   EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield-sleep"));
-  options.progress = [](void*) {};
+  options.progress = [](void*) { return 0; };
   EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield:"));
 }
 
