@@ -42,6 +42,13 @@ Preparation prepare(const MachineModel& machine, const Query& query, std::uint64
     result.groups = std::make_unique<GroupTree>(std::move(grouping.tree));
     result.setup.shape.groups = result.groups.get();
   }
+  if (algorithm.name == "scheduled") {
+    result.schedule = std::make_unique<Schedule>(
+        compose(groups_or_one(result.groups.get(), query.ranks), algorithm.recipe));
+    const std::string fault = check_schedule(*result.schedule);
+    if (!fault.empty()) throw Error(Status::system, query.algorithm + " is no barrier: " + fault);
+    result.setup.shape.schedule = result.schedule.get();
+  }
   return result;
 }
 

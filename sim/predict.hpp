@@ -37,6 +37,7 @@ struct Preparation {
   std::string name;  ///< as registered
   BarrierSetup setup;
   std::unique_ptr<GroupTree> groups;
+  std::unique_ptr<Schedule> schedule;
 };
 /// Throws Error(unknown_name, invalid, unsupported or declined).
 Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed = 1);

@@ -165,6 +165,12 @@ std::vector<Algorithm> checked_algorithms() {
   for (const std::string_view name : barrier_names()) {
     all.push_back(parse_algorithm(name));
     if (name == "combining-tree") all.push_back(parse_algorithm("combining-tree:3"));
+    if (name != "scheduled") continue;
+    // Every kind of part: the default one is trees whose leaders tell each other.
+    for (const char* recipe : {"tree2+line1x1/rounds", "count2+line1/count+line",
+                               "count+line/flat+direct2", "flat+line/count+line1"}) {
+      all.push_back(parse_algorithm(std::string("scheduled:") + recipe));
+    }
   }
   for_each_base_barrier<Checked>(
       [&]<class B>() { all.push_back({.name = std::string(B::traits.name), .levels = {}}); });

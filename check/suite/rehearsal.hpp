@@ -23,6 +23,10 @@ class Rehearsal {
               .radix = scenario.algorithm.radix,
               .first_episode = scenario.variant == Variant::wraps ? ~Word{0} : Word{0},
               .groups = scenario_.groups.levels.empty() ? nullptr : &scenario_.groups};
+    if (scenario.algorithm.name == "scheduled") {
+      schedule_ = compose(groups_or_one(shape_.groups, n), scenario.algorithm.recipe);
+      shape_.schedule = &schedule_;
+    }
     cells_ = cells(memory, "");
     prepare(memory, cells_);
     if (scenario.variant == Variant::reuse) {
@@ -184,6 +188,7 @@ class Rehearsal {
   const Scenario scenario_;
   Tuning& tuning_;
   Shape shape_;
+  Schedule schedule_;  ///< what shape_ points to
   Checked::Cells cells_;
   Checked::Cells others_;
   std::array<std::vector<Checked::Plain<Word>>, 2> data_;

@@ -23,7 +23,9 @@ const std::vector<const Traits*>& table() {
   std::string message = "no barrier \"" + std::string(name) + "\"; there are: auto";
   for (const std::string_view known : barrier_names()) message.append(", ").append(known);
   throw Error(Status::unknown_name,
-              message + " (combining-tree:K sets the radix, topo-LEVEL[-LEVEL...] the levels)");
+              message +
+                  " (combining-tree:K sets the radix, topo-LEVEL[-LEVEL...] the levels, "
+                  "scheduled[-LEVEL...]:RECIPE how each gathers)");
 }
 
 const Traits* find(std::string_view name) {
@@ -41,7 +43,8 @@ std::string_view after(std::string_view text, std::string_view prefix) {
 
 std::string Algorithm::text() const {
   if (name == "combining-tree" && radix != 2) return name + ":" + std::to_string(radix);
-  return levels.empty() ? name : name + "-" + levels;
+  return (levels.empty() ? name : name + "-" + levels) +
+         (recipe.empty() ? "" : ":" + format_recipe(recipe));
 }
 
 Algorithm parse_algorithm(std::string_view text) {
@@ -57,11 +60,17 @@ Algorithm parse_algorithm(std::string_view text) {
     }
     return {.name = "combining-tree", .radix = radix, .levels = {}};
   }
-  for (const std::string_view family : {"topo-counter-", "topo-"}) {
-    if (text.starts_with(family) && text.size() > family.size()) {
-      return {.name = std::string(family.substr(0, family.size() - 1)),
-              .levels = std::string(after(text, family))};
-    }
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  for (const std::string_view family : {"topo-counter", "topo", "scheduled"}) {
+    if (!name.starts_with(family)) continue;
+    const std::string_view levels = after(name, family);
+    const bool has_levels = levels.size() > 1 && levels.front() == '-';
+    if ((!has_levels && !levels.empty()) || (colon < text.size() && family != "scheduled"))
+      continue;
+    return {.name = std::string(family),
+            .levels = std::string(has_levels ? levels.substr(1) : levels),
+            .recipe = colon < text.size() ? parse_recipe(text.substr(colon + 1)) : Recipe{}};
   }
   throw_unknown(text);
 }

@@ -12,6 +12,7 @@
 #include "barrier/dissemination.hpp"
 #include "barrier/flat_tree.hpp"
 #include "barrier/mcs.hpp"
+#include "barrier/scheduled.hpp"
 #include "barrier/sense_reversing.hpp"
 #include "barrier/sense_reversing_pu.hpp"
 #include "barrier/topo.hpp"
@@ -26,18 +27,22 @@ namespace muster {
 template <class M>
 using Barriers = std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>,
                             CombiningTree<M>, Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>,
-                            TopoCounter<M>, SenseReversingPu<M>>;
+                            TopoCounter<M>, SenseReversingPu<M>, Scheduled<M>>;
 
 /// An algorithm as it is asked for: its registered name and what the name carries besides.
 struct Algorithm {
   std::string name;    ///< Traits::name, or "auto"
   unsigned radix = 2;  ///< "combining-tree:4" has 4
   std::string levels;  ///< "topo-NUMA-SOCKET" has "NUMA-SOCKET"; empty: the default levels
-  bool uses_groups() const { return name == "topo" || name == "topo-counter"; }
+  Recipe recipe = {};  ///< "scheduled:tree8+line16/all" has one; empty: recipe_for() the groups
+  bool uses_groups() const {
+    return name == "topo" || name == "topo-counter" || name == "scheduled";
+  }
   std::string text() const;  ///< the name it can be asked for by
 };
 
-/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE", "auto", ... Throws
+/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE", "scheduled-NUMA:tree8+line16/all",
+/// "auto", ... Throws
 /// Error(unknown_name), listing the names. Levels are checked where they are used, against a
 /// topology (topology/topology.hpp).
 Algorithm parse_algorithm(std::string_view text);

@@ -14,6 +14,7 @@
 
 #include <string_view>
 
+#include "barrier/schedule.hpp"
 #include "machine/machine.hpp"
 #include "topology/tree.hpp"
 
@@ -22,10 +23,11 @@ namespace muster {
 constexpr unsigned participants_max = 65536;
 
 struct Shape {
-  unsigned participants = 1;          ///< to participants_max
-  unsigned radix = 2;                 ///< children per vertex of `combining-tree`; 2 or more
-  Word first_episode = 0;             ///< where the counters start; tests start near 2^32
-  const GroupTree* groups = nullptr;  ///< for the `topo` family; nullptr: one group of all
+  unsigned participants = 1;           ///< to participants_max
+  unsigned radix = 2;                  ///< children per vertex of `combining-tree`; 2 or more
+  Word first_episode = 0;              ///< where the counters start; tests start near 2^32
+  const GroupTree* groups = nullptr;   ///< for the `topo` family; nullptr: one group of all
+  const Schedule* schedule = nullptr;  ///< for `scheduled`; nullptr: composed from the groups
 };
 
 struct Layout {

@@ -149,6 +149,7 @@ Plan read_description(const std::vector<std::byte>& bytes) {
     plan.groups.participants = plan.participants;
     if (const std::string fault = check_tree(plan.groups); !fault.empty()) throw_foreign(fault);
   }
+  plan.make_schedule();
   return plan;
 }
 

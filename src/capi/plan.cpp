@@ -216,6 +216,13 @@ void check(const muster_options& o) {
 
 }  // namespace
 
+void Plan::make_schedule() {
+  if (algorithm.name != "scheduled") return;
+  schedule = compose(groups_or_one(&groups, participants), algorithm.recipe);
+  const std::string fault = check_schedule(schedule);
+  if (!fault.empty()) throw Error(Status::system, algorithm.text() + " is no barrier: " + fault);
+}
+
 Plan make_plan(const muster_options& options) {
   check(options);
   Plan plan;
@@ -310,6 +317,7 @@ Plan make_plan(const muster_options& options) {
                 fmt::format("{} has no moment for a completion; \"auto\" chooses one that has",
                             traits.name));
   }
+  plan.make_schedule();
   return plan;
 }
 

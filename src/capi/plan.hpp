@@ -25,6 +25,7 @@ struct Plan {
   Algorithm algorithm;  ///< the one that serves; never "auto"
   std::string why;      ///< the deciding fact
   GroupTree groups;     ///< for algorithms that use them; no levels otherwise
+  Schedule schedule;    ///< for the one that runs schedules; no participants otherwise
   std::string dropped;  ///< levels left out and why, for people
 
   WaitPolicy wait;
@@ -35,9 +36,11 @@ struct Plan {
   std::vector<unsigned> numa_of_rank;
 
   Shape shape() const {
-    return {participants, algorithm.radix, first_episode,
-            groups.levels.empty() ? nullptr : &groups};
+    return {participants, algorithm.radix, first_episode, groups.levels.empty() ? nullptr : &groups,
+            schedule.programs.empty() ? nullptr : &schedule};
   }
+  /// Once the algorithm and its groups are known. O(cells).
+  void make_schedule();
 };
 
 /// Throws Error: invalid, unknown_name, declined, unsupported.

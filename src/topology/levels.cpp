@@ -58,6 +58,8 @@ LevelKind parse_level(std::string_view text) {
 LevelMask parse_level_mask(std::string_view text) {
   LevelMask mask;
   if (text.empty() || upper(text) == "DEFAULT") return mask;
+  mask.machine_only = upper(text) == "MACHINE";
+  if (mask.machine_only) return mask;
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find_first_of("-,", begin), text.size());

@@ -24,10 +24,11 @@ LevelKind parse_level(std::string_view text);
 /// repetitions do not matter: the machine orders its levels.
 struct LevelMask {
   std::vector<LevelKind> kinds;  ///< empty: the default, L2 L3 NUMA PACKAGE [K22, step 1]
-  bool is_default() const { return kinds.empty(); }
+  bool machine_only = false;     ///< "MACHINE" alone: no level, one group of all
+  bool is_default() const { return kinds.empty() && !machine_only; }
 };
 
-/// "NUMA-SOCKET", "numa,socket", "L3", ... ; "" and "default" are the default. Throws
+/// "NUMA-SOCKET", "numa,socket", "L3", "MACHINE"; "" and "default" are the default. Throws
 /// Error(Status::unknown_name) for a name that is no level's.
 LevelMask parse_level_mask(std::string_view text);
 

@@ -69,6 +69,13 @@ bool forget_child(Ticket& ticket) {
     ticket.path.back().children -= 1;
   } else if constexpr (requires { ticket.path.back().members; }) {
     ticket.path.back().members -= 1;
+  } else if constexpr (requires { ticket.steps.front().awaits; }) {
+    for (Step& step : ticket.steps) {
+      if (step.awaits == 0) continue;
+      ++step.first_cell;
+      --step.awaits;
+      break;
+    }
   } else {
     return false;
   }
@@ -90,7 +97,7 @@ class SlippingSubject : public TemplateSubject<B, Mutated> {
     if (slip_ == Slip::sense_kept) {
       if constexpr (requires { ticket.parity; }) {
         ticket.sense = 1;
-      } else {
+      } else if constexpr (requires { ticket.sense; }) {
         ticket.sense ^= 1;
       }
     }
@@ -163,6 +170,7 @@ std::vector<Change> changes_of(const Access& access) {
 
 std::vector<Slip> slips_of(const std::string& algorithm) {
   if (under_tsan) return {};
+  if (algorithm == "scheduled") return {Slip::child_forgotten, Slip::episode_kept};
   std::vector<Slip> slips = {Slip::sense_kept};
   if (algorithm == "dissemination") slips.push_back(Slip::parity_lost);
   const bool is_flat_tree =

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "barrier/compose.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+using Gather = LevelRecipe::Gather;
+
+/// Who acts for some ranks: a rank, or whoever of `runners` completes their last counter.
+struct Agent {
+  std::vector<unsigned> runners;
+  bool is_rank() const { return runners.size() == 1; }
+  unsigned home() const { return runners.front(); }  ///< in whose memory its flags lie
+};
+
+class Composer {
+ public:
+  Composer(const GroupTree& groups, const Recipe& recipe)
+      : groups_(groups),
+        recipe_(recipe),
+        arrivals_(groups.participants),
+        departures_(groups.participants),
+        used_(groups.participants) {
+    for (unsigned rank = 0; rank < groups.participants; ++rank) agents_.push_back({{rank}});
+  }
+
+  Schedule run() {
+    const std::size_t top = groups_.levels.size() - 1;
+    for (std::size_t level = 0; level < top; ++level) {
+      for (const Group& group : groups_.levels[level].groups) gather(group.members, level);
+    }
+    const std::vector<unsigned>& leaders = groups_.levels[top].groups.front().members;
+    const LevelRecipe& how = at_level(top);
+    if (how.gather == Gather::all) {
+      tell_all(leaders);
+    } else if (how.gather == Gather::rounds) {
+      tell_in_rounds(leaders);
+    } else {
+      gather(leaders, top);
+      release(agents_[leaders.front()], leaders, top);
+      return finish();
+    }
+    // Each of them knows that all have arrived.
+    for (const unsigned leader : leaders) release_below(agents_[leader], leader, top);
+    return finish();
+  }
+
+ private:
+  struct Draft {
+    std::vector<CellAt> awaits;
+    std::vector<CellAt> stores;
+    std::vector<CellAt> counter;
+    unsigned adders = 0;
+  };
+
+  /// The last part is the top's, unless there are more parts than levels.
+  const LevelRecipe& at_level(std::size_t level) const {
+    const std::size_t levels = groups_.levels.size();
+    const std::size_t parts = recipe_.size();
+    if (parts > levels || parts == 1) return recipe_[std::min(level, parts - 1)];
+    return level + 1 == levels ? recipe_.back() : recipe_[std::min(level, parts - 2)];
+  }
+  CellAt new_cell(unsigned rank) { return {rank, used_[rank]++}; }
+
+  /// What a rank does when it knows that all have arrived comes after its arrivals; what somebody
+  /// does who completed a counter stands there for all who may.
+  void add(const Agent& agent, const Draft& step, bool released) {
+    for (const unsigned rank : agent.runners) {
+      (released && agent.is_rank() ? departures_ : arrivals_)[rank].push_back(step);
+    }
+  }
+
+  void gather(const std::vector<unsigned>& members, std::size_t level) {
+    const LevelRecipe& how = at_level(level);
+    if (members.size() == 1) return;
+    if (how.gather == Gather::counter) {
+      count(members, how.radix);
+    } else {
+      gather_by_tree(members, how.radix);
+    }
+  }
+
+  /// The i-th member polls the flags of those from radix * i + 1 on, which lie in its own memory.
+  void gather_by_tree(const std::vector<unsigned>& members, unsigned radix) {
+    const auto count = static_cast<unsigned>(members.size());
+    std::vector<Draft> steps(count);
+    for (unsigned i = 1; i < count; ++i) {
+      const unsigned parent = radix == 0 ? 0 : (i - 1) / radix;
+      const CellAt flag = new_cell(agents_[members[parent]].home());
+      steps[parent].awaits.push_back(flag);
+      steps[i].stores.push_back(flag);
+    }
+    for (unsigned i = 0; i < count; ++i) add(agents_[members[i]], steps[i], false);
+  }
+
+  /// Members add in subgroups of about `radix`; those who complete one are the members of the next.
+  void count(const std::vector<unsigned>& members, unsigned radix) {
+    std::vector<Agent> adders;
+    for (const unsigned member : members) adders.push_back(agents_[member]);
+    while (adders.size() > 1) {
+      const auto total = static_cast<unsigned>(adders.size());
+      const unsigned most = radix == 0 ? total : std::max(2U, radix);
+      const unsigned counters = (total + most - 1) / most;
+      std::vector<Agent> winners(counters);
+      for (unsigned c = 0; c < counters; ++c) {
+        const unsigned begin = total * c / counters;
+        const unsigned end = total * (c + 1) / counters;
+        if (end - begin == 1) {
+          winners[c] = adders[begin];
+          continue;
+        }
+        const Draft step{{}, {}, {new_cell(adders[begin].home())}, end - begin};
+        for (unsigned i = begin; i < end; ++i) {
+          add(adders[i], step, false);
+          auto& runners = winners[c].runners;
+          runners.insert(runners.end(), adders[i].runners.begin(), adders[i].runners.end());
+        }
+      }
+      adders = std::move(winners);
+    }
+    agents_[members.front()] = adders.front();
+  }
+
+  void tell_all(const std::vector<unsigned>& members) {
+    std::vector<Draft> told(members.size());
+    std::vector<Draft> heard(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      for (std::size_t n = 1; n < members.size(); ++n) {  // not everybody the same one first
+        const std::size_t j = (i + n) % members.size();
+        const CellAt flag = new_cell(agents_[members[j]].home());
+        told[i].stores.push_back(flag);
+        heard[j].awaits.push_back(flag);
+      }
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (members.size() == 1) continue;
+      add(agents_[members[i]], told[i], false);
+      add(agents_[members[i]], heard[i], false);
+    }
+  }
+
+  void tell_in_rounds(const std::vector<unsigned>& members) {
+    const auto count = static_cast<unsigned>(members.size());
+    for (unsigned distance = 1; distance < count; distance *= 2) {
+      std::vector<CellAt> flags;
+      for (const unsigned member : members) flags.push_back(new_cell(agents_[member].home()));
+      for (unsigned i = 0; i < count; ++i) {
+        add(agents_[members[i]], {{}, {flags[(i + distance) % count]}, {}, 0}, false);
+        add(agents_[members[i]], {{flags[i]}, {}, {}, 0}, false);
+      }
+    }
+  }
+
+  /// `who`, which knows that all have arrived, tells the members of a group of this level.
+  void release(const Agent& who, const std::vector<unsigned>& members, std::size_t level) {
+    const LevelRecipe& how = at_level(level);
+    // Whoever completes a counter may be any of them: then each has to be told.
+    std::vector<unsigned> told;
+    for (const unsigned member : members) {
+      if (level > 0 && how.direct)
+        add_below(member, level, told);
+      else
+        told.push_back(member);
+    }
+    if (who.is_rank()) std::erase(told, who.home());
+    const auto count = static_cast<unsigned>(told.size());
+    const unsigned readers = how.readers == 0 ? std::max(1U, count) : how.readers;
+    std::vector<Draft> steps(count);
+    Draft first;
+    std::uint64_t next = 0;  // who is not yet told
+    for (unsigned i = 0; next < count; ++i) {
+      // The first stores the lines of so many others, then each of those whom it told.
+      const unsigned lines = how.fan_out == 0 ? count : how.fan_out;
+      Draft& teller = i == 0 ? first : steps[i - 1];
+      for (unsigned n = 0; n < lines && next < count; ++n) {
+        const CellAt line = new_cell(told[next]);
+        teller.stores.push_back(line);
+        const std::uint64_t end = std::min<std::uint64_t>(count, next + readers);
+        for (; next < end; ++next) steps[next].awaits.push_back(line);
+      }
+    }
+    if (count > 0) add(who, first, true);
+    for (unsigned i = 0; i < count; ++i) add({{told[i]}}, steps[i], true);
+    if (level == 0 || how.direct) return;
+    for (const unsigned member : members) {
+      release_below(who.is_rank() && member == who.home() ? who : Agent{{member}}, member, level);
+    }
+  }
+
+  /// The group that this member of a group of `level` leads below, if it leads one.
+  const std::vector<unsigned>* led_below(unsigned leader, std::size_t level,
+                                         std::size_t& where) const {
+    for (where = level; where-- > 0;) {
+      const std::vector<Group>& groups = groups_.levels[where].groups;
+      const auto found =
+          std::lower_bound(groups.begin(), groups.end(), leader,
+                           [](const Group& group, unsigned rank) { return group.leader() < rank; });
+      if (found != groups.end() && found->leader() == leader) return &found->members;
+    }
+    return nullptr;
+  }
+
+  void release_below(const Agent& who, unsigned leader, std::size_t level) {
+    std::size_t where = 0;
+    if (const auto* members = led_below(leader, level, where)) release(who, *members, where);
+  }
+
+  /// All ranks below this member of a group of `level`, itself first.
+  void add_below(unsigned member, std::size_t level, std::vector<unsigned>& ranks) const {
+    std::size_t where = 0;
+    const auto* members = led_below(member, level, where);
+    if (members == nullptr) {
+      ranks.push_back(member);
+      return;
+    }
+    for (const unsigned below : *members) {
+      if (where > 0)
+        add_below(below, where, ranks);
+      else
+        ranks.push_back(below);
+    }
+  }
+
+  Schedule finish() const {
+    Schedule schedule;
+    schedule.cells_per_rank = *std::max_element(used_.begin(), used_.end());
+    for (unsigned rank = 0; rank < groups_.participants; ++rank) {
+      const auto write = [&](const std::vector<Draft>& steps) {
+        for (const Draft& draft : steps) {
+          if (draft.awaits.empty() && draft.stores.empty() && draft.adders == 0) continue;
+          schedule.steps.push_back({static_cast<unsigned>(schedule.cells.size()),
+                                    static_cast<unsigned>(draft.awaits.size()),
+                                    static_cast<unsigned>(draft.stores.size()), draft.adders});
+          for (const auto* cells : {&draft.awaits, &draft.stores, &draft.counter}) {
+            schedule.cells.insert(schedule.cells.end(), cells->begin(), cells->end());
+          }
+        }
+        return static_cast<unsigned>(schedule.steps.size());
+      };
+      const auto begin = static_cast<unsigned>(schedule.steps.size());
+      const unsigned middle = write(arrivals_[rank]);
+      schedule.programs.push_back({begin, middle, write(departures_[rank])});
+    }
+    return schedule;
+  }
+
+  const GroupTree& groups_;
+  const Recipe& recipe_;
+  std::vector<Agent> agents_;  ///< by rank: who acts for those that it stands for
+  std::vector<std::vector<Draft>> arrivals_;
+  std::vector<std::vector<Draft>> departures_;
+  std::vector<unsigned> used_;  ///< cells, by rank
+};
+
+}  // namespace
+
+GroupTree groups_or_one(const GroupTree* groups, unsigned participants) {
+  if (groups != nullptr && !groups->levels.empty()) return *groups;
+  GroupTree one{participants, {{"MACHINE", {{}}}}};
+  one.levels.front().groups.front().members.resize(participants);
+  std::iota(one.levels.front().groups.front().members.begin(),
+            one.levels.front().groups.front().members.end(), 0U);
+  return one;
+}
+
+Recipe recipe_for(const GroupTree& groups) {
+  Recipe recipe(groups.levels.size());
+  const std::size_t leaders = groups.levels.back().groups.front().members.size();
+  if (leaders <= 8) recipe.back().gather = Gather::all;
+  return recipe;
+}
+
+Schedule compose(const GroupTree& groups, const Recipe& recipe) {
+  if (recipe.empty()) return compose(groups, recipe_for(groups));
+  return Composer(groups, recipe).run();
+}
+
+namespace {
+
+constexpr std::string_view possible =
+    "a recipe is levels from the bottom up, separated by '/', each flat, tree8 (children), count8 "
+    "(members a counter), all or rounds, then +line16 (readers a line), +direct16 (of all ranks "
+    "below) or +line16x4 (lines that each stores in turn)";
+
+/// Takes `word` and the number after it, if there is one, off `text`.
+bool take(std::string_view& text, std::string_view word, unsigned& number) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  unsigned read = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+  if (end == text.data()) return true;
+  if (error != std::errc{} || read == 0 || read > 65536) return false;
+  number = read;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool read_level(std::string_view text, LevelRecipe& level) {
+  level.radix = level.readers = 0;
+  unsigned none = 0;
+  if (take(text, "flat", none)) {
+    level.gather = Gather::tree;
+  } else if (take(text, "tree", level.radix)) {
+    if (level.radix == 0) return false;
+  } else if (take(text, "count", level.radix)) {
+    level.gather = Gather::counter;
+  } else if (take(text, "all", none)) {
+    level.gather = Gather::all;
+  } else if (take(text, "rounds", none)) {
+    level.gather = Gather::rounds;
+  } else {
+    return false;
+  }
+  if (none != 0) return false;
+  if (take(text, "+direct", level.readers)) {
+    level.direct = true;
+  } else if (!take(text, "+line", level.readers)) {
+    return text.empty();
+  }
+  if (level.exchanges()) return false;
+  const bool tells_on = take(text, "x", level.fan_out);
+  return text.empty() && tells_on == (level.fan_out != 0);
+}
+
+std::string with_number(std::string_view word, unsigned number) {
+  return std::string(word) + (number == 0 ? "" : std::to_string(number));
+}
+
+}  // namespace
+
+Recipe parse_recipe(std::string_view text) {
+  Recipe recipe;
+  for (bool more = true; more;) {
+    const std::size_t end = std::min(text.find('/'), text.size());
+    if (!read_level(text.substr(0, end), recipe.emplace_back())) {
+      throw Error(Status::invalid, "\"" + std::string(text.substr(0, end)) +
+                                       "\" is no level: " + std::string(possible));
+    }
+    more = end < text.size();
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  for (std::size_t level = 0; level + 1 < recipe.size(); ++level) {
+    if (recipe[level].exchanges()) {
+      throw Error(Status::invalid,
+                  "only the topmost level can be all or rounds: " + std::string(possible));
+    }
+  }
+  return recipe;
+}
+
+std::string format_recipe(const Recipe& recipe) {
+  std::string text;
+  for (const LevelRecipe& level : recipe) {
+    if (!text.empty()) text += '/';
+    if (level.gather == Gather::all)
+      text += "all";
+    else if (level.gather == Gather::rounds)
+      text += "rounds";
+    else if (level.gather == Gather::counter)
+      text += with_number("count", level.radix);
+    else
+      text += level.radix == 0 ? "flat" : with_number("tree", level.radix);
+    if (level.exchanges()) continue;
+    text += with_number(level.direct ? "+direct" : "+line", level.readers);
+    if (level.fan_out != 0) text += "x" + std::to_string(level.fan_out);
+  }
+  return text;
+}
+
+}  // namespace muster
