@@ -21,6 +21,7 @@ void add_bench_mpi(Command& group);      ///< takes the group `muster bench`
 void add_bench_summary(Command& group);  ///< takes the group `muster bench`
 void add_check(Command& app);
 void add_sim(Command& app);
+void add_tune(Command& app);
 void add_machine(Command& app);
 
 }  // namespace muster

@@ -47,6 +47,28 @@ TEST_F(Command, AllMeansEveryKindAndEveryMask) {
   }
 }
 
+TEST_F(Command, TuneComposesABarrierThatIsFasterThanAllOthers) {
+  const std::vector<std::string> asked = {
+      "tune",     "--machine", "epyc-7763-2s", "--ranks",     "32",
+      "--starts", "1",         "--map-by",     "core,socket", "--json"};
+  const std::string text = muster(asked);
+  EXPECT_EQ(text, muster(asked)) << "it is deterministic";
+  const json result = json::parse(text);
+  ASSERT_EQ(result.at("choices").size(), 2U);
+  for (const json& choice : result.at("choices")) {
+    const json& best = choice.at("candidates").front();
+    const json& other = choice.at("candidates").back();  // the best that is not composed
+    EXPECT_THAT(best.at("algorithm").get<std::string>(), testing::StartsWith("scheduled-"));
+    EXPECT_THAT(other.at("algorithm").get<std::string>(), testing::Not(testing::StartsWith("sch")));
+    EXPECT_LT(best.at("latency_us").get<double>(), other.at("latency_us").get<double>());
+    // What it names can be asked for by that name, and takes as long.
+    const json again = json::parse(
+        muster({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "32", "--map-by",
+                choice.at("map_by"), "--algorithms", best.at("algorithm"), "--json"}));
+    EXPECT_EQ(again.at("results").front().at("latency_us"), best.at("latency_us"));
+  }
+}
+
 TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
   const std::string text = muster(
       {"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms",

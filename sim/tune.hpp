@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The barrier that fits a machine: searches what compose.hpp can make, in the model.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/predict.hpp"
+
+namespace muster::sim {
+
+struct TuneEffort {
+  unsigned starts = 4;     ///< recipes that each set of levels is improved from; 1 or more
+  unsigned finalists = 8;  ///< that are run at length, with intervals
+  Effort final;            ///< how long those
+};
+
+struct Candidate {
+  std::string algorithm;  ///< "topo-NUMA", "scheduled-L3:tree8+line16/all"
+  Prediction prediction;
+};
+
+/// Best first: the finalists of the search, and among them the best barrier that is not composed.
+/// Deterministic. `tell` is called with how many barriers were tried so far. Throws as prepare().
+std::vector<Candidate> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
+                            const TuneEffort& effort,
+                            const std::function<void(unsigned tried)>& tell);
+
+}  // namespace muster::sim
