@@ -62,8 +62,8 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& episodes,
                                    const GroupTree* groups = nullptr);
 
-/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3, schedules of
-/// every kind of part, and those over messages.
+/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3, schedules
+/// of every kind of part, and those over messages.
 std::vector<Algorithm> checked_algorithms();
 /// Their names, each once.
 std::vector<std::string> checked_names();

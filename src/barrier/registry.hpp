@@ -41,10 +41,9 @@ struct Algorithm {
   std::string text() const;  ///< the name it can be asked for by
 };
 
-/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE", "scheduled-NUMA:tree8+line16/all",
-/// "auto", ... Throws
-/// Error(unknown_name), listing the names. Levels are checked where they are used, against a
-/// topology (topology/topology.hpp).
+/// "mcs", "combining-tree:4", "topo", "topo-NUMA", "topo-counter-CORE",
+/// "scheduled-NUMA:tree8+line16/all", "auto", ... Throws Error(unknown_name), listing the names.
+/// Levels are checked where they are used, against a topology (topology/topology.hpp).
 Algorithm parse_algorithm(std::string_view text);
 
 /// The names of all barriers, as listed; "auto" is not among them.
