@@ -261,15 +261,14 @@ bool Engine::wait_until_left(bool only_own) const {
     if (only_own && own == nullptr) continue;
     const Mark& mark = block_.mark(rank);
     bool died = false;
-    // What others write may be anything: nobody is an episode or more away from another.
+    // What others write may be anything: nobody alive is an episode or more away from another.
     const Leaving port([&](std::int64_t now) {
       if (now >= until_ns) return true;
       if (own != nullptr) return false;
+      died = plan_.shared && has_died(mark.pid.load(std::memory_order_relaxed));
       const auto ahead =
           static_cast<std::int32_t>(mark.phase.load(std::memory_order_relaxed) - mine.value_or(0));
-      if (mine && (ahead < -2 || ahead > 2)) return true;
-      died = plan_.shared && has_died(mark.pid.load(std::memory_order_relaxed));
-      return died;
+      return died || (mine && (ahead < -2 || ahead > 2));
     });
     const std::atomic<Word>& phase = own != nullptr ? own->own_phase : mark.phase;
     if (await_left(port, phase) || died) continue;

@@ -29,7 +29,8 @@ inline muster_options plain_options(unsigned participants, const char* algorithm
 /// L3, so that few make a tree of several levels.
 inline muster_options options_for(unsigned participants, const char* algorithm = nullptr) {
   muster_options options = plain_options(participants, algorithm);
-  if (algorithm != nullptr && std::string_view(algorithm).starts_with("topo")) {
+  const std::string_view name = algorithm != nullptr ? algorithm : "";
+  if (name.starts_with("topo") || name.starts_with("scheduled")) {
     options.topology = "package:4 l3:8 core:2 pu:1";
     options.map_by = "core";
   }

