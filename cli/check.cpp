@@ -260,7 +260,7 @@ struct Row {
   std::string replay;
 };
 
-/// Nothing, and `example` one that is there, where the program does not have what is to be weakened.
+/// Nothing, and `example` one that there is, where the program lacks what is to be weakened.
 std::optional<Row> run_job(const Job& job, const Options& options, Progress& progress,
                            std::string& example) {
   Row row{job, {}, 0, "", job.command()};
