@@ -56,4 +56,5 @@ struct muster_barrier {
   int fd = -1;  // of the segment it is in; the segment closes it
   std::uint64_t handle = 0;
   std::unique_ptr<muster::FdServer> server;
+  const muster_barrier* next_kept = nullptr;  // of those that could not be given back
 };
