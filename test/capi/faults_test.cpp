@@ -350,17 +350,18 @@ TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
 
 TEST(Destruction, OfOneThatSomebodyWaitsAtInVainTellsHim) {
   const HangGuard guard(60);
-  const muster_options options = options_for(2, "mcs");
+  muster_options options = options_for(2);
+  options.flags |= MUSTER_SPLIT;
   muster_barrier* barrier = nullptr;
   ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
-  std::atomic<bool> waits{false};
+  std::atomic<bool> inside{false};
   std::thread waiter([&] {
-    waits = true;
-    EXPECT_EQ(muster_barrier_wait(barrier, 1), MUSTER_EBROKEN);
+    EXPECT_EQ(muster_barrier_arrive(barrier, 1), MUSTER_OK);
+    inside = true;
+    EXPECT_EQ(muster_barrier_depart(barrier, 1), MUSTER_EBROKEN);
     EXPECT_THAT(muster_last_error(), HasSubstr("rank 1 had not left"));
   });
-  while (!waits) sched_yield();
-  usleep(50'000);
+  while (!inside) sched_yield();
   muster_barrier_destroy(barrier);
   waiter.join();
 }
