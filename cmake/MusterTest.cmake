@@ -27,7 +27,7 @@ set(MUSTER_TEST_PREFIX "" CACHE STRING "Prefix of every test's name")
 set(MUSTER_TEST_ONLY "" CACHE STRING "Build and run only tests of one of these suites")
 set(MUSTER_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Factor on every test's time limit")
 
-# What the tests of `make test` need, and what the others do.
+# What the tests of `make test` need, or all of a tree that builds some only, and what others do.
 add_custom_target(muster-tests)
 add_custom_target(muster-thorough-tests)
 
@@ -53,7 +53,7 @@ macro(muster_register_test test)
   math(EXPR limit "(1800 + 20 * ${arg_COST}) * ${MUSTER_TEST_TIMEOUT_FACTOR}")
   get_filename_component(labels ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   set(goal muster-tests)
-  if("thorough" IN_LIST arg_LABELS)
+  if("thorough" IN_LIST arg_LABELS AND NOT MUSTER_TEST_ONLY)
     set(goal muster-thorough-tests)
   endif()
   if("thorough" IN_LIST arg_LABELS OR MUSTER_TEST_ONLY)
