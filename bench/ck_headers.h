@@ -9,7 +9,7 @@ namespace muster::bench {
 struct VoidPointer {
   void* pointer;
   template <class T>
-  operator T*() const {
+  operator T*() const {  // NOLINT(google-explicit-constructor): as in C
     return static_cast<T*>(pointer);
   }
 };

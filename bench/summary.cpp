@@ -270,7 +270,7 @@ std::string fastest_here(const ResultSummary& summary) {
 
 /// "1.2 to 1.9 times as fast", "1.1 times as slow to 14 times as fast"
 std::string range_to_text(double least, double most) {
-  const std::string low = times_as_fast(least);
+  std::string low = times_as_fast(least);
   const std::string high = times_as_fast(most);
   if (low == high) return low;
   if ((least < 1) != (most < 1)) return low + " to " + high;
