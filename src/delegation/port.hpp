@@ -3,8 +3,6 @@
 // slots lie beside their requests.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -299,11 +297,10 @@ struct Section {
   [[gnu::always_inline]] void run_own(Leave leave) const {
     try {
       function(argument);
-    } catch (const abi::__forced_unwind&) {
-      leave();
-      throw;
     } catch (...) {
-      std::terminate();
+      if (std::current_exception() != nullptr) std::terminate();
+      leave();  // no exception: the thread is cancelled
+      throw;
     }
     leave();
   }
