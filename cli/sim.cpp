@@ -66,6 +66,24 @@ sim::MachineModel MachineChoice::load(const std::string& of) const {
   return machine;
 }
 
+void TeamChoice::add_to(Command& command) {
+  command.add_option("--ranks", ranks, "How many, a list (default: one per core)")
+      ->delimiter(',')
+      ->check(Range(1U, 4096U));
+  command.add_option("--map-by", map_by, "How ranks go to cores: core, numa, socket; a list")
+      ->delimiter(',')
+      ->default_str("core");
+}
+
+std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel& machine) const {
+  const std::vector<unsigned> all = {static_cast<unsigned>(machine.shape->cores().size())};
+  std::vector<std::pair<unsigned, Mapping>> teams;
+  for (const unsigned count : ranks.empty() ? all : ranks) {
+    for (const std::string& mapping : map_by) teams.emplace_back(count, parse_mapping(mapping));
+  }
+  return teams;
+}
+
 void write_machine(const std::string& path, const sim::MachineModel& machine) {
   const std::string text = sim::format_machine(machine);
   static_cast<void>(sim::parse_machine(text, path, ""));
@@ -87,12 +105,13 @@ std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
   return names;
 }
 
-std::string sim_rows_json(const sim::MachineModel& machine, const std::vector<SimRow>& rows) {
+std::string sim_rows_json(const sim::MachineModel& machine,
+                          const std::vector<sim::Predicted>& rows) {
   nlohmann::ordered_json json;
   json["machine"] = machine.name;
   json["about"] = machine.about;
   json["results"] = nlohmann::ordered_json::array();
-  for (const SimRow& row : rows) {
+  for (const sim::Predicted& row : rows) {
     json["results"].push_back({{"algorithm", row.query.algorithm},
                                {"machine", machine.name},
                                {"ranks", row.query.ranks},
@@ -104,9 +123,10 @@ std::string sim_rows_json(const sim::MachineModel& machine, const std::vector<Si
   return format_json(json);
 }
 
-std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<SimRow>& rows) {
+std::string sim_rows_csv(const sim::MachineModel& machine,
+                         const std::vector<sim::Predicted>& rows) {
   std::string text = "algorithm,machine,ranks,map_by,latency_us,latency_us_low,latency_us_high\n";
-  for (const SimRow& row : rows) {
+  for (const sim::Predicted& row : rows) {
     text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f}\n", row.query.algorithm, machine.name,
                         row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
                         row.prediction.latency_us_low, row.prediction.latency_us_high);
@@ -114,13 +134,17 @@ std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<Sim
   return text;
 }
 
-std::string sim_rows_text(const sim::MachineModel& machine, const std::vector<SimRow>& rows) {
-  std::string text = fmt::format("{}: {}\n\n{:<26} {:>6}  {:<7} {:>9}   {}\n", machine.name,
-                                 machine.about, "algorithm", "ranks", "map by", "us", "interval");
-  for (const SimRow& row : rows) {
-    text += fmt::format("{:<26} {:>6}  {:<7} {:>9.2f}   {:.2f} to {:.2f}\n", row.query.algorithm,
-                        row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
-                        row.prediction.latency_us_low, row.prediction.latency_us_high);
+std::string sim_rows_text(const sim::MachineModel& machine,
+                          const std::vector<sim::Predicted>& rows) {
+  std::string text =
+      fmt::format("{}: {}\nPredicted by the model, not measured.\n\n", machine.name, machine.about);
+  text += fmt::format("{:>7}  {:<16} {:>5}  {:<7} {}\n", "us", "interval", "ranks", "map by",
+                      "algorithm");
+  for (const sim::Predicted& row : rows) {
+    text +=
+        fmt::format("{:>7.2f}  {:>6.2f} to {:<6.2f} {:>5}  {:<7} {}\n", row.prediction.latency_us,
+                    row.prediction.latency_us_low, row.prediction.latency_us_high, row.query.ranks,
+                    mapping_name(row.query.map_by), row.query.algorithm);
   }
   return text;
 }

@@ -16,8 +16,7 @@ namespace {
 struct Options {
   MachineChoice machine;
   std::vector<std::string> algorithms{"all"};
-  std::vector<unsigned> ranks;  // empty: all cores
-  std::vector<std::string> map_by{"core"};
+  TeamChoice teams;
   sim::Effort effort;
   bool json = false;
   bool csv = false;
@@ -45,15 +44,11 @@ void explain_one(const Options& options, const sim::MachineModel& machine,
 
 void run(const Options& options) {
   const sim::MachineModel machine = options.machine.load();
-  std::vector<unsigned> ranks = options.ranks;
-  if (ranks.empty()) ranks.push_back(static_cast<unsigned>(machine.shape->cores().size()));
-  std::vector<Mapping> mappings;
-  for (const std::string& name : options.map_by) mappings.push_back(parse_mapping(name));
-
+  const std::vector<std::string> algorithms = algorithms_for(machine, options.algorithms);
   std::vector<sim::Query> queries;
-  for (const unsigned count : ranks) {
-    for (const std::string& algorithm : algorithms_for(machine, options.algorithms)) {
-      for (const Mapping mapping : mappings) queries.push_back({algorithm, count, mapping});
+  for (const std::string& algorithm : algorithms) {
+    for (const auto& [ranks, mapping] : options.teams.on(machine)) {
+      queries.push_back({algorithm, ranks, mapping});
     }
   }
   const ResultFiles files{options.output, "sim", "plot_sim.py"};
@@ -63,7 +58,7 @@ void run(const Options& options) {
     if (options.why) return;
   }
   const std::vector<sim::Prediction> predictions = sim::predict(machine, queries, options.effort);
-  std::vector<SimRow> rows;
+  std::vector<sim::Predicted> rows;
   for (std::size_t n = 0; n < queries.size(); ++n) rows.push_back({queries[n], predictions[n]});
 
   if (options.json) {
@@ -90,13 +85,7 @@ void add_sim_barrier(Command& sim) {
                    "topo-LEVEL mask of the machine")
       ->delimiter(',')
       ->default_str("all");
-  command->add_option("--ranks", options->ranks, "How many, a list (default: one per core)")
-      ->delimiter(',')
-      ->check(Range(1U, 4096U));
-  command
-      ->add_option("--map-by", options->map_by, "How ranks go to cores: core, numa, socket; a list")
-      ->delimiter(',')
-      ->default_str("core");
+  options->teams.add_to(*command);
   command
       ->add_option("--members", options->effort.members,
                    "Settings of what is not known that the intervals span")

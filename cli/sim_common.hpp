@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/machine_model.hpp"
@@ -30,15 +31,22 @@ struct MachineChoice {
 /// be read back.
 void write_machine(const std::string& path, const sim::MachineModel& machine);
 
-struct SimRow {
-  sim::Query query;
-  sim::Prediction prediction;
+/// `--ranks` and `--map-by`.
+struct TeamChoice {
+  std::vector<unsigned> ranks;  ///< empty: one a core
+  std::vector<std::string> map_by{"core"};
+
+  void add_to(Command& command);
+  /// How many, mapped how: each of both. Throws Error(unknown_name).
+  std::vector<std::pair<unsigned, Mapping>> on(const sim::MachineModel& machine) const;
 };
 
 /// One JSON object with `machine` and the rows in `results`.
-std::string sim_rows_json(const sim::MachineModel& machine, const std::vector<SimRow>& rows);
-std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<SimRow>& rows);
-std::string sim_rows_text(const sim::MachineModel& machine, const std::vector<SimRow>& rows);
+std::string sim_rows_json(const sim::MachineModel& machine,
+                          const std::vector<sim::Predicted>& rows);
+std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<sim::Predicted>& rows);
+std::string sim_rows_text(const sim::MachineModel& machine,
+                          const std::vector<sim::Predicted>& rows);
 
 /// "all", or what is asked for, each name checked. Throws Error(unknown_name).
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,

@@ -44,9 +44,7 @@ Preparation prepare(const MachineModel& machine, const Query& query, std::uint64
   }
   if (algorithm.name == "scheduled") {
     result.schedule = std::make_unique<Schedule>(
-        compose(groups_or_one(result.groups.get(), query.ranks), algorithm.recipe));
-    const std::string fault = check_schedule(*result.schedule);
-    if (!fault.empty()) throw Error(Status::system, query.algorithm + " is no barrier: " + fault);
+        compose_proved(result.groups.get(), query.ranks, algorithm.recipe));
     result.setup.shape.schedule = result.schedule.get();
   }
   return result;

@@ -32,6 +32,11 @@ struct Prediction {
   std::uint64_t events = 0;
 };
 
+struct Predicted {
+  Query query;
+  Prediction prediction;
+};
+
 /// A barrier made ready to run on a machine: the groups its shape points to live here.
 struct Preparation {
   std::string name;  ///< as registered

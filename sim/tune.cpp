@@ -22,11 +22,15 @@ constexpr std::string_view starts[] = {"tree8+line16/all", "count5+line8/count4+
                                        "tree8+line/count4+direct16", "count4+line4/rounds",
                                        "tree4+line4x2/tree4+line"};
 
+/// Enough to tell barriers apart that differ by a few percent; shorter runs took others for best.
+constexpr Effort coarse{.warm_up = 6, .measured = 12, .members = 0, .seeds = 1};
+
 class Search {
  public:
-  Search(const MachineModel& machine, unsigned ranks, Mapping map_by,
-         const std::function<void(unsigned)>& tell)
-      : machine_(machine), ranks_(ranks), map_by_(map_by), tell_(tell) {}
+  Search(const MachineModel& machine, unsigned ranks, Mapping map_by)
+      : machine_(machine), ranks_(ranks), map_by_(map_by) {}
+
+  unsigned tried() const { return static_cast<unsigned>(tried_.size()); }
 
   /// All names at once, on every CPU; each once.
   void try_all(const std::vector<std::string>& names) {
@@ -36,10 +40,9 @@ class Search {
     }
     std::vector<double> latency_us(fresh.size());
     run_parallel(fresh.size(), [&](std::size_t n, StackPool& pool) {
-      latency_us[n] = latency_us_of(machine_, {fresh[n], ranks_, map_by_}, {6, 12, 0, 1}, 1, pool);
+      latency_us[n] = latency_us_of(machine_, {fresh[n], ranks_, map_by_}, coarse, 1, pool);
     });
     for (std::size_t n = 0; n < fresh.size(); ++n) tried_[fresh[n]] = latency_us[n];
-    if (tell_) tell_(static_cast<unsigned>(tried_.size()));
   }
 
   /// One part of one level at a time, as long as that helps.
@@ -114,7 +117,6 @@ class Search {
   const MachineModel& machine_;
   unsigned ranks_;
   Mapping map_by_;
-  const std::function<void(unsigned)>& tell_;
   std::map<std::string, double> tried_;
 };
 
@@ -122,24 +124,27 @@ bool is_composed(const std::string& name) { return name.starts_with("scheduled")
 
 }  // namespace
 
-std::vector<Candidate> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
-                            const TuneEffort& effort, const std::function<void(unsigned)>& tell) {
-  Search search(machine, ranks, map_by, tell);
+std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
+                            const TuneEffort& effort,
+                            const std::function<void(double, unsigned)>& tell) {
+  Search search(machine, ranks, map_by);
   std::vector<std::string> names;
   std::vector<std::string> prefixes = {"scheduled-MACHINE"};
   for (const std::string& name : all_algorithms(machine)) {
-    if (name.starts_with("base-")) continue;
-    if (!is_composed(name)) names.push_back(name);
+    if (!name.starts_with("base-")) names.push_back(name);
     if (name.starts_with("topo-")) prefixes.push_back("scheduled" + name.substr(4));
   }
   for (const char* radix : {"4", "8", "16"})
     names.push_back(std::string("combining-tree:") + radix);
   names.emplace_back("topo-counter");
   search.try_all(names);
+  const unsigned from = std::min<unsigned>(effort.starts, std::size(starts));
+  double done = 0;
   for (const std::string& prefix : prefixes) {
     const LevelMask mask = parse_level_mask(prefix.substr(sizeof "scheduled"));
     const std::size_t levels = machine.shape->active_levels(mask).levels.size() + 1;
-    for (unsigned n = 0; n < std::min<std::size_t>(effort.starts, std::size(starts)); ++n) {
+    for (unsigned n = 0; n < from; ++n, ++done) {
+      if (tell) tell(done / (static_cast<double>(prefixes.size()) * from), search.tried());
       const Recipe start = parse_recipe(starts[n]);
       Recipe recipe(levels, start.front());
       if (levels > 1) recipe.back() = start.back();
@@ -160,11 +165,11 @@ std::vector<Candidate> tune(const MachineModel& machine, unsigned ranks, Mapping
     plain = plain || (wanted && !is_composed(name));
   }
   const std::vector<Prediction> predictions = predict(machine, finalists, effort.final);
-  std::vector<Candidate> result;
+  std::vector<Predicted> result;
   for (std::size_t n = 0; n < finalists.size(); ++n) {
-    result.push_back({finalists[n].algorithm, predictions[n]});
+    result.push_back({finalists[n], predictions[n]});
   }
-  std::stable_sort(result.begin(), result.end(), [](const Candidate& a, const Candidate& b) {
+  std::stable_sort(result.begin(), result.end(), [](const Predicted& a, const Predicted& b) {
     return a.prediction.latency_us < b.prediction.latency_us;
   });
   return result;

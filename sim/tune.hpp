@@ -17,15 +17,11 @@ struct TuneEffort {
   Effort final;            ///< how long those
 };
 
-struct Candidate {
-  std::string algorithm;  ///< "topo-NUMA", "scheduled-L3:tree8+line16/all"
-  Prediction prediction;
-};
-
 /// Best first: the finalists of the search, and among them the best barrier that is not composed.
-/// Deterministic. `tell` is called with how many barriers were tried so far. Throws as prepare().
-std::vector<Candidate> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
+/// Deterministic. `tell` gets the share that is done, 0 to 1, and how many barriers were tried.
+/// Throws as prepare().
+std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
                             const TuneEffort& effort,
-                            const std::function<void(unsigned tried)>& tell);
+                            const std::function<void(double share, unsigned tried)>& tell);
 
 }  // namespace muster::sim

@@ -24,7 +24,7 @@ class Rehearsal {
               .first_episode = scenario.variant == Variant::wraps ? ~Word{0} : Word{0},
               .groups = scenario_.groups.levels.empty() ? nullptr : &scenario_.groups};
     if (scenario.algorithm.name == "scheduled") {
-      schedule_ = compose(groups_or_one(shape_.groups, n), scenario.algorithm.recipe);
+      schedule_ = compose_proved(shape_.groups, n, scenario.algorithm.recipe);
       shape_.schedule = &schedule_;
     }
     cells_ = cells(memory, "");

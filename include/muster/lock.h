@@ -15,10 +15,10 @@
  * program where another thread executes it. Rethrow a std::current_exception() that the caller has
  * taken.
  *
- * A thread is never cancelled in a section of another one's. In its own, at a cancellation point in
- * there, it may be: then its clean-up handlers run and the lock is given back, as std::scoped_lock
- * does. Or, where another thread executes it, where it nests in another one or others wait, it is
- * cancelled after the call. Where it must not end half done, disable cancellation in it.
+ * A thread may be cancelled at a cancellation point in its own section: clean-up handlers run, and
+ * the lock is given back. If another thread executes the section, if it nests in another one, or if
+ * others wait, the thread is cancelled after the call. It is never cancelled in another thread's
+ * section. A section that must not end half done disables cancellation.
  *
  * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.
  */
@@ -227,8 +227,8 @@ MUSTER_API int muster_place_threads(const char* topology, const unsigned* server
                                     unsigned server_count, const unsigned* near,
                                     muster_place* threads, unsigned count);
 
-/* By what lock.hpp takes and gives an uncontended "auto" lock without a call. Not for programs: it
- * may be another in the library's next minor version, which has another name. */
+/* For lock.hpp, which takes and gives an uncontended "auto" lock without a call. Not for programs:
+ * it may change with the library's next minor version, whose file has another name. */
 
 typedef struct muster_lock_words {
   uint64_t number;  /**< a thread's while it may take this lock at once */

@@ -10,8 +10,8 @@
 //   table.execute([](auto& map) { map[1] = 2; });
 //
 // A section runs on whatever thread executes it (see lock.h). What it throws reaches the caller of
-// execute(), or of future::get(). What its caller handles it knows not: `throw;` ends the program
-// where another thread executes it. Failures throw muster::error.
+// execute(), or of future::get(). It is in no handler of its caller's: where another thread
+// executes it, `throw;` ends the program. Failures throw muster::error.
 #pragma once
 
 #if __cplusplus <= 201703L

@@ -66,11 +66,22 @@ class Composer {
     if (parts > levels || parts == 1) return recipe_[std::min(level, parts - 1)];
     return level + 1 == levels ? recipe_.back() : recipe_[std::min(level, parts - 2)];
   }
+  /// Each of 65,536 tells each: that would be hours and all memory, and a recipe may come from
+  /// another process.
+  void reserve(std::size_t cells) {
+    constexpr std::size_t cells_max = std::size_t{1} << 22;
+    reserved_ += cells;
+    if (reserved_ <= cells_max) return;
+    throw Error(Status::invalid, "the recipe \"" + format_recipe(recipe_) + "\" wants more than " +
+                                     std::to_string(cells_max) + " cells for " +
+                                     std::to_string(groups_.participants) + " participants");
+  }
   CellAt new_cell(unsigned rank) { return {rank, used_[rank]++}; }
 
   /// What a rank does when it knows that all have arrived comes after its arrivals; what somebody
   /// does who completed a counter stands there for all who may.
   void add(const Agent& agent, const Draft& step, bool released) {
+    reserve(agent.runners.size() * (step.awaits.size() + step.stores.size() + 1));
     for (const unsigned rank : agent.runners) {
       (released && agent.is_rank() ? departures_ : arrivals_)[rank].push_back(step);
     }
@@ -128,6 +139,7 @@ class Composer {
   }
 
   void tell_all(const std::vector<unsigned>& members) {
+    reserve(members.size() * members.size());
     std::vector<Draft> told(members.size());
     std::vector<Draft> heard(members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -227,9 +239,10 @@ class Composer {
     }
   }
 
-  Schedule finish() const {
+  Schedule finish() {
     Schedule schedule;
     schedule.cells_per_rank = *std::max_element(used_.begin(), used_.end());
+    reserve(std::size_t{schedule.cells_per_rank} * groups_.participants);
     for (unsigned rank = 0; rank < groups_.participants; ++rank) {
       const auto write = [&](const std::vector<Draft>& steps) {
         for (const Draft& draft : steps) {
@@ -256,6 +269,7 @@ class Composer {
   std::vector<std::vector<Draft>> arrivals_;
   std::vector<std::vector<Draft>> departures_;
   std::vector<unsigned> used_;  ///< cells, by rank
+  std::size_t reserved_ = 0;
 };
 
 }  // namespace
@@ -279,6 +293,13 @@ Recipe recipe_for(const GroupTree& groups) {
 Schedule compose(const GroupTree& groups, const Recipe& recipe) {
   if (recipe.empty()) return compose(groups, recipe_for(groups));
   return Composer(groups, recipe).run();
+}
+
+Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe) {
+  Schedule made = compose(groups_or_one(groups, participants), recipe);
+  const std::string fault = check_schedule(made);
+  if (fault.empty()) return made;
+  throw Error(Status::system, "\"" + format_recipe(recipe) + "\" makes no barrier: " + fault);
 }
 
 namespace {

@@ -40,9 +40,13 @@ std::string format_recipe(const Recipe& recipe);
 /// What is taken where nobody says anything: trees of radix 8 whose leaders tell each other.
 Recipe recipe_for(const GroupTree& groups);
 
-/// The schedule of `recipe` over `groups`, which check_tree() accepts and which has a level.
-/// O(cells). Thread-safe.
+/// The schedule of `recipe` over `groups`, which check_tree() accepts and which has a level. Throws
+/// Error(invalid) if it is too large to be meant. O(cells). Thread-safe.
 Schedule compose(const GroupTree& groups, const Recipe& recipe);
+
+/// The same over `groups`, or one group of all participants where there are none, proved before
+/// anybody uses it: throws Error(system) for what check_schedule() finds.
+Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe);
 
 /// `groups`, or one group of all participants where there are none.
 GroupTree groups_or_one(const GroupTree* groups, unsigned participants);

@@ -45,9 +45,11 @@ class Check {
   static unsigned counter_at(const Step& step) {
     return step.first_cell + step.awaits + step.stores;
   }
-  CellUse& use(unsigned at) {
-    return uses_[std::size_t{s_.cells[at].rank} * s_.cells_per_rank + s_.cells[at].index];
+  /// Of the cell that stands at `at` in the schedule's list.
+  std::size_t number(unsigned at) const {
+    return std::size_t{s_.cells[at].rank} * s_.cells_per_rank + s_.cells[at].index;
   }
+  CellUse& use(unsigned at) { return uses_[number(at)]; }
   bool fail(std::string fault) {
     fault_ = std::move(fault);
     return false;
@@ -164,9 +166,6 @@ class Check {
     std::vector<bool> there(uses_.size());
     std::vector<unsigned> ready;
     std::vector<unsigned> awaited(strands_.size(), none);
-    const auto number = [&](unsigned at) {
-      return static_cast<std::size_t>(&use(at) - uses_.data());
-    };
     for (unsigned rank = 0; rank < ranks(); ++rank) {
       ready.push_back(rank);
       departing[last_[rank] == none ? rank : last_[rank]].push_back(ranks() + rank);
@@ -222,9 +221,6 @@ class Check {
     const std::uint64_t all = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
     std::vector<std::uint64_t> known(strands_.size());
     std::vector<std::uint64_t> told(uses_.size());
-    const auto number = [&](unsigned at) {
-      return static_cast<std::size_t>(&use(at) - uses_.data());
-    };
     for (unsigned n = 0; n < count; ++n) known[first + n] = std::uint64_t{1} << n;
     for (const auto& [id, i] : order_) {
       const Step& step = s_.steps[i];

@@ -96,7 +96,7 @@ class Scheduled {
  private:
   static Schedule schedule_of(const Shape& shape) {
     if (shape.schedule != nullptr) return *shape.schedule;
-    return compose(groups_or_one(shape.groups, shape.participants), {});
+    return compose_proved(shape.groups, shape.participants, {});
   }
 
   auto& cell(unsigned at) const {

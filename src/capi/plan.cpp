@@ -218,9 +218,7 @@ void check(const muster_options& o) {
 
 void Plan::make_schedule() {
   if (algorithm.name != "scheduled") return;
-  schedule = compose(groups_or_one(&groups, participants), algorithm.recipe);
-  const std::string fault = check_schedule(schedule);
-  if (!fault.empty()) throw Error(Status::system, algorithm.text() + " is no barrier: " + fault);
+  schedule = compose_proved(&groups, participants, algorithm.recipe);
 }
 
 Plan make_plan(const muster_options& options) {

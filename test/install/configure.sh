@@ -6,6 +6,7 @@ set -euo pipefail
 tree=$2
 rm -rf "$tree"
 export HOME=/proc CCACHE_DIR=/proc/none
+unset CCACHE_DISABLE
 said=$("$3" -S "$1" -B "$tree" -DMUSTER_SANITIZE=address,undefined 2>&1) || {
   echo "$said" >&2
   exit 1
