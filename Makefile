@@ -13,14 +13,14 @@ FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: packages-build ## Barriers and locks here beside others (75 s, and the build)
+demo: packages-build ## Barriers and locks here beside others, and a verdict
 	@cmake/build.sh release muster-cli muster_mpi_preload
 	@bench/demo.sh
 
-check: packages-test ## The quick tests, for every day (2 minutes)
+check: packages-test ## The quick tests, for every day
 	@test/run.sh check
 
-test: packages-test ## Every test that needs no second build (12 minutes, the build too)
+test: packages-test ## The release build's tests, but for style, mutants and NUMA
 	@test/run.sh test
 
 test-all: packages-all ## That, and sanitizers, aarch64, clang-tidy, style, mutants, NUMA
