@@ -296,12 +296,11 @@ static int init_query(bool with_progress_threads, bool with_threads) {
   (void)with_progress_threads;
   (void)with_threads;
   if (!is_the_right_series()) return OMPI_ERR_NOT_AVAILABLE;
-  const char* const counters = secure_getenv("MUSTER_MPI_COUNTERS");
   settings = (mpi_settings){.barrier = barrier_name,
                             .levels = levels,
                             .wait = wait_policy,
                             .verbose = verbose,
-                            .counters = counters != NULL && atoi(counters) != 0};
+                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0};
   team_start(&operations, &settings);
   return OMPI_SUCCESS;
 }

@@ -197,15 +197,6 @@ static int finalize(mpi_handle comm, int keyval, void* attribute, void* extra) {
   return 0;
 }
 
-static int number_of(const char* name) {
-  const char* const text = secure_getenv(name);
-  char* end = NULL;
-  const long number = text != NULL ? strtol(text, &end, 10) : 0;
-  if (text == NULL || (*end == '\0' && number >= 0 && number <= 1000)) return (int)number;
-  fprintf(stderr, "muster: %s is ignored: it takes a number, such as 1\n", name);
-  return 0;
-}
-
 /* All ranks of a communicator take this way: one that cannot must not leave the others alone. */
 static _Noreturn void give_up(const char* why) {
   fprintf(stderr, "muster: %s: cannot go on, since the other ranks do\n", why);
@@ -231,8 +222,8 @@ static const mpi_abi* start(const mpi_abi* abi) {
   settings = (mpi_settings){.barrier = secure_getenv("MUSTER_BARRIER"),
                             .levels = secure_getenv("MUSTER_LEVELS"),
                             .wait = secure_getenv("MUSTER_WAIT"),
-                            .verbose = number_of("MUSTER_VERBOSE"),
-                            .counters = number_of("MUSTER_MPI_COUNTERS") != 0};
+                            .verbose = number_in("MUSTER_VERBOSE"),
+                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0};
   int finalize_key = 0;
   void* written = NULL;
   if (abi->Comm_create_keyval(copy_nothing, drop_team, &team_key, NULL) != 0 ||

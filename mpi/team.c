@@ -112,6 +112,15 @@ static int attend(void* waiting) {
   return now - at->found_ns < linger_ns;
 }
 
+int number_in(const char* variable) {
+  const char* const text = secure_getenv(variable);
+  char* end = NULL;
+  const long number = text != NULL ? strtol(text, &end, 10) : 0;
+  if (text == NULL || (*end == '\0' && number >= 0 && number <= 1000)) return (int)number;
+  fprintf(stderr, "muster: %s is ignored: it takes a number, such as 1\n", variable);
+  return 0;
+}
+
 void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
   mpi = operations;
   settings = chosen;

@@ -86,6 +86,9 @@ typedef struct team {
   struct team** link;
 } team;
 
+/** The number in an environment variable; 0 if it has none, which it says of other text. */
+int number_in(const char* variable);
+
 /** Once, before any team; both must outlive all teams. */
 void team_start(const mpi_operations* operations, const mpi_settings* settings);
 

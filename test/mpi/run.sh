@@ -18,7 +18,7 @@
 # may leave.
 # Environment: MUSTER_BUILD, the build; SETTINGS: "name=value ..." for ours (barrier, levels, wait,
 # verbose, priority); SAYS, SAYS_NOT: what is to be, and not to be, on standard error; COUNTS:
-# "counter=number ...", over all ranks.
+# "counter=number ...", over all ranks; MUSTER_MPI_COUNTERS: what that is to be, if not 1.
 set -uo pipefail
 mpi=$1 how=$2 ranks=$3 limit=$(($4 * 10)) expected=$5 binding=$6  # a busy machine is no hang
 shift 6
@@ -33,7 +33,7 @@ command -v "mpirun.$mpi" >/dev/null || skip "package ${mpi/openmpi/openmpi-bin}"
 preload=$(find "$build/mpi" -maxdepth 1 -name 'libmuster_mpi_preload.so' | head -1)
 [ -n "$preload" ] || fail "no preload library"
 
-export MUSTER_MPI_COUNTERS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export MUSTER_MPI_COUNTERS=${MUSTER_MPI_COUNTERS:-1} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 command=("mpirun.$mpi" -n "$ranks")
 bind_to=$binding
 [[ $binding == *[0-9]* ]] && bind_to=none
