@@ -2,6 +2,7 @@
 // `muster sim`: questions to machines that are not here.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -118,7 +119,8 @@ std::string sim_rows_json(const sim::MachineModel& machine,
                                {"map_by", mapping_name(row.query.map_by)},
                                {"latency_us", row.prediction.latency_us},
                                {"latency_us_low", row.prediction.latency_us_low},
-                               {"latency_us_high", row.prediction.latency_us_high}});
+                               {"latency_us_high", row.prediction.latency_us_high},
+                               {"exit_skew_us", row.prediction.exit_skew_us}});
   }
   return format_json(json);
 }
@@ -134,17 +136,27 @@ std::string sim_rows_csv(const sim::MachineModel& machine,
   return text;
 }
 
-std::string sim_rows_text(const sim::MachineModel& machine,
-                          const std::vector<sim::Predicted>& rows) {
-  std::string text =
-      fmt::format("{}: {}\nPredicted by the model, not measured.\n\n", machine.name, machine.about);
-  text += fmt::format("{:>7}  {:<16} {:>5}  {:<7} {}\n", "us", "interval", "ranks", "map by",
-                      "algorithm");
-  for (const sim::Predicted& row : rows) {
-    text +=
-        fmt::format("{:>7.2f}  {:>6.2f} to {:<6.2f} {:>5}  {:<7} {}\n", row.prediction.latency_us,
-                    row.prediction.latency_us_low, row.prediction.latency_us_high, row.query.ranks,
-                    mapping_name(row.query.map_by), row.query.algorithm);
+std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Predicted> rows) {
+  std::string text = wrapped(fmt::format("{}: {}\nPredicted by the model, not measured.",
+                                         machine.name, machine.about)) +
+                     "\n";
+  const auto us = [](const sim::Predicted& row) { return row.prediction.latency_us; };
+  for (auto left = rows.begin(); left != rows.end();) {
+    const sim::Query team = left->query;
+    const auto end = std::stable_partition(left, rows.end(), [&](const sim::Predicted& row) {
+      return row.query.ranks == team.ranks && row.query.map_by == team.map_by;
+    });
+    std::stable_sort(left, end, [&](const auto& a, const auto& b) { return us(a) < us(b); });
+    text += fmt::format("\n{} rank{} by {}, * is the fastest\n{:>7}  {:<16}  {:>9}    {}\n",
+                        team.ranks, team.ranks == 1 ? "" : "s", mapping_name(team.map_by), "us",
+                        "interval", "exit skew", "algorithm");
+    for (const double best_us = us(*left); left != end; ++left) {
+      const sim::Prediction& p = left->prediction;
+      const std::string& name = left->query.algorithm;
+      text += fmt::format("{:>7.2f}  {:>6.2f} to {:<6.2f}  {:>9.2f}  {} {}{}\n", p.latency_us,
+                          p.latency_us_low, p.latency_us_high, p.exit_skew_us,
+                          us(*left) == best_us ? '*' : ' ', name.size() > 39 ? "\n    " : "", name);
+    }
   }
   return text;
 }

@@ -81,8 +81,8 @@ void add_sim_barrier(Command& sim) {
   options->machine.add_to(*command);
   command
       ->add_option("--algorithms", options->algorithms,
-                   "By name (see `muster list`), a list; all: the classic ones and every "
-                   "topo-LEVEL mask of the machine")
+                   "By name (see `muster list`), a list; all: the classic ones, trees of radix "
+                   "2 to 16, topo-counter and every topo-LEVEL mask of the machine")
       ->delimiter(',')
       ->default_str("all");
   options->teams.add_to(*command);

@@ -45,8 +45,8 @@ struct TeamChoice {
 std::string sim_rows_json(const sim::MachineModel& machine,
                           const std::vector<sim::Predicted>& rows);
 std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<sim::Predicted>& rows);
-std::string sim_rows_text(const sim::MachineModel& machine,
-                          const std::vector<sim::Predicted>& rows);
+/// For people: sorted by latency within each team.
+std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Predicted> rows);
 
 /// "all", or what is asked for, each name checked. Throws Error(unknown_name).
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,

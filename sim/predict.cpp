@@ -50,40 +50,50 @@ Preparation prepare(const MachineModel& machine, const Query& query, std::uint64
   return result;
 }
 
-double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
-                     std::uint64_t first_seed, StackPool& pool, std::uint64_t* events) {
+BarrierOutcome outcome_of(const MachineModel& machine, const Query& query, const Effort& effort,
+                          std::uint64_t first_seed, StackPool& pool) {
   Preparation ready = prepare(machine, query, first_seed);
   ready.setup.warm_up = effort.warm_up;
   ready.setup.measured = effort.measured;
-  double sum_us = 0;
+  BarrierOutcome mean;
   for (unsigned n = 0; n < effort.seeds; ++n) {
     ready.setup.seed = first_seed + n;
     const BarrierOutcome outcome = run_barrier(ready.name, ready.setup, pool);
-    sum_us += outcome.latency_ns / 1000;
-    if (events != nullptr) *events += outcome.events;
+    mean.latency_ns += outcome.latency_ns / effort.seeds;
+    mean.exit_skew_ns += outcome.exit_skew_ns / effort.seeds;
+    mean.events += outcome.events;
   }
-  return sum_us / effort.seeds;
+  return mean;
+}
+
+double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
+                     std::uint64_t first_seed, StackPool& pool, std::uint64_t* events) {
+  const BarrierOutcome outcome = outcome_of(machine, query, effort, first_seed, pool);
+  if (events != nullptr) *events += outcome.events;
+  return outcome.latency_ns / 1000;
 }
 
 std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
                                 const Effort& effort) {
   const std::vector<MachineModel> members = ensemble_of(machine, effort.members);
-  std::vector<double> latency_us(queries.size() * members.size());
-  std::vector<std::uint64_t> events(latency_us.size(), 0);
-  run_parallel(latency_us.size(), [&](std::size_t n, StackPool& pool) {
-    latency_us[n] = latency_us_of(members[n % members.size()], queries[n / members.size()], effort,
-                                  1, pool, &events[n]);
+  std::vector<BarrierOutcome> outcomes(queries.size() * members.size());
+  run_parallel(outcomes.size(), [&](std::size_t n, StackPool& pool) {
+    outcomes[n] =
+        outcome_of(members[n % members.size()], queries[n / members.size()], effort, 1, pool);
   });
   std::vector<Prediction> predictions(queries.size());
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const auto begin = latency_us.begin() + static_cast<std::ptrdiff_t>(q * members.size());
-    const auto end = begin + static_cast<std::ptrdiff_t>(members.size());
+    const auto begin = outcomes.begin() + static_cast<std::ptrdiff_t>(q * members.size());
+    const auto [least, most] = std::minmax_element(
+        begin, begin + static_cast<std::ptrdiff_t>(members.size()),
+        [](const auto& a, const auto& b) { return a.latency_ns < b.latency_ns; });
     const bool sends = queries[q].algorithm.starts_with("base-") && machine.message_error > 0;
     const double error = sends ? machine.message_error : machine.error;
-    predictions[q].latency_us = *begin;
-    predictions[q].latency_us_low = *std::min_element(begin, end) / (1 + error);
-    predictions[q].latency_us_high = *std::max_element(begin, end) * (1 + error);
-    predictions[q].events = events[q * members.size()];
+    predictions[q].latency_us = begin->latency_ns / 1000;
+    predictions[q].latency_us_low = least->latency_ns / 1000 / (1 + error);
+    predictions[q].latency_us_high = most->latency_ns / 1000 * (1 + error);
+    predictions[q].exit_skew_us = begin->exit_skew_ns / 1000;
+    predictions[q].events = begin->events;
   }
   return predictions;
 }
@@ -93,7 +103,10 @@ std::vector<std::string> all_algorithms(const MachineModel& machine) {
   for (const std::string& name : modelled_barriers()) {
     // Those for more participants than PUs are not what a model of one rank a core can tell of.
     if (!parse_modelled(name).uses_groups() && name != "sense-reversing-pu") all.push_back(name);
+    if (name != "combining-tree") continue;
+    for (const char* radix : {":4", ":8", ":16"}) all.push_back(name + radix);
   }
+  all.emplace_back("topo-counter");
   // Every subset of the levels, the largest first, in the paper's order of names.
   const ActiveLevels active = machine.shape->active_levels({});
   const std::size_t levels = active.levels.size();

@@ -29,6 +29,7 @@ struct Prediction {
   /// The ensemble's least and largest, widened by the model's known error.
   double latency_us_low = 0;
   double latency_us_high = 0;
+  double exit_skew_us = 0;  ///< from the first to the last that leaves an episode, mean
   std::uint64_t events = 0;
 };
 
@@ -47,7 +48,10 @@ struct Preparation {
 /// Throws Error(unknown_name, invalid, unsupported or declined).
 Preparation prepare(const MachineModel& machine, const Query& query, std::uint64_t seed = 1);
 
-/// Runs one; the period of an episode in microseconds.
+/// Runs one `effort.seeds` times: means of the times, the sum of the events.
+BarrierOutcome outcome_of(const MachineModel& machine, const Query& query, const Effort& effort,
+                          std::uint64_t first_seed, StackPool& pool);
+/// Its latency: the period of an episode in microseconds.
 double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
                      std::uint64_t first_seed, StackPool& pool, std::uint64_t* events = nullptr);
 
@@ -55,7 +59,8 @@ double latency_us_of(const MachineModel& machine, const Query& query, const Effo
 std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
                                 const Effort& effort);
 
-/// What `all` stands for on a machine: the classic barriers and every mask of its active levels.
+/// What `all` stands for on a machine: the classic barriers, combining trees of several radices,
+/// topo-counter, and topo over every mask of the active levels.
 std::vector<std::string> all_algorithms(const MachineModel& machine);
 
 /// Calls job(0) to job(count - 1), each on one of as many threads as this process may use CPUs.

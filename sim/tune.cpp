@@ -131,12 +131,11 @@ std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping
   std::vector<std::string> names;
   std::vector<std::string> prefixes = {"scheduled-MACHINE"};
   for (const std::string& name : all_algorithms(machine)) {
-    if (!name.starts_with("base-")) names.push_back(name);
-    if (name.starts_with("topo-")) prefixes.push_back("scheduled" + name.substr(4));
+    if (name.starts_with("base-")) continue;
+    names.push_back(name);
+    const Algorithm algorithm = parse_algorithm(name);
+    if (algorithm.name == "topo") prefixes.push_back("scheduled-" + algorithm.levels);
   }
-  for (const char* radix : {"4", "8", "16"})
-    names.push_back(std::string("combining-tree:") + radix);
-  names.emplace_back("topo-counter");
   search.try_all(names);
   const unsigned from = std::min<unsigned>(effort.starts, std::size(starts));
   double done = 0;

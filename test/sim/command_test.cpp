@@ -33,7 +33,58 @@ TEST_F(Command, BarrierPrintsRows) {
     EXPECT_GT(row.at("latency_us").get<double>(), 0);
     EXPECT_LE(row.at("latency_us_low"), row.at("latency_us"));
     EXPECT_GE(row.at("latency_us_high"), row.at("latency_us"));
+    EXPECT_GT(row.at("exit_skew_us"), 0);
+    EXPECT_LT(row.at("exit_skew_us"), row.at("latency_us"));
   }
+}
+
+TEST_F(Command, TextIsSortedWithinEachTeamAndMarksTheFastest) {
+  const Words words = {
+      "sim",           "barrier",      "--machine",
+      "kunpeng920-2s", "--algorithms", "all,scheduled-NUMA-PACKAGE:tree16+line16x4/tree16+line16x4",
+      "--ranks",       "128,2",        "--map-by",
+      "core,numa",     "--members",    "0"};
+  Words with_json = words;
+  with_json.emplace_back("--json");
+  std::map<std::string, double> least;
+  std::vector<std::string> asked;
+  const json result = json::parse(muster(with_json));
+  for (const json& row : result.at("results")) {
+    const double us = row.at("latency_us");
+    const std::string team = row.at("ranks").dump() + " " + row.at("map_by").get<std::string>();
+    least[team] = std::min(us, least.try_emplace(team, us).first->second);
+    if (team == "128 core") asked.push_back(row.at("algorithm"));
+  }
+  EXPECT_THAT(asked, testing::Contains("topo-NUMA"));
+  EXPECT_EQ(asked.front(), "sense-reversing") << "not the fastest: the order asked";
+
+  std::istringstream lines(muster(words));
+  const std::regex heading(R"((\d+) ranks by (\w+), \* is the fastest)");
+  const std::regex of_row(R"( *([\d.]+)  .*  (\*| ) .*)");
+  std::smatch match;
+  std::string team;
+  double last_us = 0;
+  std::vector<std::string> teams;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LT(line.size(), 80U) << line;
+    if (std::regex_match(line, match, heading)) {
+      team = match[1].str() + " " + match[2].str();
+      teams.push_back(team);
+      last_us = 0;
+    } else if (!team.empty() && std::regex_match(line, match, of_row)) {
+      const double us = std::stod(match[1]);
+      EXPECT_GE(us, last_us) << line;
+      if (last_us == 0) {
+        EXPECT_EQ(match[2], "*") << line;
+        EXPECT_NEAR(us, least.at(team), 0.005);
+      }
+      if (us > least.at(team) + 0.01) {
+        EXPECT_EQ(match[2], " ") << line;
+      }
+      last_us = us;
+    }
+  }
+  EXPECT_THAT(teams, testing::ElementsAre("128 core", "128 numa", "2 core", "2 numa"));
 }
 
 TEST_F(Command, AllMeansEveryKindAndEveryMask) {
@@ -42,7 +93,8 @@ TEST_F(Command, AllMeansEveryKindAndEveryMask) {
   for (const char* name :
        {"sense-reversing", "sense-reversing-counter", "sense-reversing-gr", "combining-tree", "mcs",
         "tournament", "dissemination", "base-linear", "base-double-ring", "base-recursive-doubling",
-        "base-bruck", "base-tree", "topo-NUMA-SOCKET", "topo-NUMA", "topo-SOCKET"}) {
+        "base-bruck", "base-tree", "combining-tree:4", "combining-tree:8", "combining-tree:16",
+        "topo-counter", "topo-NUMA-SOCKET", "topo-NUMA", "topo-SOCKET"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + name + ",kunpeng920-2s,8,core,"));
   }
 }
