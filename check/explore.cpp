@@ -6,7 +6,7 @@
 namespace muster::check {
 
 const char* verdict_name(Verdict verdict) {
-  constexpr const char* names[] = {"holds", "violated", "hang", "race"};
+  constexpr const char* names[] = {"holds", "violated", "hang", "race", "endless"};
   return names[static_cast<int>(verdict)];
 }
 
@@ -205,6 +205,9 @@ Word Explorer::step(Thread& thread, const Operation& op) {
   if (again) {
     replay(thread, op);
   } else {
+    if (at >= options_.events_max) {
+      fail(Verdict::endless, {"a participant does not come to an end", op.site, {}, {}, *graph_});
+    }
     switch (op.kind) {
       case Kind::load:
         add_load(id, op);

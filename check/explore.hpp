@@ -14,9 +14,9 @@
 // for any of several locations is a pass of ordinary loads over them, begun once one may be
 // satisfied.
 //
-// Limits: bounded programs only; no load buffering (an execution in which program order and
-// reads-from form a cycle is not explored); no SC accesses; compare-exchange never fails
-// spuriously; at most 8 participants and 64 seq_cst fences.
+// Limits: bounded programs only, others are found to be endless; no load buffering (an execution in
+// which program order and reads-from form a cycle is not explored); no SC accesses; compare-exchange
+// never fails spuriously; at most 8 participants and 64 seq_cst fences.
 #pragma once
 
 #include <functional>
@@ -31,12 +31,15 @@
 
 namespace muster::check {
 
-enum class Verdict : std::uint8_t { holds, violated, hang, race };
+enum class Verdict : std::uint8_t { holds, violated, hang, race, endless };
 const char* verdict_name(Verdict verdict);
 
 struct Options {
   bool stop_at_violation = true;            ///< else: count on; only the first is kept
   bool hangs_allowed_after_choice = false;  ///< who chose anything but 0 may leave others waiting
+  /// Of a participant: with more the program is endless, such as one that looks again and again
+  /// instead of waiting. A barrier for 8 takes some 35 in an episode, and 100 episodes are the most.
+  int events_max = 4000;
   Flaw flaw = Flaw::none;
   std::function<void(const Graph&)> on_execution{};  ///< each complete one
   std::function<void(const Graph&)> on_hang{};

@@ -317,6 +317,25 @@ TEST(Litmus, Waits) {
   EXPECT_EQ(verdict({any, store(z, 1)}), Verdict::hang);
 }
 
+TEST(Explorer, EndsEndlessPrograms) {
+  const Body looks = [](Thread& t) {
+    while (t.load(x, acq) == 0) {
+    }
+  };
+  const Body takes = [](Thread& t) {
+    while (t.exchange(x, 1, acq) != 0) {
+    }
+    t.store(x, 0, rel);
+  };
+  EXPECT_EQ(verdict({looks, store(x, 1)}), Verdict::endless);
+  EXPECT_EQ(verdict({store(x, 1), looks}), Verdict::endless);
+  EXPECT_EQ(verdict({takes, takes, takes}), Verdict::endless);
+  EXPECT_EQ(verdict({[](Thread& t) {
+              for (Word i = 0; i < 100; ++i) t.store(x, i, rlx);
+            }}),
+            Verdict::holds);
+}
+
 TEST(Explorer, DemandsThatSomethingCompletes) {
   Program program{.name = "never done", .threads = 2};
   const Location where = program.memory.add(0, "x");
