@@ -33,7 +33,8 @@ command -v "mpirun.$mpi" >/dev/null || skip "package ${mpi/openmpi/openmpi-bin}"
 preload=$(find "$build/mpi" -maxdepth 1 -name 'libmuster_mpi_preload.so' | head -1)
 [ -n "$preload" ] || fail "no preload library"
 
-export MUSTER_MPI_COUNTERS=${MUSTER_MPI_COUNTERS:-1} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export MUSTER_MPI_COUNTERS=${MUSTER_MPI_COUNTERS:-1}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 command=("mpirun.$mpi" -n "$ranks")
 bind_to=$binding
 [[ $binding == *[0-9]* ]] && bind_to=none
