@@ -310,12 +310,13 @@ std::string fresh_file(const std::string& path) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  fmt::print(stderr, "muster: {}: {}\n", program.front(), std::strerror(error));
+  fmt::print(stderr, "muster: {}: {}\n", printable(program.front()), std::strerror(error));
   std::_Exit(error == ENOENT ? 127 : 126);  // as shells say it
 }
 
 void tell(const Options& options, const Topology* topology, const Plan& made) {
-  fmt::print(stderr, "muster run: {}\n", fmt::join(options.program, " "));
+  fmt::print(stderr, "muster run: {}\n",
+             printable(fmt::format("{}", fmt::join(options.program, " "))));
   if (topology != nullptr) {
     for (std::size_t i = 0; i < made.servers.size(); ++i) {
       fmt::print(stderr, "  server {}: PUs {}{}\n", i,
@@ -387,7 +388,7 @@ void run(Options& options) {
   }
   if (!aware) {
     // Programs that this one starts: the preload leaves them alone, and need not be the second.
-    const char* const theirs = std::getenv("ASAN_OPTIONS");
+    const char* const theirs = secure_getenv("ASAN_OPTIONS");
     const std::string before = theirs != nullptr ? std::string(theirs) + ":" : "";
     set("ASAN_OPTIONS", before + "verify_asan_link_order=0");
   }

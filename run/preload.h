@@ -152,6 +152,8 @@ void run_conditions_after_fork(void);
 
 /* ---- report.c ---- */
 
+/* The program's name, of plain characters: all others become "\", `escape`, two hex digits. */
+void run_print_name(int file, const char* escape);
 void run_report(void);
 
 #ifdef __cplusplus

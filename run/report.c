@@ -73,8 +73,21 @@ static void print_memory(int file) {
   dprintf(file, "\n");
 }
 
+void run_print_name(int file, const char* escape) {
+  for (const char* at = program_invocation_short_name; *at != '\0'; ++at) {
+    const unsigned char c = (unsigned char)*at;
+    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+      dprintf(file, "\\%s%02x", escape, c);
+    } else {
+      dprintf(file, "%c", c);
+    }
+  }
+}
+
 static void print(int file) {
-  dprintf(file, "muster run: %s (process %ld)\n", program_invocation_short_name, (long)getpid());
+  dprintf(file, "muster run: ");
+  run_print_name(file, "x");
+  dprintf(file, " (process %ld)\n", (long)getpid());
   print_threads(file);
   print_memory(file);
   if (!counts_mutexes()) return;
@@ -85,20 +98,9 @@ static void print(int file) {
           run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
 }
 
-static void print_name(int file) {
-  for (const char* at = program_invocation_short_name; *at != '\0'; ++at) {
-    const unsigned char c = (unsigned char)*at;
-    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-      dprintf(file, "\\u%04x", c);
-    } else {
-      dprintf(file, "%c", c);
-    }
-  }
-}
-
 static void print_json(int file) {
   dprintf(file, "{\"program\": \"");
-  print_name(file);
+  run_print_name(file, "u00");
   dprintf(file,
           "\", \"process\": %ld, \"threads\": {\"created\": %" PRIu64
           ", \"most_at_a_time\": %u, \"left_alone\": %" PRIu64 ", \"cores\": [",

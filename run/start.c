@@ -115,8 +115,9 @@ void run_start(void) {
   settings.mutex = RUN_MUTEX_THEIRS;
   settings.cpus = usable_cpus();
   if (has_sanitizer()) {
-    dprintf(STDERR_FILENO, "muster run: %s has a sanitizer and is left alone\n",
-            program_invocation_short_name);
+    dprintf(STDERR_FILENO, "muster run: ");
+    run_print_name(STDERR_FILENO, "x");
+    dprintf(STDERR_FILENO, " has a sanitizer and is left alone\n");
     run_threads_start();
     return;
   }

@@ -37,6 +37,16 @@ expect 0 '^\[a,b\] -x  --json$' -- printf '%s %s %s %s\n' '[a,b]' -x '' --json
 "$muster" run -- sh -c 'kill -TERM $$' 2>/dev/null
 [ $? = 143 ] || fail "a signal is not the program's end"
 
+echo "-- names that a terminal would obey"
+name=$(printf 'a\033[2Jb')
+ln -s "$(type -P true)" "$name"
+expect 127 'a\\x1b\[2Jc: ' -- "./${name%b}c"
+expect 0 '^muster run: \./a\\x1b\[2Jb$' --verbose -- "./$name"
+grep -q '^muster run: a\\x1b\[2Jb (process' err || fail "the report names it otherwise: $(cat err)"
+! grep -q "$name" err || fail "the name is shown as it is"
+"$muster" run --json name-report -- "./$name"
+grep -qF '"program": "a\u001b[2Jb"' name-report || fail "in JSON: $(cat name-report)"
+
 echo "-- what cannot be preloaded"
 printf 'int main(void) { return 0; }\n' >empty.c
 $CC -static empty.c -o static || fail "no static program"
