@@ -94,7 +94,7 @@ Outcome run_program(const Words& words, double timeout_s) {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string find_in_path(const std::string& name) {
-  const char* const path = std::getenv("PATH");
+  const char* const path = secure_getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string file = folder + "/" + name;
@@ -206,7 +206,7 @@ std::string worker() {
   return own_file({"bench/muster-bench-mpi", "../libexec/muster/muster-bench-mpi"});
 }
 std::string preload() {
-  const char* const set = std::getenv("MUSTER_MPI_PRELOAD");
+  const char* const set = secure_getenv("MUSTER_MPI_PRELOAD");
   return set != nullptr
              ? set
              : own_file({"mpi/libmuster_mpi_preload.so", "../lib/libmuster_mpi_preload.so",

@@ -119,7 +119,8 @@ void set_openmp_environment(const Setting& setting) {
 
 std::string find_worker(std::string_view name) {
   std::vector<std::string> places;
-  if (const char* const set = std::getenv("MUSTER_BENCH_WORKERS"); set != nullptr && *set != '\0') {
+  if (const char* const set = secure_getenv("MUSTER_BENCH_WORKERS");
+      set != nullptr && *set != '\0') {
     places.emplace_back(set);
   } else {
     char self[4096];

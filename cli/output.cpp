@@ -21,7 +21,7 @@ namespace muster {
 namespace {
 
 std::string find_plot_script(const std::string& name) {
-  if (const char* const set = std::getenv("MUSTER_PLOT"); set != nullptr) return set;
+  if (const char* const set = secure_getenv("MUSTER_PLOT"); set != nullptr) return set;
   std::error_code none;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
   for (const auto& folder : {program.parent_path().parent_path() / "share/muster",

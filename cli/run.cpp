@@ -63,7 +63,7 @@ std::optional<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return access(name.c_str(), F_OK) == 0 ? std::optional(name) : std::nullopt;
   }
-  const char* const path = std::getenv("PATH");
+  const char* const path = secure_getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string file = (folder.empty() ? "." : folder) + "/" + name;
@@ -216,7 +216,7 @@ std::string preloads(bool aware) {
           "--memory aware: this build has no libmuster-malloc.so (package libjemalloc-dev)");
     }
   }
-  const char* const before = std::getenv("LD_PRELOAD");
+  const char* const before = secure_getenv("LD_PRELOAD");
   std::istringstream rest(before != nullptr ? before : "");
   for (std::string library; std::getline(rest, library, ':');) {
     const std::string name = fs::path(library).filename();

@@ -165,11 +165,13 @@ void Checker::code() {
              "volatile is no synchronization"),
       forbid("\\bmemory_order_(seq_cst|consume)\\b|\\bmemory_order::(seq_cst|consume)\\b",
              "an order that algorithms have no use for: say why in machine/, or weaken it"),
+      forbid("\\bgetenv\\b", "getenv: a privileged program trusts it, secure_getenv it does not"),
   };
   forbid_in(file_.code, {rules[0]});
   if (!starts_with_any(file_.path, {"src/machine/", "check/", "test/", "bench/"})) {
     forbid_in(file_.code, {rules[1]});
   }
+  if (!file_.path.starts_with("test/")) forbid_in(file_.code, {rules[2]});
 }
 
 /// Algorithms touch the world through their Machine alone, and write every order.

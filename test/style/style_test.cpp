@@ -249,6 +249,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"src/a.cpp", std::string(600, '\n'), "more than 600 lines"},
         Planted{"src/machine/a.cpp", "volatile int a;\n", "volatile"},
         Planted{"src/memory/a.cpp", "a.load(std::memory_order_seq_cst);\n", "an order that"},
+        Planted{"run/a.c", "char* a = getenv(\"A\");\n", "getenv"},
         Planted{"src/barrier/a.hpp", "std::atomic_thread_fence(x);\n", "a fence"},
         Planted{"src/lock/a.hpp", "#include <atomic>\n", "an algorithm goes through"},
         Planted{"src/barrier/a.cpp", "std::atomic<int> a;\n", "an algorithm goes through"},
@@ -283,6 +284,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"src/barrier/a.hpp", "#include \"topology/tree.hpp\"\n", ""},
                     Planted{"src/topology/a.hpp", "#include \"machine/error.hpp\"\n", ""},
                     Planted{"mpi/a.c", "#include <mpi.h>\n#include <muster/muster.h>\n", ""},
+                    Planted{"run/a.c", "char* a = secure_getenv(\"A\");  // not getenv\n", ""},
+                    Planted{"test/a.c", "char* a = getenv(\"A\");\n", ""},
                     Planted{"a.png", "\t\t", ""}));
 
 TEST(Style, LicenceAndGuardAreAskedFor) {
