@@ -90,6 +90,29 @@ TEST(Create, RefusesContradictions) {
               o.completion = [](void*) { return 0; };
             }),
             MUSTER_ENOTSUP);
+  const auto scheduled = [](muster_options& o) { o = options_for(4, "scheduled"); };
+  EXPECT_EQ(create_spoilt(scheduled), MUSTER_OK);
+  EXPECT_EQ(create_spoilt([&](muster_options& o) {
+              scheduled(o);
+              o.flags = MUSTER_SPLIT;
+            }),
+            MUSTER_ENOTSUP);
+  EXPECT_THAT(muster_last_error(), HasSubstr("scheduled does not split"));
+  EXPECT_EQ(create_spoilt([&](muster_options& o) {
+              scheduled(o);
+              o.completion = [](void*) { return 0; };
+            }),
+            MUSTER_ENOTSUP);
+  EXPECT_THAT(muster_last_error(), HasSubstr("scheduled has no moment for a completion"));
+}
+
+// Before it is composed, which would take hours and all memory.
+TEST(Create, RefusesSchedulesThatAreTooLarge) {
+  const HangGuard guard(300);
+  EXPECT_EQ(
+      create_spoilt([](muster_options& o) { o = options_for(65536, "scheduled-MACHINE:all"); }),
+      MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("\"all\" wants more than 4194304 cells"));
 }
 
 TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
