@@ -55,6 +55,21 @@ TEST(Judge, InvoluntarySwitches) {
   EXPECT_TRUE(judge(activity, cpus).noisy);
 }
 
+TEST(Judge, SwitchesThatNobodyElseGainsByAreYields) {
+  Activity activity = quiet_second();
+  activity.involuntary = 100'000;
+  activity.busy_ns = activity.team_cpu_ns + 40 * ms;  // 2 % of two CPUs
+  EXPECT_FALSE(judge(activity, cpus).noisy);
+  EXPECT_DOUBLE_EQ(judge(activity, cpus).involuntary_per_s, 50'000);
+  activity.steal_ns = 41 * ms;
+  EXPECT_THAT(judge(activity, cpus).why, HasSubstr("50000 involuntary switches"));
+  activity.steal_ns = 0;
+  activity.busy_ns += ms;
+  EXPECT_THAT(judge(activity, cpus).why, HasSubstr("50000 involuntary switches"));
+  activity.known = false;
+  EXPECT_TRUE(judge(activity, cpus).noisy) << "somebody may have had them";
+}
+
 TEST(Judge, SwitchesAreTheRuleWhereParticipantsShareCpus) {
   Activity sum = quiet_second();
   Activity shared = quiet_second();
