@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "barrier/base_barriers.hpp"
 #include "barrier/registry.hpp"
 #include "bench/contestant.hpp"
 #include "bench/lock_team.hpp"
@@ -72,6 +73,17 @@ void add_algorithms(Json& results) {
       facts["variants"] = fmt::format("{}-LEVEL[-LEVEL...]", name);
     results.push_back(item("algorithm", name, facts));
   }
+}
+
+void add_message_barriers(Json& results) {
+  for_each_base_barrier<Hardware>([&]<class B>() {
+    results.push_back(item("message barrier", B::traits.name,
+                           {{"about", "for comparison, in the model and over an MPI's messages"},
+                            {"champion", champion_name(B::traits.champion)},
+                            {"splits", B::traits.splits},
+                            {"cost", B::traits.cost},
+                            {"source", B::traits.source}}));
+  });
 }
 
 void add_locks(Json& results) {
@@ -206,6 +218,7 @@ void add_list(Command& app) {
   command->callback([json] {
     Json results = Json::array();
     add_algorithms(results);
+    add_message_barriers(results);
     add_levels(results);
     add_mappings(results);
     add_wait_policies(results);

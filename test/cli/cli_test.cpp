@@ -208,6 +208,9 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
                            "ck-combining", "ck-dissemination", "ck-mcs", "ck-tournament"}) {
     EXPECT_TRUE(found.count({"peer", name}) == 1) << name;
   }
+  for (const char* const* name = muster_message_barrier_names(); *name != nullptr; ++name) {
+    EXPECT_TRUE(found.count({"message barrier", *name}) == 1) << *name;
+  }
   for (const char* const* name = muster_lock_names(); *name != nullptr; ++name) {
     EXPECT_TRUE(found.count({"lock", *name}) == 1) << *name;
   }
