@@ -43,7 +43,13 @@ bench::PairedRatio ratio_to(const MpiSamples& samples, const MpiSamples* peer) {
              : bench::paired_ratio(samples.latency, peer->latency, 1);
 }
 
-/// A table for each number of ranks, the fastest first.
+bool is_chance(const bench::PairedRatio& ratio) {
+  return ratio.rounds > 0 && ratio.ci95.lo <= 1 && ratio.ci95.hi >= 1;
+}
+
+std::string us(double value) { return std::isnan(value) ? "-" : bench::format_ns(1000 * value); }
+
+/// Tables of 80 columns at most, but for reasons: one for each number of ranks, the fastest first.
 std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& ranks) {
   std::string text;
   for (const unsigned count : ranks) {
@@ -57,22 +63,28 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
       return std::isnan(right) ? !std::isnan(left) : left < right;
     });
     const MpiSamples* const peer = best_peer(results, count);
-    text +=
-        fmt::format("\nMPI_Barrier, {} ranks, us\n\n{:<18}{:<26}{:>10}{:>12}{:>10}{:>16}\n", count,
-                    "MPI", "barrier", "latency", "dup+8+free", "exit skew", "to best peer");
+    text += fmt::format("\nMPI_Barrier, {} ranks\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n", count,
+                        "MPI", "barrier", "latency", "dup+8+free", "skew", "speed");
+    bool has_hopeless = false;
     for (const MpiSamples* row : rows) {
       const bench::PairedRatio ratio = ratio_to(*row, peer);
-      const std::string compared =
-          row == peer ? "best peer"
-          : ratio.rounds == 0
-              ? "-"
-              : fmt::format("{:.2f} [{:.2f}, {:.2f}]", ratio.ratio, ratio.ci95.lo, ratio.ci95.hi);
-      text += fmt::format("{:<18}{:<26}{:>10}{:>12}{:>10}  {:>18}{}\n", row->contender.mpi->name,
-                          row->contender.name, number(median_of_rounds(row->latency)),
-                          number(median_of_rounds(row->cycle), 1),
-                          number(median_of_rounds(row->skew)), compared,
-                          row->why.empty() ? row->hopeless ? "  one round" : "" : "  " + row->why);
+      const bool is_hopeless = row->hopeless && row->why.empty();
+      has_hopeless = has_hopeless || is_hopeless;
+      text += fmt::format("{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}{}\n", row->contender.mpi->name,
+                          row->contender.name, us(median_of_rounds(row->latency)),
+                          us(median_of_rounds(row->cycle)), us(median_of_rounds(row->skew)),
+                          row == peer         ? "peer"
+                          : ratio.rounds == 0 ? "-"
+                                              : bench::format_times(1 / ratio.ratio),
+                          !row->why.empty()  ? "  " + row->why
+                          : is_hopeless      ? "*"
+                          : is_chance(ratio) ? "~"
+                                             : "");
     }
+    if (peer != nullptr)
+      text += text +=
+          "\nspeed: times as fast as the best peer; ~ is no surer difference than chance\n";
+    if (has_hopeless) text += "*: one round only, so slow is it\n";
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "bench/lock_team.hpp"
@@ -229,6 +230,24 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
   EXPECT_THAT(text.out, HasSubstr("executed by a server; first come, first served\n"));
   for (std::size_t from = 0; from < text.out.size(); from = text.out.find('\n', from) + 1) {
     EXPECT_LE(text.out.find('\n', from) - from, 80U) << text.out.substr(from, 90);
+  }
+}
+
+TEST(Texts, FitATerminal) {
+  const std::string machines = MUSTER_SOURCE_DIR "/test/machines/";
+  for (const std::string machine : {"kunpeng920-2s.txt", "epyc-2s-32L3.txt", "hybrid-6p8e.xml"}) {
+    for (const char* const mapping : {"core", "numa", "socket"}) {
+      for (const char* const count : {"3", "14"}) {
+        for (const Words& command : {Words{"topo", "--ranks"}, Words{"explain", "-p"}}) {
+          Words words = command;
+          words.insert(words.end(), {count, "--map-by", mapping, "--topology", machines + machine});
+          const Outcome outcome = run_muster(words);
+          ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+          std::istringstream lines(outcome.out);
+          for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+        }
+      }
+    }
   }
 }
 
