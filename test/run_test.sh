@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What run.sh tells: each test when it ends, not later; what failed; and every kind of skip that
-# ctest's log can hold, in the sum of its reason.
+# run_test.sh [build]: what run.sh tells: each test when it ends, not later; what failed; and every
+# kind of skip that ctest's log can hold, in the sum of its reason. And what it runs of that build.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
@@ -71,3 +71,23 @@ LOG
     1 skipped: package clang-format (format)
 4 skipped
 LIST
+
+[ $# -gt 0 ] || exit 0
+# selected check|test: the names of the tests that run.sh has ctest run for it.
+selected() {
+  local -a arguments
+  read -ra arguments <<<"$(sed -n "s/^  $1) run $1 build.release \(.*\) ;;$/\1/p" "$here/run.sh" |
+    tr -d "'")"
+  [ ${#arguments[@]} != 0 ] || fail "run.sh has no $1"
+  ctest --test-dir "$build" -N "${arguments[@]}" | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+build=$1
+for what in check test; do
+  selected $what >names
+  [ -s names ] || fail "$what: no tests"
+  ! grep -xE 'style|format|tidy' names || fail "make $what checks how the sources look"
+done
+ctest --test-dir "$build" -N >names
+grep -q ': format$' names || fail "no test is called format"
+selected check >names
+! grep '^mpi\.' names || fail "make check starts MPI jobs"
