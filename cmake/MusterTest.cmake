@@ -78,7 +78,7 @@ endmacro()
 
 function(muster_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "SERIAL" "COST;TIMEOUT" "SOURCES;LIBRARIES;ARGS;ENVIRONMENT;LABELS")
+    "SERIAL" "COST" "SOURCES;LIBRARIES;ARGS;ENVIRONMENT;LABELS")
   muster_test_selected(selected ${arg_LABELS})
   if(NOT GTest_FOUND OR NOT selected)
     return()
@@ -93,7 +93,7 @@ endfunction()
 
 function(muster_add_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "SERIAL" "COST;TIMEOUT" "COMMAND;DEPENDS;ENVIRONMENT;LABELS")
+    "SERIAL" "COST" "COMMAND;DEPENDS;ENVIRONMENT;LABELS")
   muster_test_selected(selected ${arg_LABELS})
   if(NOT selected)
     return()
