@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+#include <set>
+
 #include "barrier/registry.hpp"
 #include "machine/hardware.hpp"
 
@@ -43,6 +47,63 @@ TEST(Auto, PicksByRule) {
     const Choice choice = choose_barrier(c.situation);
     EXPECT_EQ(choice.algorithm.text(), c.algorithm) << choice.why;
     EXPECT_THAT(choice.why, HasSubstr(c.why));
+  }
+}
+
+/// The algorithms that each numbered rule of the page names.
+std::vector<std::set<std::string>> documented_rules() {
+  std::ifstream page(MUSTER_TEST_SOURCE "/doc/algorithms.md");
+  std::vector<std::set<std::string>> rules;
+  bool there = false;
+  static const std::regex number("^[0-9]+\\. .*");
+  static const std::regex name("`([a-z-]+(-CORE)?)`");
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("### ")) there = line == "### What `auto` takes";
+    if (!there) continue;
+    if (std::regex_match(line, number)) rules.emplace_back();
+    if (rules.empty()) continue;
+    for (std::sregex_iterator it(line.begin(), line.end(), name), end; it != end; ++it) {
+      rules.back().insert((*it)[1]);
+    }
+  }
+  return rules;
+}
+
+// Each situation fits its rule and as many of the later ones as it can, so their order counts, too.
+TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
+  const Situation all{.participants = 1,
+                      .others = 2,
+                      .usable_cpus = 1,
+                      .bound = true,
+                      .share_cores = true,
+                      .numa_nodes = 2,
+                      .needs_split = true};
+  std::vector<std::vector<Situation>> by_rule = {{all}};
+  Situation s = all;
+  const auto next = [&] { by_rule.push_back({s}); };
+  s.participants = 2;
+  next();
+  s.needs_split = false;
+  next();
+  s.share_cores = false;
+  by_rule.back().push_back(s);
+  s.usable_cpus = 4;
+  next();
+  s.participants = 3;
+  s.usable_cpus = 5;
+  next();
+  s.bound = false;
+  next();
+  s.needs_champion = true;
+  next();
+  const auto rules = documented_rules();
+  ASSERT_EQ(rules.size(), by_rule.size());
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    std::set<std::string> chosen;
+    for (const Situation& situation : by_rule[i]) {
+      chosen.insert(choose_barrier(situation).algorithm.text());
+    }
+    EXPECT_EQ(chosen, rules[i]) << "rule " << i + 1;
   }
 }
 
