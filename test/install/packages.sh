@@ -93,3 +93,6 @@ MUSTER_INSTALL=all run
 rm build/packages.failed
 run
 grep -q '^apt-get .*install .*unknown' "$CALLS" || fail "not tried again"
+
+asked=$(make -s -n -C "$1" install DESTDIR="$PWD" | grep packages.sh)
+[ "$asked" = "cmake/packages.sh build" ] || fail "make install asks for more than it builds: $asked"
