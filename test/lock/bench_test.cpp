@@ -19,6 +19,7 @@
 #include "bench/host.hpp"
 #include "bench/lock_report.hpp"
 #include "bench/lock_slice.hpp"
+#include "harness.hpp"
 #include "machine/error.hpp"
 #include "topology/topology.hpp"
 
@@ -96,19 +97,21 @@ TEST(LockBench, EveryLockHasTheSameTimeInEachRound) {
   options.seconds = 1.2;
   options.rounds = 4;
   std::map<std::string, double> shortest_s;
-  auto last = std::chrono::steady_clock::now();
-  run_locks(options, [&](const Progress& progress) {
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::duration<double> took = now - std::exchange(last, now);
-    const std::string lock = progress.what.substr(progress.what.rfind(' ') + 1);
-    const auto [at, first] = shortest_s.emplace(lock, took.count());
-    if (!first) at->second = std::min(at->second, took.count());
-  });
+  EXPECT_TRUE(test::in_a_quiet_moment([&] {
+    shortest_s.clear();
+    auto last = std::chrono::steady_clock::now();
+    run_locks(options, [&](const Progress& progress) {
+      const auto now = std::chrono::steady_clock::now();
+      const std::chrono::duration<double> took = now - std::exchange(last, now);
+      const std::string lock = progress.what.substr(progress.what.rfind(' ') + 1);
+      const auto [at, first] = shortest_s.emplace(lock, took.count());
+      if (!first) at->second = std::min(at->second, took.count());
+    });
+    return std::all_of(shortest_s.begin(), shortest_s.end(),
+                       [](const auto& lock) { return lock.second <= 0.19; });
+  })) << testing::PrintToString(shortest_s);
   ASSERT_EQ(3U, shortest_s.size());
-  for (const auto& [lock, seconds] : shortest_s) {
-    EXPECT_GE(seconds, 0.1) << lock;
-    EXPECT_LE(seconds, 0.19) << lock;
-  }
+  for (const auto& [lock, seconds] : shortest_s) EXPECT_GE(seconds, 0.1) << lock;
 }
 
 // A lock that always followed the same one would always find the machine as that one left it.

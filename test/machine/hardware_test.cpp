@@ -299,16 +299,15 @@ TEST_P(Sleep, IsSleepWhenTheStoreIsMillisecondsLateAndEndsAtOnce) {
   const HangGuard guard(60);
   const auto& [name, kind] = GetParam();
   const WaitPolicy policy = WaitPolicy::by_name(name, 1, 1);
-  // Without a wake-up it would sleep on to the end of its time slice, 15 ms later or more. The
-  // median of the best of a few attempts: the machine may be busy, but not with this.
-  std::string result = "not measured";
-  for (unsigned attempt = 0; attempt < 4 && !result.empty(); ++attempt) {
+  // Without a wake-up it would sleep on to the end of its time slice, 15 ms later or more.
+  std::string result;
+  EXPECT_TRUE(in_a_quiet_moment([&] {
     const Lateness lateness = measure(policy, kind, 25 * ms);
     result.clear();
     if (lateness.cpu_ns > lateness.wall_ns / 4) result += "it was awake; ";
     if (lateness.wake_up_ns > 8 * ms) result += "it woke late; ";
-  }
-  EXPECT_EQ(result, "");
+    return result.empty();
+  })) << result;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Sleep,

@@ -16,7 +16,7 @@ export OPAL_PREFIX=$mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=
 declare -A living=([revoked]=3 [killed]=2)
 for preload in "" "$build/mpi/libmuster_mpi_preload.so"; do
   for case in revoked killed; do
-    out=$(timeout 30 "$mpi/bin/mpirun" --with-ft ulfm --oversubscribe -n 3 \
+    out=$(timeout 600 "$mpi/bin/mpirun" --with-ft ulfm --oversubscribe -n 3 \
       ${preload:+-x "LD_PRELOAD=$preload"} "$scratch/ulfm" "$case" 2>&1 </dev/null |
       tr -d '\0')
     [ "$(grep -c '^told: ' <<<"$out")" = "${living[$case]}" ] ||
