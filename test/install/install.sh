@@ -51,11 +51,14 @@ for wanted in 'muster 14 17' 'lock 17 20'; do
 done
 
 echo "-- find_package"
-"$cmake" -S "$here/consumer" -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
-  -DCMAKE_BUILD_TYPE=Release >/dev/null
-"$cmake" --build "$scratch/consumer" >/dev/null
-"$scratch/consumer/consumer_c"
-"$scratch/consumer/consumer_cpp"
+# The target raises the standard of who asks for an older one than its headers want.
+for standard in "" -DCMAKE_CXX_STANDARD=14; do
+  "$cmake" -S "$here/consumer" -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_BUILD_TYPE=Release $standard >/dev/null
+  "$cmake" --build "$scratch/consumer" >/dev/null
+  "$scratch/consumer/consumer_c"
+  "$scratch/consumer/consumer_cpp"
+done
 
 echo "-- pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
