@@ -7,6 +7,8 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "axioms.hpp"
 #include "check/report.hpp"
@@ -289,6 +291,38 @@ TEST(Report, NamesWhoReadWhatFromWhom) {
   EXPECT_NE(text.find("from rank 1, #"), std::string::npos) << text;
   EXPECT_NE(text.find("check/suite/mutants.hpp:"), std::string::npos) << text;
   EXPECT_NE(text.find("waits for cell 0 of rank 0 (now 1)"), std::string::npos) << text;
+}
+
+// What a path needs to be taken at all: an inner vertex of a tree of four, a third round or level.
+TEST(Defaults, HaveAsManyParticipantsAsSomePathTakes) {
+  const std::map<std::string, unsigned> most = {
+      {"sense-reversing", 4}, {"combining-tree", 5}, {"scheduled", 5}, {"base-tree", 6}, {"mcs", 8},
+      {"tournament", 8},      {"dissemination", 8},  {"topo", 8}};
+  for (const auto& [name, participants] : most) {
+    const std::vector<unsigned> usual = usual_participants(name);
+    ASSERT_FALSE(usual.empty()) << name;
+    EXPECT_EQ(usual.front(), 2U) << name;
+    EXPECT_GE(usual.back(), participants) << name;
+    EXPECT_EQ(usual.size(), usual.back() - 1U) << name << ": some are left out";
+  }
+}
+
+TEST(Defaults, HaveEveryVariantOfAlgorithmsThatHaveIt) {
+  for (const Algorithm& algorithm : checked_algorithms()) {
+    std::map<unsigned, std::set<Variant>> variants;
+    for (const Scenario& scenario : scenarios_of(algorithm, {}, {2, 3}, nullptr)) {
+      variants[scenario.participants].insert(scenario.variant);
+    }
+    for (const unsigned few : {2U, 3U}) {
+      for (const Variant variant : {Variant::plain, Variant::wraps, Variant::gives_up,
+                                    Variant::timed, Variant::destroy, Variant::reuse}) {
+        EXPECT_EQ(variants[few].count(variant), 1U)
+            << algorithm.text() << " P=" << few << " " << variant_name(variant);
+      }
+      EXPECT_EQ(variants[few].count(Variant::split) == 1, checked_traits(algorithm.name).splits);
+    }
+    EXPECT_EQ(variants.size(), usual_participants(algorithm.name).size()) << algorithm.text();
+  }
 }
 
 TEST(Groups, AreReadAndWritten) {

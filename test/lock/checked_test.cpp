@@ -46,6 +46,35 @@ TEST_P(CheckedLock, HoldsInAllExecutions) {
   expect_to_hold(lock_scenarios(GetParam(), soak), make_lock_program);
 }
 
+// Each finds what no other does: numbers that wrap, a lock given up inside, three at a time, a wake-up
+// for nothing.
+TEST(Defaults, HaveWhatRareFaultsNeed) {
+  const auto has = [](const auto& scenarios, auto variant, unsigned at_least) {
+    return std::any_of(scenarios.begin(), scenarios.end(), [&](const auto& scenario) {
+      if constexpr (requires { scenario.clients; }) {
+        return scenario.variant == variant && scenario.clients >= at_least;
+      } else {
+        return scenario.variant == variant && scenario.participants >= at_least;
+      }
+    });
+  };
+  const auto rings = lock_scenarios("rings");
+  EXPECT_TRUE(has(rings, LockVariant::wraps, 1) && has(rings, LockVariant::leaving, 2));
+  EXPECT_TRUE(has(rings, LockVariant::yields, 1));
+  EXPECT_TRUE(has(lock_scenarios("auto"), LockVariant::yields, 1));
+  for (const std::string& lock : checked_locks()) {
+    const auto scenarios = lock_scenarios(lock);
+    EXPECT_TRUE(std::any_of(scenarios.begin(), scenarios.end(), [&](const LockScenario& scenario) {
+      return scenario.clients >= (lock == "rings" ? 2U : 3U);
+    })) << lock;
+  }
+  for (const std::string& mutex : checked_mutexes()) {
+    const auto scenarios = mutex_scenarios(mutex);
+    EXPECT_TRUE(has(scenarios, MutexVariant::woken, 2)) << mutex;
+    EXPECT_TRUE(has(scenarios, MutexVariant::timed, 3)) << mutex;
+  }
+}
+
 // Of locks whose clients have a state of their own: their successors need it.
 TEST(CheckedLocks, HaveSuccessorsInTheirClientsSeats) {
   for (const char* const lock :
