@@ -46,8 +46,8 @@ TEST_P(CheckedLock, HoldsInAllExecutions) {
   expect_to_hold(lock_scenarios(GetParam(), soak), make_lock_program);
 }
 
-// Each finds what no other does: numbers that wrap, a lock given up inside, three at a time, a wake-up
-// for nothing.
+// Each finds what no other does: numbers that wrap, a lock given up inside, three at a time, a
+// wake-up for nothing.
 TEST(Defaults, HaveWhatRareFaultsNeed) {
   const auto has = [](const auto& scenarios, auto variant, unsigned at_least) {
     return std::any_of(scenarios.begin(), scenarios.end(), [&](const auto& scenario) {
