@@ -2,19 +2,24 @@
 // `muster explain`: what a barrier with these options would be, and why, without running it.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "capi/explain.hpp"
 #include "cli/command.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 #include "muster/muster.h"
 #include "topology/topology.hpp"
+#ifdef MUSTER_WITH_SIM
+#include "cli/sim_common.hpp"
+#endif
 
 namespace muster {
 namespace {
@@ -25,17 +30,13 @@ struct Options {
   unsigned participants = 2;
   std::string algorithm = "auto";
   std::string wait = "auto";
-  std::string topology;
+  std::string machine;
   std::string map_by = "none";
   std::vector<std::string> bindings;
   bool shared = false;
   bool split = false;
   bool json = false;
 };
-
-void throw_if_failed(int status) {
-  if (status != MUSTER_OK) throw Error(static_cast<Status>(status), muster_last_error());
-}
 
 /// What stands beside the names of the lines, which are 14 columns wide, wrapped.
 std::string in_columns(const std::string& text) {
@@ -50,13 +51,53 @@ std::string in_columns(const std::string& text) {
   return result;
 }
 
+/// Why the model cannot tell what a barrier takes there; empty if it can.
+std::string unpredictable(const NamedMachine& machine, const Options& asked) {
+#ifndef MUSTER_WITH_SIM
+  return "this program was built without the model";
+#endif
+  if (!machine.model) return "no latencies are known of this machine, its topology only";
+  const std::size_t cores = machine.topology.cores().size();
+  if (asked.participants > cores) {
+    return fmt::format("the model gives each participant a core, and there are {}", cores);
+  }
+  return asked.map_by == "none" ? "the model has to know where all sit: say --map-by" : "";
+}
+
+/// What the barrier of `plan` takes on the modelled machine, and the three fastest others that
+/// could do it.
+void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] const Plan& plan,
+             [[maybe_unused]] const std::string& map_by, [[maybe_unused]] std::string& text,
+             [[maybe_unused]] Json& row) {
+#ifdef MUSTER_WITH_SIM
+  const std::vector<sim::Predicted> rows = sim::beside_best(
+      model, {plan.algorithm.text(), plan.participants, parse_mapping(map_by)}, 3,
+      [&](const Algorithm& other) { return !plan.split || traits_of(other.name).splits; });
+  const double own_us = rows.front().prediction.latency_us;
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    const sim::Prediction& p = rows[n].prediction;
+    text += fmt::format("{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us\n",
+                        n == 0                  ? "predicted"
+                        : p.latency_us < own_us ? "faster"
+                                                : "runner-up",
+                        n == 0 ? "" : rows[n].query.algorithm + ": predicted ", p.latency_us,
+                        p.latency_us_low, p.latency_us_high, p.exit_skew_us);
+  }
+  row["predicted"] = Json::parse(sim_rows_json(model, rows)).at("results");
+#endif
+}
+
 void explain(const Options& asked) {
+  std::optional<NamedMachine> machine;  // none: the barrier would be one of this machine
+  if (!asked.machine.empty()) machine = named_machine(asked.machine);
   muster_options options;
   muster_options_init(&options);
   options.participants = asked.participants;
   options.algorithm = asked.algorithm.c_str();
   options.wait = asked.wait.c_str();
-  if (!asked.topology.empty()) options.topology = asked.topology.c_str();
+  const std::string topology =
+      machine && machine->model ? topology_spec(*machine->model) : asked.machine;
+  if (!topology.empty()) options.topology = topology.c_str();
   if (asked.map_by != "none") options.map_by = asked.map_by.c_str();
   std::vector<std::string> texts;
   std::vector<const char*> bindings;
@@ -68,9 +109,8 @@ void explain(const Options& asked) {
                               asked.participants, asked.bindings.size()));
     }
     // Whatever the algorithm makes of them: PUs that do not exist are a mistake.
-    const Topology topology =
-        Topology::from_spec_or_environment(asked.topology, Topology::Cpus::of_host);
-    for (const PuSet& pus : topology.read_bindings(asked.bindings)) {
+    const Topology all = Topology::from_spec_or_environment(topology, Topology::Cpus::of_host);
+    for (const PuSet& pus : all.read_bindings(asked.bindings)) {
       texts.push_back(pus.empty() ? "" : pus.to_string());
     }
     for (const std::string& text : texts) bindings.push_back(text.c_str());
@@ -79,22 +119,27 @@ void explain(const Options& asked) {
   if (asked.shared) options.flags |= MUSTER_SHARED;
   if (asked.split) options.flags |= MUSTER_SPLIT;
 
-  muster_barrier* handle = nullptr;
-  throw_if_failed(muster_barrier_create(&handle, &options));
-  const std::unique_ptr<muster_barrier, void (*)(muster_barrier*)> barrier(handle,
-                                                                           muster_barrier_destroy);
-  const char* const format = asked.json ? "json" : "text";
-  std::size_t needed = 0;
-  throw_if_failed(muster_barrier_explain(handle, format, nullptr, 0, &needed));
-  std::string text(needed, '\0');
-  throw_if_failed(muster_barrier_explain(handle, format, text.data(), text.size(), nullptr));
-  text.pop_back();
+  const Plan plan = make_plan(options, machine.has_value());
+  const BlockLayout layout = Block::lay_out(plan);
+  std::string text = explain_as_text(plan, layout);
+  Json row = Json::parse(explain_as_json(plan, layout));
+  if (machine) {
+    const std::string about = machine->model ? ": " + machine->model->about : "";
+    text = fmt::format("machine       {}{}\n", machine->title(), about) + text;
+    row["machine"] = machine->title();
+    const std::string why_not = unpredictable(*machine, asked);
+    if (why_not.empty()) {
+      predict(*machine->model, plan, asked.map_by, text, row);
+    } else {
+      text += fmt::format("predicted     nothing: {}\n", why_not);
+    }
+  }
   if (!asked.json) {
     fmt::print("{}", in_columns(text));
     return;
   }
   Json json;
-  json["results"].push_back(Json::parse(text));
+  json["results"].push_back(std::move(row));
   fmt::print("{}", format_json(json));
 }
 
@@ -113,9 +158,7 @@ void add_explain(Command& app) {
       ->capture_default_str();
   command->add_option("-w,--wait", asked->wait, "How they wait: a name that `muster list` shows")
       ->capture_default_str();
-  command->add_option(
-      "-t,--topology", asked->topology,
-      "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else this machine)");
+  add_machine_option(*command, asked->machine, std::string("-t,") + machine_option);
   command
       ->add_option("-m,--map-by", asked->map_by,
                    "Rank i is bound by core, numa or socket; none: not bound")

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "cli/subcommands.hpp"
@@ -47,12 +47,6 @@ void print_classes(const sim::Distances& distances) {
     fmt::print(" {} {:.1f} ns", c.name(), c.median_ns);
   }
   fmt::print("; they explain {:.0f} % of the variance.\n", 100 * distances.explained);
-}
-
-/// hwloc's synthetic description, or the name of its XML file, as a machine file has it.
-std::string topology_statement(const std::string& spec, const Topology& topology) {
-  const bool file = !topology.source().starts_with("synthetic ");
-  return file ? "file " + std::filesystem::absolute(spec).string() : spec;
 }
 
 void run_import(const ImportOptions& options) {

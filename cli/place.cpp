@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "placement/placer.hpp"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string topology;
+  std::string machine;
   unsigned servers = 1;
   unsigned threads = 0;  // 0: one per core without a server
   std::string policy = "pack";
@@ -83,8 +84,9 @@ std::string pus_text(const Topology& topology, unsigned core) {
   return format_numbers(topology.cores()[core].pus);
 }
 
-std::string to_text(const Topology& topology, const CoreTree& tree, const Answer& answer) {
-  std::string text = fmt::format("{}: {} cores, tree {}\n\n", topology.source(), tree.cores(),
+std::string to_text(const NamedMachine& machine, const CoreTree& tree, const Answer& answer) {
+  const Topology& topology = machine.topology;
+  std::string text = fmt::format("{}: {} cores, tree {}\n\n", machine.title(), tree.cores(),
                                  fmt::join(tree.levels(), " > "));
   for (std::size_t i = 0; i < answer.servers.size(); ++i) {
     const Placer::Server& server = answer.servers[i];
@@ -107,9 +109,11 @@ Json place_of(const Topology& topology, const CoreTree& tree, unsigned core) {
           {"numa", os_index ? Json(*os_index) : Json(nullptr)}};
 }
 
-Json to_json(const Topology& topology, const CoreTree& tree, const Options& options,
+Json to_json(const NamedMachine& machine, const CoreTree& tree, const Options& options,
              const Answer& answer) {
+  const Topology& topology = machine.topology;
   Json json;
+  if (machine.model) json["machine"] = machine.title();
   json["topology"] = topology.source();
   json["cores"] = tree.cores();
   json["policy"] = options.policy;
@@ -133,11 +137,11 @@ void run(const Options& options) {
     throw Error(Status::invalid, fmt::format("--at names {} cores, but --servers is {}",
                                              options.at.size(), options.servers));
   }
-  const Topology topology = Topology::from_spec_or_environment(options.topology);
-  Placer placer{CoreTree(topology)};
+  const NamedMachine machine = named_machine(options.machine);
+  Placer placer{CoreTree(machine.topology)};
   const Answer answer = place(placer, options);
-  fmt::print("{}", options.json ? format_json(to_json(topology, placer.tree(), options, answer))
-                                : to_text(topology, placer.tree(), answer));
+  fmt::print("{}", options.json ? format_json(to_json(machine, placer.tree(), options, answer))
+                                : to_text(machine, placer.tree(), answer));
 }
 
 }  // namespace
@@ -146,9 +150,7 @@ void add_place(Command& app) {
   const auto options = std::make_shared<Options>();
   Command* const command = app.add_subcommand(
       "place", "Show where the servers of delegated locks, working threads and memory go");
-  command->add_option("--topology", options->topology,
-                      "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
-                      "this machine)");
+  add_machine_option(*command, options->machine, machine_option);
   command->add_option("--servers", options->servers, "Number of servers")
       ->check(Range(0U, 1U << 20))
       ->capture_default_str();

@@ -7,21 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include "barrier/registry.hpp"
+#include "capi/plan.hpp"
 #include "cli/command.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "sim/pair_matrix.hpp"
 
 namespace muster {
 
 void MachineChoice::add_to(Command& command) {
-  std::string known;
-  for (const auto& [shipped, text] : sim::shipped_machines()) {
-    known.append(known.empty() ? "" : ", ").append(shipped);
-  }
-  command.add_option("--machine", name, "A machine's description file, or one of: " + known)
-      ->required();
+  add_machine_option(command, name, "--machine", "")->required();
   add_changes_to(command);
 }
 
@@ -43,7 +41,10 @@ void MachineChoice::add_changes_to(Command& command) {
 }
 
 sim::MachineModel MachineChoice::load(const std::string& of) const {
-  sim::MachineModel machine = sim::load_machine(of);
+  NamedMachine named = named_machine(of);
+  sim::MachineModel machine = named.model
+                                  ? std::move(*named.model)
+                                  : sim::assumed_machine(topology_statement(of, named.topology));
   for (const std::string& change : set) {
     const std::size_t equals = change.find('=');
     double value = 0;
@@ -106,6 +107,16 @@ std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
   return names;
 }
 
+std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping map_by) {
+  const std::string topology = topology_spec(machine);
+  muster_options options;
+  muster_options_init(&options);
+  options.participants = ranks;
+  options.topology = topology.c_str();
+  options.map_by = mapping_name(map_by).data();  // of a literal
+  return make_plan(options, true).algorithm.text();
+}
+
 std::string sim_rows_json(const sim::MachineModel& machine,
                           const std::vector<sim::Predicted>& rows) {
   nlohmann::ordered_json json;
@@ -113,7 +124,7 @@ std::string sim_rows_json(const sim::MachineModel& machine,
   json["about"] = machine.about;
   json["results"] = nlohmann::ordered_json::array();
   for (const sim::Predicted& row : rows) {
-    json["results"].push_back({{"algorithm", row.query.algorithm},
+    json["results"].push_back({{"algorithm", row.asked()},
                                {"machine", machine.name},
                                {"ranks", row.query.ranks},
                                {"map_by", mapping_name(row.query.map_by)},
@@ -121,6 +132,7 @@ std::string sim_rows_json(const sim::MachineModel& machine,
                                {"latency_us_low", row.prediction.latency_us_low},
                                {"latency_us_high", row.prediction.latency_us_high},
                                {"exit_skew_us", row.prediction.exit_skew_us}});
+    if (row.by_auto) json["results"].back()["chosen"] = row.query.algorithm;
   }
   return format_json(json);
 }
@@ -129,7 +141,7 @@ std::string sim_rows_csv(const sim::MachineModel& machine,
                          const std::vector<sim::Predicted>& rows) {
   std::string text = "algorithm,machine,ranks,map_by,latency_us,latency_us_low,latency_us_high\n";
   for (const sim::Predicted& row : rows) {
-    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f}\n", row.query.algorithm, machine.name,
+    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f}\n", row.asked(), machine.name,
                         row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
                         row.prediction.latency_us_low, row.prediction.latency_us_high);
   }
@@ -152,7 +164,7 @@ std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Pre
                         "interval", "exit skew", "algorithm");
     for (const double best_us = us(*left); left != end; ++left) {
       const sim::Prediction& p = left->prediction;
-      const std::string& name = left->query.algorithm;
+      const std::string name = (left->by_auto ? "auto: " : "") + left->query.algorithm;
       text += fmt::format("{:>7.2f}  {:>6.2f} to {:<6.2f}  {:>9.2f}  {} {}{}\n", p.latency_us,
                           p.latency_us_low, p.latency_us_high, p.exit_skew_us,
                           us(*left) == best_us ? '*' : ' ', name.size() > 39 ? "\n    " : "", name);

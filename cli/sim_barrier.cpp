@@ -45,10 +45,12 @@ void explain_one(const Options& options, const sim::MachineModel& machine,
 void run(const Options& options) {
   const sim::MachineModel machine = options.machine.load();
   const std::vector<std::string> algorithms = algorithms_for(machine, options.algorithms);
+  const auto teams = options.teams.on(machine);
   std::vector<sim::Query> queries;
   for (const std::string& algorithm : algorithms) {
-    for (const auto& [ranks, mapping] : options.teams.on(machine)) {
-      queries.push_back({algorithm, ranks, mapping});
+    for (const auto& [ranks, mapping] : teams) {
+      const bool choose = algorithm == "auto";
+      queries.push_back({choose ? choice_on(machine, ranks, mapping) : algorithm, ranks, mapping});
     }
   }
   const ResultFiles files{options.output, "sim", "plot_sim.py"};
@@ -59,7 +61,9 @@ void run(const Options& options) {
   }
   const std::vector<sim::Prediction> predictions = sim::predict(machine, queries, options.effort);
   std::vector<sim::Predicted> rows;
-  for (std::size_t n = 0; n < queries.size(); ++n) rows.push_back({queries[n], predictions[n]});
+  for (std::size_t n = 0; n < queries.size(); ++n) {
+    rows.push_back({queries[n], predictions[n], algorithms[n / teams.size()] == "auto"});
+  }
 
   if (options.json) {
     fmt::print("{}", sim_rows_json(machine, rows));
@@ -81,7 +85,8 @@ void add_sim_barrier(Command& sim) {
   options->machine.add_to(*command);
   command
       ->add_option("--algorithms", options->algorithms,
-                   "By name (see `muster list`), a list; all: the classic ones, trees of radix "
+                   "By name (see `muster list`), a list; auto: what it is there; all: the classic "
+                   "ones, trees of radix "
                    "2 to 16, topo-counter and every topo-LEVEL mask of the machine")
       ->delimiter(',')
       ->default_str("all");

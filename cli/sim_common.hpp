@@ -48,6 +48,9 @@ std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<sim
 /// For people: sorted by latency within each team.
 std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Predicted> rows);
 
+/// What `auto` is there, by name.
+std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping map_by);
+
 /// "all", or what is asked for, each name checked. Throws Error(unknown_name).
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
                                         const std::vector<std::string>& asked);

@@ -11,6 +11,7 @@
 
 #include "barrier/shape.hpp"
 #include "cli/command.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "topology/picture.hpp"
@@ -23,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string topology;
+  std::string machine;
   unsigned ranks = 0;  // 0: one per core
   std::string mapping = "core";
   std::vector<std::string> bindings;
@@ -33,7 +34,7 @@ struct Options {
 };
 
 struct Answer {
-  Topology topology;
+  NamedMachine machine;
   ActiveLevels active;
   std::vector<PuSet> bindings;
   Grouping grouping;
@@ -43,7 +44,8 @@ struct Answer {
 Answer find_groups(const Options& options) {
   const LevelMask mask = parse_level_mask(options.levels);
   const Mapping mapping = parse_mapping(options.mapping);
-  Topology topology = Topology::from_spec_or_environment(options.topology);
+  NamedMachine machine = named_machine(options.machine);
+  const Topology& topology = machine.topology;
   ActiveLevels active = topology.active_levels(mask);
   std::vector<PuSet> bindings;
   std::string placed_by = "bound as given";
@@ -59,13 +61,14 @@ Answer find_groups(const Options& options) {
     placed_by = fmt::format("mapped by {}", mapping_name(mapping));
   }
   Grouping grouping = group_ranks(topology.place(bindings, active));
-  return {std::move(topology), std::move(active), std::move(bindings), std::move(grouping),
+  return {std::move(machine), std::move(active), std::move(bindings), std::move(grouping),
           std::move(placed_by)};
 }
 
 Json to_json(const Answer& answer) {
-  const Topology& topology = answer.topology;
+  const Topology& topology = answer.machine.topology;
   Json json;
+  if (answer.machine.model) json["machine"] = answer.machine.title();
   json["topology"] = topology.source();
   json["cores"] = topology.cores().size();
   json["pus"] = topology.pus().count();
@@ -112,11 +115,11 @@ Json to_json(const Answer& answer) {
 }
 
 std::string to_text(const Answer& answer) {
-  const Topology& topology = answer.topology;
+  const Topology& topology = answer.machine.topology;
   const auto counted = [](std::size_t count, const char* one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
-  std::string text = fmt::format("{}: ", topology.source());
+  std::string text = fmt::format("{}: ", answer.machine.title());
   const Level* const packages = topology.level(LevelKind::package);
   if (packages != nullptr) text += counted(packages->units.size(), "package") + ", ";
   text += counted(topology.numa_nodes(), "NUMA node");
@@ -159,7 +162,7 @@ void run(const Options& options) {
   const Answer answer = find_groups(options);
   if (!options.svg.empty()) {
     const Picture picture =
-        draw_groups(answer.topology, answer.active, answer.bindings, answer.grouping);
+        draw_groups(answer.machine.topology, answer.active, answer.bindings, answer.grouping);
     if (options.svg == "-") {
       fmt::print("{}", to_svg(picture));
       return;
@@ -175,9 +178,7 @@ void add_topo(Command& app) {
   const auto options = std::make_shared<Options>();
   Command* const command = app.add_subcommand(
       "topo", "Show a machine's levels, and the groups and leaders that ranks on it form");
-  command->add_option("--topology", options->topology,
-                      "hwloc XML file or synthetic description (default: $MUSTER_TOPOLOGY, else "
-                      "this machine)");
+  add_machine_option(*command, options->machine, machine_option);
   command->add_option("--ranks", options->ranks, "Number of ranks (default: one per usable core)")
       ->check(Range(1U, participants_max));
   Option* const mapping =

@@ -252,6 +252,35 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   return machine;
 }
 
+MachineModel assumed_machine(const std::string& topology) {
+  const MachineModel like = load_machine("kunpeng920-2s");
+  MachineSketch sketch;
+  sketch.name = "assumed";
+  sketch.about = topology + ", with latencies assumed as on " + like.name;
+  sketch.topology = topology;
+  sketch.latencies = {{{}, like.value("latency-MACHINE")}};
+  sketch.latency_source = "assumed: as for " + like.name;
+  const MachineModel shape = machine_like(like, sketch);
+  const auto several = [&](LevelKind kind) {
+    const Level* const level = shape.shape->level(kind);
+    return level != nullptr && level->units.size() > 1;
+  };
+  if (shape.domain) {
+    sketch.latencies.insert(sketch.latencies.begin(), {shape.domain, like.value("latency-NUMA")});
+  }
+  const double package_ns = like.value("latency-PACKAGE");
+  if (!several(LevelKind::package)) {
+    sketch.latencies.back().ns = shape.domain ? package_ns : like.value("latency-NUMA");
+  } else if (shape.domain != LevelKind::package) {
+    sketch.latencies.insert(sketch.latencies.end() - 1, {LevelKind::package, package_ns});
+  }
+  MachineModel machine = machine_like(like, sketch);
+  for (const LatencyClass& latency : machine.latencies) {
+    machine.uncertainty["latency-" + latency.name()] = 0.5;
+  }
+  return machine;
+}
+
 std::string synthetic_description(const Topology& topology) {
   const auto fail = [&] {
     throw Error(Status::unsupported,

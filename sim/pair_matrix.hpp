@@ -63,6 +63,11 @@ struct MachineSketch {
 /// Throws as Topology does.
 MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch);
 
+/// A machine of which nothing but the topology is known, as in a machine file. All else is assumed
+/// to be as on kunpeng920-2s: the latencies inside a die, inside a package and beyond, too. Throws
+/// likewise.
+MachineModel assumed_machine(const std::string& topology);
+
 /// hwloc's synthetic description of a topology whose levels nest regularly. Throws
 /// Error(unsupported) for others.
 std::string synthetic_description(const Topology& topology);

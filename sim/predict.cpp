@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <thread>
 
 #include "machine/usable_cpus.hpp"
@@ -123,6 +124,33 @@ std::vector<std::string> all_algorithms(const MachineModel& machine) {
     }
   }
   return all;
+}
+
+std::vector<Predicted> beside_best(const MachineModel& machine, const Query& query,
+                                   std::size_t count,
+                                   const std::function<bool(const Algorithm&)>& fits) {
+  std::vector<Query> queries{query};
+  for (const std::string& name : all_algorithms(machine)) {
+    if (!name.starts_with("base-") && fits(parse_algorithm(name))) {
+      queries.push_back({name, query.ranks, query.map_by});
+    }
+  }
+  Effort alone;
+  alone.members = 0;
+  const std::vector<Prediction> quick = predict(machine, queries, alone);
+  std::map<double, std::size_t> by_latency;
+  for (std::size_t q = 1; q < queries.size(); ++q) {
+    // To the bit as fast as another one: the same barrier by another name.
+    if (quick[q].latency_us != quick[0].latency_us) by_latency.emplace(quick[q].latency_us, q);
+  }
+  std::vector<Query> best{query};
+  for (const auto& [latency_us, q] : by_latency) {
+    if (best.size() <= count) best.push_back(queries[q]);
+  }
+  const std::vector<Prediction> predictions = predict(machine, best, Effort{});
+  std::vector<Predicted> result;
+  for (std::size_t n = 0; n < best.size(); ++n) result.push_back({best[n], predictions[n]});
+  return result;
 }
 
 void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job) {

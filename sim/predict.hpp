@@ -36,6 +36,9 @@ struct Prediction {
 struct Predicted {
   Query query;
   Prediction prediction;
+  bool by_auto = false;  ///< `auto` was asked for, and is what the query says
+
+  std::string asked() const { return by_auto ? "auto" : query.algorithm; }
 };
 
 /// A barrier made ready to run on a machine: the groups its shape points to live here.
@@ -62,6 +65,12 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
 /// What `all` stands for on a machine: the classic barriers, combining trees of several radices,
 /// topo-counter, and topo over every mask of the active levels.
 std::vector<std::string> all_algorithms(const MachineModel& machine);
+
+/// The query's prediction, and behind it those of the `count` fastest other barriers that `all`
+/// stands for, over messages none, and that `fits` says yes to: fastest first.
+std::vector<Predicted> beside_best(const MachineModel& machine, const Query& query,
+                                   std::size_t count,
+                                   const std::function<bool(const Algorithm&)>& fits);
 
 /// Calls job(0) to job(count - 1), each on one of as many threads as this process may use CPUs.
 /// Rethrows the first exception by index.

@@ -162,13 +162,17 @@ unsigned own_pus(const std::vector<PuSet>& sets) {
 }
 
 /// CPUs the participants, and the others, share. Bound ones use those they are bound to, whatever
-/// this thread's own mask; the rest may be anywhere.
-unsigned cpus_for(const Bindings& bindings) {
+/// this thread's own mask; the rest may be anywhere. `machine`: theirs, if it is not this one.
+unsigned cpus_for(const Bindings& bindings, const Topology* machine) {
+  const auto limited = [&](unsigned cpus) {
+    return machine != nullptr ? cpus : limited_by_quota(cpus);
+  };
   const auto is_bound = [](const PuSet& pus) { return !pus.empty(); };
-  if (bindings.topology == nullptr || !bindings.topology->is_this_machine() ||
+  if (bindings.topology == nullptr ||
+      (machine == nullptr && !bindings.topology->is_this_machine()) ||
       (std::none_of(bindings.pus.begin(), bindings.pus.end(), is_bound) &&
        std::none_of(bindings.others.begin(), bindings.others.end(), is_bound))) {
-    return limited_by_quota(affinity_cpus());
+    return limited(machine != nullptr ? machine->pus().count() : affinity_cpus());
   }
   std::vector<PuSet> sets = bindings.pus;
   sets.insert(sets.end(), bindings.others.begin(), bindings.others.end());
@@ -179,7 +183,7 @@ unsigned cpus_for(const Bindings& bindings) {
   }
   const unsigned all = used.count();
   const unsigned own = all < sets.size() ? all : own_pus(sets);
-  return limited_by_quota(own < sets.size() ? std::max(1U, own) : all);
+  return limited(own < sets.size() ? std::max(1U, own) : all);
 }
 
 std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
@@ -221,7 +225,7 @@ void Plan::make_schedule() {
   schedule = compose_proved(&groups, participants, algorithm.recipe);
 }
 
-Plan make_plan(const muster_options& options) {
+Plan make_plan(const muster_options& options, bool elsewhere) {
   check(options);
   Plan plan;
   plan.participants = options.participants;
@@ -235,7 +239,8 @@ Plan make_plan(const muster_options& options) {
 
   const Bindings bindings = read_bindings(options);
   const bool bound = all_bound(bindings);
-  plan.usable_cpus = cpus_for(bindings);
+  plan.usable_cpus =
+      cpus_for(bindings, elsewhere ? &cached_topology(or_default(options.topology, "")) : nullptr);
   if (bound && bindings.topology->is_this_machine()) plan.numa_of_rank = numa_nodes_of(bindings);
   if (bound) {
     const std::vector<unsigned> nodes = numa_nodes_of(bindings);

@@ -43,7 +43,8 @@ struct Plan {
   void make_schedule();
 };
 
-/// Throws Error: invalid, unknown_name, declined, unsupported.
-Plan make_plan(const muster_options& options);
+/// `elsewhere`: for the machine that options.topology describes, whose CPUs count then; nobody will
+/// wait here. Throws Error: invalid, unknown_name, declined, unsupported.
+Plan make_plan(const muster_options& options, bool elsewhere = false);
 
 }  // namespace muster

@@ -52,6 +52,9 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"bench", "barrier", "--seconds", "many"}, "--seconds: \"many\" is no number"},
       {{"topo", "--ranks"}, "--ranks: its value is missing"},
       {{"topo", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
+      {{"topo", "--machine", "kunpeng"}, "or one of: epyc-7763-2s, "},
+      {{"place", "--machine", "kunpeng"}, "or a machine's description file"},
+      {{"explain", "--machine", "kunpeng"}, "or one of: epyc-7763-2s, "},
       {{"topo", "--topology", "package:2 core:two"}, "neither a file nor a synthetic topology"},
       {{"topo", "--topology", MUSTER_PROGRAM}, "is neither XML nor a synthetic topology"},
       {{"topo", "--levels", "L7"}, "L2"},
@@ -161,6 +164,79 @@ TEST(Explain, IsOneObjectWithResults) {
   ASSERT_EQ(object.at("results").size(), 1U);
   EXPECT_EQ(object.at("results").at(0).at("algorithm"), "topo");
   EXPECT_GT(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 10) << "for people, too";
+}
+
+TEST(Explain, SpeaksOfTheNamedMachineAlone) {
+  for (const char* machine : {"kunpeng920-2s", "package:2 numa:2 core:32 pu:1"}) {
+    const auto row = [&](const char* participants, const Words& more) {
+      Words words = {"explain", "--machine", machine, "--json", "-p", participants};
+      words.insert(words.end(), more.begin(), more.end());
+      const Outcome outcome = run_muster(words);
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      return json::parse(outcome.out).at("results").at(0);
+    };
+    for (const Words& where : {Words{"-m", "core"}, Words{}}) {
+      const json fits = row("128", where);
+      EXPECT_EQ(fits.at("usable_cpus"), 128);
+      EXPECT_NE(fits.at("algorithm"), "sense-reversing-pu");
+    }
+    EXPECT_EQ(row("129", {}).at("algorithm"), "sense-reversing-pu");
+    EXPECT_EQ(row("200", {"-m", "core"}).at("algorithm"), "topo-counter-CORE");
+  }
+}
+
+TEST(Explain, SaysInWordsWhatHappens) {
+  const auto steps = [](const char* algorithm) {
+    const Outcome outcome = run_muster({"explain", "-t", "package:2 numa:2 core:4 pu:1", "-p", "16",
+                                        "-m", "core", "-a", algorithm, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out).at("results").at(0).at("steps");
+  };
+  EXPECT_EQ(steps("topo-NUMA").at(0),
+            "NUMA, 4 groups of 4: the leader polls a counter of each member");
+  EXPECT_EQ(steps("topo-NUMA").size(), 3U);
+  const json composed = steps("scheduled-NUMA:tree2+line3/all");
+  ASSERT_EQ(composed.size(), 3U);
+  EXPECT_THAT(composed.at(0).get<std::string>(), HasSubstr("a tree of 2 children"));
+  EXPECT_EQ(composed.at(1), "MACHINE, 1 group of 4: each tells each, so that all know");
+  EXPECT_EQ(composed.at(2), "NUMA, 4 groups of 4: a line tells up to 3 of them");
+  EXPECT_THAT(steps("tournament").at(0).get<std::string>(), StartsWith("4 rounds: "));
+  for (const char* name : {"mcs", "dissemination", "sense-reversing", "sense-reversing-counter",
+                           "combining-tree:4", "topo-counter", "scheduled", "sense-reversing-pu"}) {
+    EXPECT_GE(steps(name).size(), 1U) << name;
+  }
+}
+
+TEST(Explain, PredictsOnAModelledMachine) {
+  if (run_muster({"sim", "--help"}).exit_code != 0) GTEST_SKIP() << "built without muster sim";
+  Words words = {"explain", "--machine", "kunpeng920-2s", "-p", "128", "-m", "core"};
+  const Outcome text = run_muster(words);
+  EXPECT_THAT(text.out, HasSubstr("\npredicted     "));
+  EXPECT_THAT(text.out, HasSubstr("\nstep 1 "));
+  for (std::size_t from = 0; from < text.out.size(); from = text.out.find('\n', from) + 1) {
+    EXPECT_LT(text.out.find('\n', from) - from, 80U) << text.out.substr(from, 90);
+  }
+  words.emplace_back("--json");
+  const json row = json::parse(run_muster(words).out).at("results").at(0);
+  const json predicted = row.at("predicted");
+  ASSERT_EQ(predicted.size(), 4U);
+  EXPECT_EQ(predicted.at(0).at("algorithm"), row.at("algorithm"));
+  for (const json& each : predicted) {
+    EXPECT_LE(each.at("latency_us_low"), each.at("latency_us"));
+    EXPECT_GT(each.at("exit_skew_us"), 0);
+    EXPECT_EQ(each == predicted.at(0), each.at("algorithm") == row.at("algorithm"));
+  }
+  EXPECT_LE(predicted.at(1).at("latency_us"), predicted.at(2).at("latency_us"));
+  EXPECT_LE(predicted.at(2).at("latency_us"), predicted.at(3).at("latency_us"));
+  const auto why_not = [](const Words& asked) {
+    Words all = {"explain", "--machine"};
+    all.insert(all.end(), asked.begin(), asked.end());
+    return run_muster(all).out;
+  };
+  EXPECT_THAT(why_not({"kunpeng920-2s", "-p", "4"}), HasSubstr("say --map-by"));
+  EXPECT_THAT(why_not({"kunpeng920-2s", "-p", "129", "-m", "core"}),
+              HasSubstr("gives each participant a core"));
+  EXPECT_THAT(why_not({"core:4 pu:1", "-p", "4", "-m", "core"}), HasSubstr("no latencies"));
 }
 
 TEST(Cli, AFullDiskIsNoSuccess) {

@@ -60,6 +60,11 @@ TEST(PlaceCommand, Json) {
   EXPECT_EQ(json["threads"][3]["numa"], 0);
 }
 
+TEST(PlaceCommand, AMachineMayBeNamed) {
+  const std::string text = run({"--machine", "kunpeng920-2s", "--threads", "1"});
+  EXPECT_EQ(text.find("kunpeng920-2s: 128 cores, tree "), 0U) << text;
+}
+
 TEST(PlaceCommand, RefusesWhatIsNotThere) {
   EXPECT_THROW(run({"--topology", kOak, "--at", "8"}), Error);
   EXPECT_THROW(run({"--topology", kOak, "--at", "1,2"}), Error);

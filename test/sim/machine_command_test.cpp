@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `muster machine`, as people use it.
+// `muster machine`, and `--machine`, as people use them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,6 +112,41 @@ TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   EXPECT_EQ(nowhere.exit_code, 1);
   EXPECT_THAT(nowhere.err, HasSubstr("no/m.machine cannot be written: No such file"));
   EXPECT_EQ(nowhere.out, "");  // before anything else
+}
+
+TEST_F(MachineCommand, AutoIsWhatExplainSaysItIs) {
+  const Words team = {"--machine", "epyc-7763-2s", "--map-by", "numa"};
+  for (const char* ranks : {"2", "8", "48"}) {
+    Words words = {"sim", "barrier", "--ranks", ranks, "--algorithms", "auto"};
+    words.insert(words.end(), team.begin(), team.end());
+    const std::string text = muster(words);
+    words.emplace_back("--json");
+    json row = json::parse(muster(words)).at("results").at(0);
+    Words explain = {"explain", "--participants", ranks, "--json"};
+    explain.insert(explain.end(), team.begin(), team.end());
+    const json chosen = json::parse(muster(explain)).at("results").at(0);
+    EXPECT_EQ(row.at("algorithm"), "auto");
+    EXPECT_EQ(row.at("chosen"), chosen.at("algorithm"));
+    EXPECT_THAT(text, HasSubstr("auto: " + row.at("chosen").get<std::string>()));
+    // It takes as long as that barrier, asked for by name.
+    row["algorithm"] = row.at("chosen");
+    row.erase("chosen");
+    EXPECT_EQ(row, chosen.at("predicted").at(0));
+  }
+}
+
+TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
+  const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
+  std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};
+  for (const auto& file : std::filesystem::directory_iterator(machines)) {
+    if (file.path().extension() == ".xml") names.push_back(file.path().string());
+  }
+  for (const std::string& name : names) {
+    const std::string text = muster(
+        {"sim", "barrier", "--machine", name, "--algorithms", "auto,mcs", "--map-by", "socket"});
+    EXPECT_THAT(text, HasSubstr("assumed: ")) << name;
+    EXPECT_THAT(text, HasSubstr("* ")) << name;
+  }
 }
 
 }  // namespace

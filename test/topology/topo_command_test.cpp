@@ -63,6 +63,18 @@ TEST(TopoCommand, RanksDefaultToCores) {
   EXPECT_EQ(json["participants"], 128);
 }
 
+TEST(TopoCommand, AMachineIsNamedOrDescribedInAFile) {
+  const std::string file = MUSTER_TEST_MACHINES "/../../sim/machines/kunpeng920-2s.machine";
+  for (const std::string& machine : {std::string("kunpeng920-2s"), file}) {
+    const auto json = nlohmann::json::parse(run({"--machine", machine, "--json"}));
+    EXPECT_EQ(json["machine"], "kunpeng920-2s");
+    EXPECT_EQ(json["participants"], 128);
+  }
+  const std::string xml = MUSTER_TEST_MACHINES "/hybrid-6p8e.xml";
+  EXPECT_EQ(nlohmann::json::parse(run({"--machine", xml, "--json"}))["participants"], 14);
+  EXPECT_EQ(run({"--machine", "oak"}).find("oak: 2 packages"), 0U);
+}
+
 TEST(TopoCommand, BindingsAndDeclining) {
   const auto lifted = nlohmann::json::parse(
       run({"--topology", kKunpeng, "--json", "--bindings", "0-40", "1", "CR2:HT2"}));

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/named_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "cli/command.hpp"
+#include "machine/error.hpp"
+#include "topology/text_file.hpp"
+
+namespace muster {
+namespace {
+
+std::string shipped_names() {
+  std::string names;
+  for (const auto& [name, text] : sim::shipped_machines()) {
+    names.append(names.empty() ? "" : ", ").append(name);
+  }
+  return names;
+}
+
+/// Shipped, or a file that says so in its first statement.
+bool is_described(const std::string& name) {
+  for (const auto& [shipped, text] : sim::shipped_machines()) {
+    if (name == shipped) return true;
+  }
+  std::error_code none;
+  if (name.ends_with(".machine")) return true;
+  if (name.find('/') == std::string::npos || !std::filesystem::exists(name, none)) return false;
+  std::istringstream lines(read_text_file(name, "machine"));
+  std::string first = "#";
+  while ((first.empty() || first[0] == '#') && std::getline(lines, first)) {
+  }
+  return first.starts_with("muster-machine");
+}
+
+}  // namespace
+
+NamedMachine named_machine(const std::string& name) {
+  if (name.empty()) return {Topology::from_spec_or_environment(""), {}};
+  if (is_described(name)) {
+    sim::MachineModel model = sim::load_machine(name);
+    return {*model.shape, model};
+  }
+  try {
+    return {Topology::from_spec(name), {}};
+  } catch (const Error& error) {
+    if (error.code() != Status::invalid) throw;
+    throw Error(error.code(), fmt::format("{}; or a machine's description file; or one of: {}",
+                                          error.what(), shipped_names()));
+  }
+}
+
+std::string topology_spec(const sim::MachineModel& machine) {
+  const std::string file = "file ";
+  return machine.topology.substr(machine.topology.starts_with(file) ? file.size() : 0);
+}
+
+std::string topology_statement(const std::string& spec, const Topology& topology) {
+  const bool file = !topology.source().starts_with("synthetic ");
+  return file ? "file " + std::filesystem::absolute(spec).string() : spec;
+}
+
+Option* add_machine_option(Command& command, std::string& name, const std::string& names,
+                           const std::string& otherwise) {
+  return command.add_option(
+      names, name,
+      fmt::format("A machine's description file, hwloc's XML file or synthetic description, or "
+                  "one of: {}{}",
+                  shipped_names(), otherwise.empty() ? "" : " (default: " + otherwise + ")"));
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `--machine`, of all commands that can be asked about a machine that is not here.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/machine_model.hpp"
+#include "topology/topology.hpp"
+
+namespace muster {
+
+class Command;
+class Option;
+
+struct NamedMachine {
+  Topology topology;
+  /// What is known besides: of shipped machines and description files.
+  std::optional<sim::MachineModel> model;
+
+  std::string title() const { return model ? model->name : topology.source(); }
+};
+
+/// A shipped machine's name, a description file, hwloc's XML file or synthetic description; empty:
+/// $MUSTER_TOPOLOGY, else this machine. Throws Error: invalid, saying what there is, or system for
+/// a file that cannot be read.
+NamedMachine named_machine(const std::string& name);
+
+/// A described machine's topology as muster_options.topology has it.
+std::string topology_spec(const sim::MachineModel& machine);
+/// hwloc's synthetic description, or the name of its XML file, as a machine file has it.
+std::string topology_statement(const std::string& spec, const Topology& topology);
+
+constexpr const char* machine_option = "--machine,--topology";
+/// `otherwise`: what it is if not given.
+Option* add_machine_option(Command& command, std::string& name, const std::string& names,
+                           const std::string& otherwise = "$MUSTER_TOPOLOGY, else this machine");
+
+}  // namespace muster
