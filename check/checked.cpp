@@ -53,10 +53,11 @@ bool same_site(const Site& a, const Site& b) {
 }
 
 void Tuning::note(const Site& site, const char* what, Ordering order) {
-  if (order == Ordering::relaxed) return;
   const bool known =
-      std::any_of(accesses_.begin(), accesses_.end(),
-                  [&](const OrderedAccess& access) { return same_site(access.site, site); });
+      std::any_of(accesses_.begin(), accesses_.end(), [&](const OrderedAccess& access) {
+        return same_site(access.site, site) && access.order == order &&
+               std::string_view(access.what) == what;
+      });
   if (!known) accesses_.push_back({site, what, order});
 }
 

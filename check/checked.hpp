@@ -14,7 +14,7 @@
 
 namespace muster::check {
 
-/// An access in the source with an order that could be weaker.
+/// An access in the source.
 struct OrderedAccess {
   Site site;
   const char* what;  ///< "store", "await", ...
@@ -46,7 +46,7 @@ class Tuning {
     note(site, what, order);
     return weakened_.file != nullptr && same_site(site, weakened_) ? weakened_order_ : order;
   }
-  /// Accesses seen so far whose order is not relaxed.
+  /// Accesses seen so far.
   const std::vector<OrderedAccess>& accesses() const { return accesses_; }
 
  private:
@@ -75,9 +75,9 @@ class Checked {
     Cells() = default;
     Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
           const std::string& prefix = "");
-    Cell& global(unsigned index) const { return shared_->cells[index]; }
+    Cell& global(unsigned index) const { return shared_->cells.at(index); }
     Cell& of(unsigned rank, unsigned index) const {
-      return shared_->cells[shared_->globals + rank * shared_->per_rank + index];
+      return shared_->cells.at(shared_->globals + rank * shared_->per_rank + index);
     }
     const std::vector<Cell>& all() const { return shared_->cells; }
 

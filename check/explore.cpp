@@ -2,6 +2,9 @@
 #include "check/explore.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "check/checked.hpp"
 
 namespace muster::check {
 
@@ -10,25 +13,72 @@ const char* verdict_name(Verdict verdict) {
   return names[static_cast<int>(verdict)];
 }
 
-Word Thread::step(const Operation& op) { return explorer_.step(*this, op); }
+const char* fault_name(Fault fault) {
+  constexpr const char* names[] = {"none", "drop", "tear", "skip"};
+  return names[static_cast<int>(fault)];
+}
+
+bool Explorer::is_spoiled(const Operation& op) const {
+  const auto& [site, fault] = options_.spoiled;
+  if (fault == Fault::none || !same_site(op.site, site)) return false;
+  const bool updates = op.kind == Kind::update_read;
+  switch (fault) {
+    case Fault::drop:
+      return updates || op.kind == Kind::store;
+    case Fault::tear:
+      return updates;
+    default:
+      return op.kind == Kind::await;
+  }
+}
+
+Word Thread::step(const Operation& op) {
+  return explorer_.is_spoiled(op) ? step_faultily(op) : explorer_.step(*this, op);
+}
+
+// What does nothing is an event, too: a loop of nothing else is endless.
+Word Thread::step_faultily(Operation op) {
+  switch (explorer_.options_.spoiled.fault) {
+    case Fault::drop:
+      if (op.kind == Kind::store) return choose(1, op.site);
+      return load(op.location, op.order, op.site);
+    case Fault::tear: {
+      const Word seen = load(op.location, op.order, op.site);
+      if (op.update == Update::compare_exchange && seen != op.expected) return seen;
+      if (op.update == Update::add) op.operand += seen;
+      op.kind = Kind::store;
+      op.update = Update::none;
+      explorer_.step(*this, op);
+      return seen;
+    }
+    default:
+      return choose(1, op.site);
+  }
+}
 
 void Thread::fail(const char* message, Site site) {
   explorer_.fail(Verdict::violated, {message, site, {}, {}, *explorer_.graph_});
 }
 
 Word Thread::await(Location where, const Predicate& ready, Ordering order, Site site) {
-  return explorer_.await(
-      *this, {.kind = Kind::await, .order = order, .location = where, .site = site}, ready);
+  const Operation op{.kind = Kind::await, .order = order, .location = where, .site = site};
+  if (explorer_.is_spoiled(op)) return step(op);
+  return explorer_.await(*this, op, ready);
 }
 
 std::size_t Thread::await_any(const std::vector<Location>& where, const Predicate& ready,
                               Ordering order, std::size_t first, Site site) {
   std::vector<Awaitable> any;
   for (const Location l : where) any.push_back({l, ready, order, site});
-  return explorer_.await_first(*this, any, first);
+  return await_first(any, first);
 }
 
 std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t first) {
+  const Operation op{.kind = Kind::await, .site = any.front().site};
+  if (explorer_.is_spoiled(op)) {
+    step(op);
+    return first;
+  }
   return explorer_.await_first(*this, any, first);
 }
 
@@ -55,7 +105,7 @@ Result Explorer::explore() {
   return std::move(result_);
 }
 
-void Explorer::fail(Verdict verdict, Violation violation) {
+void Explorer::note(Verdict verdict, Violation violation) {
   auto& count = verdict == Verdict::race   ? result_.races
                 : verdict == Verdict::hang ? result_.hangs
                                            : result_.failures;
@@ -66,6 +116,10 @@ void Explorer::fail(Verdict verdict, Violation violation) {
   }
   stopped_ = stopped_ || options_.stop_at_violation;
   abandoned_ = true;
+}
+
+void Explorer::fail(Verdict verdict, Violation violation) {
+  note(verdict, std::move(violation));
   throw Suspend{};
 }
 
@@ -119,7 +173,10 @@ void Explorer::run(unsigned thread) {
                   program_.name + ": a participant did less when it was run again");
     }
     graph_->set_status(thread, Graph::Status::done);
-  } catch (const Suspend&) {  // its status says why
+  } catch (const Suspend&) {            // its status says why
+  } catch (const std::out_of_range&) {  // thrown by Checked::Cells
+    note(Verdict::violated,
+         {"an access to a cell that is not there", {nullptr, 0}, {}, {}, *graph_});
   }
 }
 
@@ -177,11 +234,8 @@ void Explorer::end_of_execution() {
 
 // A violation found when the path was over anyway.
 void Explorer::end_with(Verdict verdict, Violation violation) {
-  try {
-    fail(verdict, std::move(violation));
-  } catch (const Suspend&) {
-    abandoned_ = false;
-  }
+  note(verdict, std::move(violation));
+  abandoned_ = false;
 }
 
 Word Explorer::replay(Thread& thread, const Operation& op) const {

@@ -14,9 +14,9 @@
 // for any of several locations is a pass of ordinary loads over them, begun once one may be
 // satisfied.
 //
-// Limits: bounded programs only, others are found to be endless; no load buffering (an execution in
-// which program order and reads-from form a cycle is not explored); no SC accesses; compare-exchange
-// never fails spuriously; at most 8 participants and 64 seq_cst fences.
+// Limits: bounded programs only, others are found to be endless; no load buffering (an execution
+// in which program order and reads-from form a cycle is not explored); no SC accesses;
+// compare-exchange never fails spuriously; at most 8 participants and 64 seq_cst fences.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,29 @@ namespace muster::check {
 enum class Verdict : std::uint8_t { holds, violated, hang, race, endless };
 const char* verdict_name(Verdict verdict);
 
+/// What can be wrong with an access.
+enum class Fault : std::uint8_t {
+  none,
+  drop,  ///< nothing is stored; an update reads
+  tear,  ///< an update is a load and a store
+  skip,  ///< a wait ends at once
+};
+const char* fault_name(Fault fault);
+
+/// A fault of all accesses of that kind at one place of the source.
+struct Spoiled {
+  Site site{nullptr, 0};
+  Fault fault = Fault::none;
+};
+
 struct Options {
   bool stop_at_violation = true;            ///< else: count on; only the first is kept
   bool hangs_allowed_after_choice = false;  ///< who chose anything but 0 may leave others waiting
   /// Of a participant: with more the program is endless, such as one that looks again and again
-  /// instead of waiting. A barrier for 8 takes some 35 in an episode, and 100 episodes are the most.
+  /// instead of waiting. A barrier for 8 takes some 35 in an episode; 100 episodes are the most.
   int events_max = 4000;
   Flaw flaw = Flaw::none;
+  Spoiled spoiled{};
   std::function<void(const Graph&)> on_execution{};  ///< each complete one
   std::function<void(const Graph&)> on_hang{};
   /// Called now and then with the executions so far; false ends the exploration.
@@ -84,10 +100,12 @@ class Explorer {
   friend class Thread;
   struct Suspend {};  // thrown through a body: this run of it is over
 
+  bool is_spoiled(const Operation& op) const;
   Word step(Thread& thread, const Operation& op);
   Word await(Thread& thread, const Operation& op, const Predicate& ready);
   std::size_t await_first(Thread& thread, std::span<const Awaitable> any, std::size_t first);
   std::uint16_t intern(std::span<const Awaitable> any);
+  void note(Verdict verdict, Violation violation);
   [[noreturn]] void fail(Verdict verdict, Violation violation);
 
   void visit();

@@ -116,6 +116,7 @@ class Thread {
  private:
   friend class Explorer;
   Word step(const Operation& op);
+  Word step_faultily(Operation op);
   [[noreturn]] void fail(const char* message, Site site);
 
   Explorer& explorer_;

@@ -54,8 +54,8 @@ class CheckedWork {
   void pause(std::function<void()> pause) { pause_ = std::move(pause); }
 
   void run_own(Checked& m) { execute(m, client_); }
-  void put(Checked& m, unsigned slot) { m.write(data_.slots[slot], client_ + 1); }
-  void run(Checked& m, unsigned slot) { execute(m, m.read(data_.slots[slot]) - 1); }
+  void put(Checked& m, unsigned slot) { m.write(data_.slots.at(slot), client_ + 1); }
+  void run(Checked& m, unsigned slot) { execute(m, m.read(data_.slots.at(slot)) - 1); }
   void posted(Checked& m) {
     if (told_ != nullptr) m.store(*told_, 1, release);
   }
@@ -389,11 +389,11 @@ class RingsRehearsal {
     Data& data;
     Word number = 0;
 
-    void put(Checked& m, unsigned slot) { m.write(data.slots[slot], number); }
+    void put(Checked& m, unsigned slot) { m.write(data.slots.at(slot), number); }
     void run(Checked& m, unsigned slot) {
       const unsigned client = slot / depth;
       const Word next = m.read(data.executed[client]) + 1;
-      m.thread().check(m.read(data.slots[slot]) == next, "executed twice, or not in its turn");
+      m.thread().check(m.read(data.slots.at(slot)) == next, "executed twice, or not in its turn");
       m.write(data.executed[client], next);
     }
   };
@@ -474,13 +474,13 @@ class YieldsRehearsal {
     YieldsRehearsal& all;
     Word number = 0;
 
-    void put(M& m, unsigned slot) { m.write(all.data_.slots[slot], number); }
+    void put(M& m, unsigned slot) { m.write(all.data_.slots.at(slot), number); }
     void run(M& m, unsigned slot) {
       all.check_turn(m, slot);
       all.desk_.give(m);
       all.take(m);
       all.check_turn(m, slot);
-      m.write(all.data_.executed[0], m.read(all.data_.slots[slot]));
+      m.write(all.data_.executed[0], m.read(all.data_.slots.at(slot)));
     }
   };
 
@@ -488,7 +488,7 @@ class YieldsRehearsal {
     while (!desk_.take(m)) m.await(*desk_.held, equals(0), relaxed);
   }
   void check_turn(M& m, unsigned slot) {
-    m.thread().check(m.read(data_.slots[slot]) == m.read(data_.executed[0]) + 1,
+    m.thread().check(m.read(data_.slots.at(slot)) == m.read(data_.executed[0]) + 1,
                      "executed twice, or not in its turn");
   }
   void post(M& m) {

@@ -120,6 +120,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(3, 1, {V::attended, V::closing, V::newcomer, V::drain});
     if (all && lock == locks::RclBatch<Checked>::traits.name) add(3, 1, {V::server});
   } else {
+    if (lock == locks::DsmSynch<Checked>::traits.name) add(2, 3, {V::plain});  // two slots a client
     add(3, 1, {V::plain});
   }
   return scenarios;

@@ -25,7 +25,8 @@ std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs) {
     }
     for (const OrderedAccess& access : tuning.accesses()) {
       const bool known = std::any_of(all.begin(), all.end(), [&](const OrderedAccess& other) {
-        return same_site(access.site, other.site);
+        return same_site(access.site, other.site) && access.order == other.order &&
+               std::string_view(access.what) == other.what;
       });
       if (!known) all.push_back(access);
     }
@@ -38,6 +39,7 @@ std::vector<OrderedAccess> accesses_to_weaken(const std::string& algorithm,
                                               const std::vector<Rehearsed>& programs,
                                               const std::string& only) {
   std::vector<OrderedAccess> all = accesses_of(programs);
+  std::erase_if(all, [](const OrderedAccess& access) { return weakenings(access.order).empty(); });
   if (all.empty()) {
     throw Error(Status::invalid, algorithm +
                                      ": nothing is weakened, its programs have no order but "
@@ -55,13 +57,17 @@ std::vector<OrderedAccess> accesses_to_weaken(const std::string& algorithm,
   return all;
 }
 
-/// Until one notices; `access` of no site: nothing is weakened.
+/// Until one notices; `access` of no site: it is a mutant by itself.
 void run(Mutation& mutation, const std::vector<Rehearsed>& programs) {
   for (const Rehearsed& rehearsed : programs) {
     Tuning tuning;
     const Program program = rehearsed.make(tuning);
-    if (mutation.access.site.file != nullptr) tuning.weaken(mutation.access.site, mutation.weaker);
-    const Result result = Explorer(program, {}).explore();
+    if (mutation.weaker != mutation.access.order) {
+      tuning.weaken(mutation.access.site, mutation.weaker);
+    }
+    Options options;
+    options.spoiled = {mutation.access.site, mutation.fault};
+    const Result result = Explorer(program, options).explore();
     if (result.verdict == Verdict::holds) continue;
     mutation.fate = Fate::caught;
     mutation.verdict = result.verdict;
@@ -77,6 +83,14 @@ Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& 
   if (mutation.fate == Fate::caught) return mutation;
   if (marker_of(access.site) != nullptr) mutation.fate = Fate::stronger;
   return mutation;
+}
+
+std::vector<Fault> faults_of(const OrderedAccess& access) {
+  const std::string_view what = access.what;
+  if (what == "load" || what.ends_with("fence")) return {};
+  if (what == "store") return {Fault::drop};
+  if (what.starts_with("await")) return {Fault::skip};
+  return {Fault::drop, Fault::tear};
 }
 
 }  // namespace
@@ -122,6 +136,19 @@ std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Reh
       if (all_caught && marker_of(access.site) != nullptr) mutation.fate = Fate::marked_in_vain;
       all.push_back(mutation);
       if (on_mutation && !on_mutation(mutation)) return all;
+    }
+  }
+  return all;
+}
+
+std::vector<Mutation> spoil(const std::string& algorithm, const std::vector<Rehearsed>& programs) {
+  std::vector<Mutation> all;
+  for (const OrderedAccess& access : accesses_of(programs)) {
+    if (!format_site(access.site).starts_with("src/")) continue;
+    for (const Fault fault : faults_of(access)) {
+      all.push_back({algorithm, access, access.order, Fate::not_caught});
+      all.back().fault = fault;
+      run(all.back(), programs);
     }
   }
   return all;

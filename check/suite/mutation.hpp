@@ -39,6 +39,7 @@ struct Mutation {
   Fate fate;
   Verdict verdict = Verdict::holds;  ///< if caught: how
   std::string caught_by{};           ///< and in which program
+  Fault fault = Fault::none;         ///< the access is not weaker, but wrong
 };
 
 /// What the gate runs a mutant through.
@@ -57,6 +58,10 @@ Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& progr
 std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
                              const std::function<bool(const Mutation&)>& on_mutation,
                              const std::string& only = "");
+
+/// Has each store, update and wait of theirs in src/ go wrong, in each way there is, and runs the
+/// programs until one notices.
+std::vector<Mutation> spoil(const std::string& algorithm, const std::vector<Rehearsed>& programs);
 
 /// The programs of one algorithm, cheapest first.
 std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
