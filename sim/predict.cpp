@@ -108,21 +108,7 @@ std::vector<std::string> all_algorithms(const MachineModel& machine) {
     for (const char* radix : {":4", ":8", ":16"}) all.push_back(name + radix);
   }
   all.emplace_back("topo-counter");
-  // Every subset of the levels, the largest first, in the paper's order of names.
-  const ActiveLevels active = machine.shape->active_levels({});
-  const std::size_t levels = active.levels.size();
-  for (std::size_t size = levels; size > 0; --size) {
-    for (unsigned mask = 1; mask < 1U << levels; ++mask) {
-      if (static_cast<std::size_t>(__builtin_popcount(mask)) != size) continue;
-      std::string name = "topo";
-      for (std::size_t l = 0; l < levels; ++l) {
-        if ((mask >> l & 1) == 0) continue;
-        const LevelKind kind = active.levels[l].kind;
-        name += "-" + (kind == LevelKind::package ? "SOCKET" : active.levels[l].name);
-      }
-      all.push_back(name);
-    }
-  }
+  for (const std::string& levels : machine.shape->level_sets()) all.push_back("topo-" + levels);
   return all;
 }
 

@@ -114,6 +114,7 @@ Choice choose_barrier(const Situation& s) {
   if (s.participants == 2 && !s.needs_champion) {
     return chosen("dissemination", "two participants: each tells the other, both at once");
   }
+  if (s.bound && s.compose && !s.needs_champion) return s.compose();
   if (s.bound && s.numa_nodes > 1) {
     return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
                               " NUMA nodes: only leaders' stores cross between them");

@@ -3,6 +3,7 @@
 // model and the checker. A barrier not in `Barriers` does not exist; one that is gets all of these.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -59,6 +60,11 @@ decltype(auto) with_barrier(std::string_view name, Fn&& fn) {
   return with_named<Barriers<M>>(name, fn, [&] { static_cast<void>(traits_of(name)); });
 }
 
+struct Choice {
+  Algorithm algorithm;
+  std::string why;  ///< the deciding fact, one sentence
+};
+
 /// What `auto` decides by.
 struct Situation {
   unsigned participants = 1;
@@ -69,11 +75,9 @@ struct Situation {
   unsigned numa_nodes = 1;      ///< that hold participants
   bool needs_split = false;     ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures
-};
-
-struct Choice {
-  Algorithm algorithm;
-  std::string why;  ///< the deciding fact, one sentence
+  /// Composes what fits where they sit (fitting/fitting.hpp), which takes milliseconds; empty where
+  /// that is not known.
+  std::function<Choice()> compose = {};
 };
 
 /// The rule behind `auto`.

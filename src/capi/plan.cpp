@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "fitting/fitting.hpp"
 #include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -273,7 +274,13 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
                       .share_cores = bound && share_cores(bindings),
                       .numa_nodes = plan.numa_nodes,
                       .needs_split = plan.split,
-                      .needs_champion = plan.completes};
+                      .needs_champion = plan.completes,
+                      .compose = {}};
+  if (bound) {
+    situation.compose = [&] {
+      return fit_choice(*bindings.topology, bindings.pus, options.progress != nullptr);
+    };
+  }
   const auto choose = [&](const std::string& prefix) {
     Choice choice = choose_barrier(situation);
     plan.algorithm = choice.algorithm;

@@ -427,6 +427,24 @@ ActiveLevels Topology::active_levels(const LevelMask& mask) const {
   return active;
 }
 
+std::vector<std::string> Topology::level_sets() const {
+  const std::vector<Level> levels = active_levels().levels;
+  std::vector<std::string> sets;
+  for (std::size_t size = levels.size(); size > 0; --size) {
+    for (unsigned set = 1; set < 1U << levels.size(); ++set) {
+      if (static_cast<std::size_t>(__builtin_popcount(set)) != size) continue;
+      std::string name;
+      for (std::size_t l = 0; l < levels.size(); ++l) {
+        if ((set >> l & 1) == 0) continue;
+        if (!name.empty()) name += '-';
+        name += levels[l].kind == LevelKind::package ? "SOCKET" : levels[l].name;
+      }
+      sets.push_back(name);
+    }
+  }
+  return sets;
+}
+
 std::vector<PuSet> Topology::map_ranks(Mapping mapping, unsigned ranks) const {
   // Queues of cores, dealt from in turn; each core is in one.
   std::vector<std::vector<unsigned>> queues;

@@ -87,6 +87,10 @@ class Topology {
   /// reason. GROUP stands for all levels of groups.
   ActiveLevels active_levels(const LevelMask& mask = {}) const;
 
+  /// Every set of the levels that are active by default, as parse_level_mask() takes it, the
+  /// largest first: "L3-NUMA-SOCKET", "L3-NUMA", ..., "SOCKET". None where nothing is grouped.
+  std::vector<std::string> level_sets() const;
+
   /// Binds `ranks` ranks to one core each (all its usable PUs). `core`: rank i on core i; `numa`,
   /// `socket`: rank i on NUMA node or package i mod n, next free core there. Full ones are skipped;
   /// cores outside of all come last; past the last core it starts again with every core free.

@@ -37,6 +37,21 @@ TEST(Auto, PicksByRule) {
       {{.participants = 2, .usable_cpus = 2, .needs_champion = true},
        "combining-tree",
        "completion"},
+      {{.participants = 8,
+        .usable_cpus = 8,
+        .bound = true,
+        .numa_nodes = 2,
+        .compose = [] { return Choice{parse_algorithm("scheduled-NUMA:all"), "it fits"}; }},
+       "scheduled-NUMA:all",
+       "it fits"},
+      {{.participants = 8,
+        .usable_cpus = 8,
+        .bound = true,
+        .numa_nodes = 2,
+        .needs_champion = true,
+        .compose = [] { return Choice{}; }},
+       "topo",
+       "2 NUMA nodes"},
       {{.participants = 8, .usable_cpus = 8, .bound = true, .numa_nodes = 2},
        "topo",
        "2 NUMA nodes"},
@@ -77,7 +92,8 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
                       .bound = true,
                       .share_cores = true,
                       .numa_nodes = 2,
-                      .needs_split = true};
+                      .needs_split = true,
+                      .compose = [] { return Choice{parse_algorithm("scheduled"), "it fits"}; }};
   std::vector<std::vector<Situation>> by_rule = {{all}};
   Situation s = all;
   const auto next = [&] { by_rule.push_back({s}); };
@@ -91,6 +107,8 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
   next();
   s.participants = 3;
   s.usable_cpus = 5;
+  next();
+  s.compose = {};
   next();
   s.bound = false;
   next();

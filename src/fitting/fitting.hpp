@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The composed barrier that fits some participants where they sit: a few recipes over each set of
+// levels, estimated; the quickest is taken.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "barrier/registry.hpp"
+#include "fitting/estimate.hpp"
+#include "topology/topology.hpp"
+
+namespace muster {
+
+/// Ways to group participants: by the levels of this name, as "scheduled-" takes it.
+struct NamedGroups {
+  std::string levels;
+  GroupTree groups;
+};
+
+/// One for each set of the topology's levels, the one without a level last. None if `bindings` do
+/// not say where somebody is. Throws as Topology::place().
+std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<PuSet>& bindings);
+
+struct Fitting {
+  std::string algorithm;  ///< as parse_algorithm() takes it
+  double ns = 0;          ///< estimated
+  unsigned tried = 0;     ///< barriers
+};
+
+/// `ways` is not empty. Deterministic, thread-safe. Some milliseconds for hundreds of participants.
+Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs);
+
+/// The same as `auto` takes it, by the costs of the nearest known machine; those of an MPI's
+/// progress loop, if `progresses`. `bindings` say where each one is. Throws as all_groups().
+Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses);
+
+}  // namespace muster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fitting/known_machines.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster {
+namespace {
+
+constexpr Costs costs(double read_occupancy, double agent_occupancy, double rmw_local = 10,
+                      bool ll_sc = false) {
+  return {.rmw_local = rmw_local,
+          .read_occupancy = read_occupancy,
+          .agent_occupancy = agent_occupancy,
+          .ll_sc = ll_sc};
+}
+
+constexpr KnownMachine machines[] = {
+    {"kunpeng920-2s", 2, 2, 32, 35, 79, 196, costs(15.6797, 6.41776, 5, true)},
+    {"epyc-7763-2s", 2, 8, 8, 25, 124.2, 303.6, costs(11.2, 4.6)},
+    {"epyc-9654-2s", 2, 12, 8, 27.1, 99.3, 191.6, costs(12.1, 5.0)},
+    {"power9-2s", 2, 8, 2, 16.7, 483.3, 716.6, costs(7.5, 3.1, 10, true)},
+    {"xeon-8375c", 2, 1, 32, 51.3, 51.3, 107.8, costs(23.0, 9.4)},
+    {"graviton3", 1, 1, 64, 46.4, 46.4, 46.4, costs(20.8, 8.5)},
+};
+
+/// What shares a last-level cache, as far as the topology tells; null: all do.
+const Level* domain_level(const Topology& topology) {
+  const Level* cache = topology.level(LevelKind::l3);
+  if (cache == nullptr) cache = topology.level(LevelKind::l2);
+  const Level* finest = nullptr;
+  for (const Level* level :
+       {cache, topology.level(LevelKind::numa), topology.level(LevelKind::package)}) {
+    if (level == nullptr || level->units.size() < 2 || level->cores_per_unit_max() < 2) continue;
+    if (finest == nullptr || level->units.size() > finest->units.size()) finest = level;
+  }
+  return finest;
+}
+
+double units(const Level* level) {
+  return level == nullptr ? 1 : static_cast<double>(std::max<std::size_t>(1, level->units.size()));
+}
+
+}  // namespace
+
+std::span<const KnownMachine> known_machines() { return machines; }
+
+const KnownMachine& nearest_machine(const Topology& topology) {
+  const double packages = units(topology.level(LevelKind::package));
+  const double domains = units(domain_level(topology));
+  const auto cores = static_cast<double>(topology.cores().size());
+  const auto distance = [&](const KnownMachine& known) {
+    return std::abs(std::log(packages / known.packages)) +
+           std::abs(std::log(domains / packages / known.domains)) +
+           std::abs(std::log(cores / domains / known.cores));
+  };
+  return *std::min_element(
+      std::begin(machines), std::end(machines),
+      [&](const KnownMachine& a, const KnownMachine& b) { return distance(a) < distance(b); });
+}
+
+Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,
+               const KnownMachine& like) {
+  Seats seats;
+  const auto add = [&](const Level* level, double ns) {
+    if (level == nullptr || level->units.size() < 2) return;
+    std::vector<unsigned> unit_of;
+    unsigned alone = 0;  // who is in no one unit is near to nobody
+    for (const Unit& unit : level->units) alone = std::max(alone, unit.id + 1);
+    for (const PuSet& pus : bindings) {
+      const unsigned unit = level->unit_of_binding(pus);
+      unit_of.push_back(is_unit(unit) ? unit : alone++);
+    }
+    seats.levels.push_back({std::move(unit_of), ns});
+  };
+  const Level* const domain = domain_level(topology);
+  const Level* const package = topology.level(LevelKind::package);
+  add(domain, like.domain_ns);
+  if (package != domain) add(package, like.package_ns);
+  const bool whole = seats.levels.empty();
+  seats.levels.push_back(
+      {std::vector<unsigned>(bindings.size(), 0), whole ? like.domain_ns : like.machine_ns});
+  return seats;
+}
+
+}  // namespace muster

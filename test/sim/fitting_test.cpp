@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `auto` composes without the model, judged by the model.
+#include "fitting/fitting.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fitting/known_machines.hpp"
+#include "sim/predict.hpp"
+
+namespace muster::sim {
+namespace {
+
+/// Threads wait otherwise than ranks that make an MPI's progress.
+MachineModel machine_of(std::string_view name, bool progresses) {
+  MachineModel machine = load_machine(std::string(name));
+  if (!progresses) {
+    machine.set("call", 5, "a thread's loop");
+    machine.set("poll-turn", 10, "a thread's loop");
+  }
+  return machine;
+}
+
+TEST(KnownMachines, AreWhatTheirDescriptionsSay) {
+  for (const KnownMachine& known : known_machines()) {
+    const MachineModel machine = load_machine(std::string(known.name));
+    EXPECT_EQ(nearest_machine(*machine.shape).name, known.name);
+    EXPECT_EQ(known.packages * known.domains * known.cores, machine.shape->cores().size());
+    EXPECT_EQ(known.domain_ns, machine.latencies.front().ns) << known.name;
+    EXPECT_EQ(known.machine_ns, machine.latencies.back().ns) << known.name;
+    if (machine.latencies.size() > 2) {
+      EXPECT_EQ(known.package_ns, machine.latencies[1].ns) << known.name;
+    }
+    const Costs& costs = known.costs;
+    const Parameters& p = machine.parameters;
+    EXPECT_EQ(costs.hit, p.hit_ns) << known.name;
+    EXPECT_EQ(costs.load_gap, p.load_gap_ns) << known.name;
+    EXPECT_EQ(costs.store_gap, p.store_gap_ns) << known.name;
+    EXPECT_EQ(costs.rmw_local, p.rmw_local_ns) << known.name;
+    EXPECT_EQ(costs.read_occupancy, p.read_occupancy_ns) << known.name;
+    EXPECT_EQ(costs.agent_occupancy, p.agent_occupancy_ns) << known.name;
+    EXPECT_NEAR(costs.poll_overlap, p.poll_overlap, 0.03) << known.name;
+    EXPECT_EQ(costs.ll_sc, machine.mechanisms.has(Mechanism::ll_sc)) << known.name;
+  }
+}
+
+TEST(Fitting, EstimatesWithinHalfOfWhatTheModelSays) {
+  StackPool pool;
+  for (const KnownMachine& known : known_machines()) {
+    const MachineModel machine = machine_of(known.name, false);
+    const unsigned ranks = static_cast<unsigned>(machine.shape->cores().size());
+    const std::vector<PuSet> bindings = machine.shape->map_ranks(Mapping::core, ranks);
+    const Seats seats = seats_of(*machine.shape, bindings, known);
+    for (const NamedGroups& way : all_groups(*machine.shape, bindings)) {
+      for (const char* recipe : {"tree8+line8/all", "count8+line4x2/rounds"}) {
+        if (way.levels == "MACHINE" && std::string_view(recipe).starts_with("tree")) continue;
+        const double estimated =
+            estimate_ns(compose(way.groups, parse_recipe(recipe)), seats, known.costs) / 1000;
+        const std::string name = "scheduled-" + way.levels + ":" + recipe;
+        const double modelled =
+            latency_us_of(machine, {name, ranks, Mapping::core}, Effort{}, 1, pool);
+        EXPECT_LT(std::abs(std::log(estimated / modelled)), std::log(1.5))
+            << known.name << " " << name << ": " << estimated << " for " << modelled;
+      }
+    }
+  }
+}
+
+/// The whole is in doc/results.md.
+TEST(Fitting, IsNearlyTheBestThatTheModelKnows) {
+  StackPool pool;
+  double regret = 0;
+  unsigned cases = 0;
+  for (const bool progresses : {false, true}) {
+    for (const KnownMachine& known : known_machines()) {
+      const MachineModel machine = machine_of(known.name, progresses);
+      for (const unsigned ranks : {6U, 16U, 32U, 64U}) {
+        if (ranks > machine.shape->cores().size()) continue;
+        const std::vector<PuSet> bindings = machine.shape->map_ranks(Mapping::core, ranks);
+        const Choice choice = fit_choice(*machine.shape, bindings, progresses);
+        const auto latency_us = [&](const std::string& name) {
+          return latency_us_of(machine, {name, ranks, Mapping::core}, Effort{}, 1, pool);
+        };
+        double best = HUGE_VAL;
+        for (const std::string& name : all_algorithms(machine)) {
+          if (!name.starts_with("base-")) best = std::min(best, latency_us(name));
+        }
+        const double ratio = latency_us(choice.algorithm.text()) / best;
+        EXPECT_LT(ratio, 1.25) << known.name << " " << ranks << ": " << choice.algorithm.text();
+        regret += ratio;
+        ++cases;
+      }
+    }
+  }
+  EXPECT_LT(regret / cases, 1.0) << "of the best that is registered by name";
+}
+
+}  // namespace
+}  // namespace muster::sim
