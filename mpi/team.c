@@ -270,8 +270,8 @@ static void algorithm_text(char* text, size_t bytes) {
   const char* const name =
       settings->barrier != NULL && settings->barrier[0] != '\0' ? settings->barrier : "auto";
   const bool has_levels = settings->levels != NULL && settings->levels[0] != '\0';
-  const bool takes_levels =
-      strcmp(name, "auto") == 0 || strcmp(name, "topo") == 0 || strcmp(name, "topo-counter") == 0;
+  const bool takes_levels = strcmp(name, "auto") == 0 || strcmp(name, "topo") == 0 ||
+                            strcmp(name, "topo-counter") == 0 || strcmp(name, "scheduled") == 0;
   snprintf(text, bytes, "%s%s%s", has_levels && strcmp(name, "auto") == 0 ? "topo" : name,
            has_levels && takes_levels ? "-" : "",
            has_levels && takes_levels ? settings->levels : "");

@@ -2,6 +2,7 @@
 #include "sim/tune.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -40,7 +41,12 @@ class Search {
     }
     std::vector<double> latency_us(fresh.size());
     run_parallel(fresh.size(), [&](std::size_t n, StackPool& pool) {
-      latency_us[n] = latency_us_of(machine_, {fresh[n], ranks_, map_by_}, coarse, 1, pool);
+      try {
+        latency_us[n] = latency_us_of(machine_, {fresh[n], ranks_, map_by_}, coarse, 1, pool);
+      } catch (const Error& error) {
+        if (error.code() != Status::invalid) throw;
+        latency_us[n] = HUGE_VAL;  // a recipe too large for so many
+      }
     });
     for (std::size_t n = 0; n < fresh.size(); ++n) tried_[fresh[n]] = latency_us[n];
   }

@@ -99,6 +99,12 @@ class Check {
         const bool counts = i < program.departures && s_.steps[i].adders > 0;
         if (!counts && i < program.departures) continue;
         const unsigned end = counts ? i + 1 : i;
+        // Who is told before the count is complete could leave, and add once more.
+        for (unsigned n = begin; counts && n < end; ++n) {
+          if (s_.steps[n].stores > 0) {
+            return fail_at(counter_at(s_.steps[i]), "is counted in after a store");
+          }
+        }
         if (known ? !alike(strands_[strand], begin, end) : !note_stores(begin, end)) return false;
         if (!known) strands_[strand] = {begin, end, false};
         if (!counts) break;

@@ -48,7 +48,8 @@ struct Schedule {
 /// 3. each counter has as many adders as it says, each adds once, and all of them go on alike, so
 ///    that it does not matter who is the last;
 /// 4. no order of events leaves somebody waiting for ever;
-/// 5. nobody leaves before everybody has arrived. It follows that no cell runs ahead of a reader by
+/// 5. nobody stores before it counts, in what ends at a counter;
+/// 6. nobody leaves before everybody has arrived. It follows that no cell runs ahead of a reader by
 ///    more than one episode.
 /// Knows nothing of how schedules are made. One pass over the schedule for each 64 participants;
 /// thread-safe.

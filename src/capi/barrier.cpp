@@ -379,6 +379,7 @@ int muster_barrier_explain(const muster_barrier* barrier, const char* format, ch
 
 void muster_barrier_destroy(muster_barrier* barrier) {
   if (barrier == nullptr) return;
+  const muster::NoCancellation whole;
   // A fork's child frees its copy of a handle and leaves the rest to its parent.
   const bool last = barrier->owns_block && barrier->made_in == muster::fork_generation();
   const muster::Engine& engine = *barrier->engine;

@@ -260,7 +260,10 @@ int muster_cond_broadcast(muster_cond* cond) {
   });
 }
 
-void muster_cond_destroy(muster_cond* cond) { delete cond; }
+void muster_cond_destroy(muster_cond* cond) {
+  const muster::NoCancellation whole;
+  delete cond;
+}
 
 int muster_server_start(muster_server** server, const char* where, int realtime) {
   return guarded([&] {
@@ -324,7 +327,10 @@ int muster_thread_place(const muster_lock* lock, unsigned* core) {
   });
 }
 
-void muster_thread_unplace(void) { muster::delegation::Places::unplace_thread(); }
+void muster_thread_unplace(void) {
+  const muster::NoCancellation whole;
+  muster::delegation::Places::unplace_thread();
+}
 
 int muster_place_servers(const char* topology, const char* policy, const unsigned* cores,
                          unsigned named, muster_place* servers, unsigned count) {

@@ -39,7 +39,7 @@ struct Plan {
     return {participants, algorithm.radix, first_episode, groups.levels.empty() ? nullptr : &groups,
             schedule.programs.empty() ? nullptr : &schedule};
   }
-  /// Once the algorithm and its groups are known. O(cells).
+  /// Once the algorithm and its groups are known. O(cells participants / 64).
   void make_schedule();
 };
 

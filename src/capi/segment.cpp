@@ -55,4 +55,7 @@ void* muster_segment_data(const muster_segment* segment, size_t* bytes) {
   return segment->segment->data();
 }
 
-void muster_segment_destroy(muster_segment* segment) { delete segment; }
+void muster_segment_destroy(muster_segment* segment) {
+  const muster::NoCancellation whole;
+  delete segment;
+}

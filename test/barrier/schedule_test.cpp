@@ -45,6 +45,30 @@ TEST(Schedule, WhatIsComposedIsABarrier) {
   }
 }
 
+// Rank 0 tells rank 1 that it has come before it counts itself in: rank 1 could leave by that and by
+// its own flag, and count once more before rank 0 has counted at all.
+TEST(Schedule, WhoCountsTellsNobodyBefore) {
+  const CellAt from_0{1, 0};
+  const CellAt from_1{0, 0};
+  const CellAt counter{0, 1};
+  const CellAt all{0, 2};
+  Schedule schedule;
+  schedule.cells_per_rank = 3;
+  for (const unsigned rank : {0U, 1U}) {
+    const auto first = static_cast<unsigned>(schedule.cells.size());
+    const auto step = static_cast<unsigned>(schedule.steps.size());
+    for (const CellAt at : {rank == 0 ? from_0 : from_1, counter, all})
+      schedule.cells.push_back(at);
+    schedule.cells.push_back(rank == 0 ? from_1 : from_0);
+    schedule.cells.push_back(all);
+    schedule.steps.push_back({first, 0, 1, 2});
+    schedule.steps.push_back({first + 2, 0, 1, 0});
+    schedule.steps.push_back({first + 3, rank == 0 ? 1U : 2U, 0, 0});
+    schedule.programs.push_back({step, step + 2, step + 3});
+  }
+  EXPECT_THAT(check_schedule(schedule), HasSubstr("after a store"));
+}
+
 // Each wait and each store of a composed schedule is there for a reason.
 TEST(Schedule, NothingCanBeLeftOut) {
   for (const char* recipe : recipes) {
