@@ -98,6 +98,7 @@ void explain(const Options& asked) {
   const std::string topology =
       machine && machine->model ? topology_spec(*machine->model) : asked.machine;
   if (!topology.empty()) options.topology = topology.c_str();
+  if (machine && machine->model) wait_as_on(*machine->model, options);
   if (asked.map_by != "none") options.map_by = asked.map_by.c_str();
   std::vector<std::string> texts;
   std::vector<const char*> bindings;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "muster/muster.h"
 #include "sim/machine_model.hpp"
 #include "topology/topology.hpp"
 
@@ -28,6 +29,9 @@ NamedMachine named_machine(const std::string& name);
 
 /// A described machine's topology as muster_options.topology has it.
 std::string topology_spec(const sim::MachineModel& machine);
+
+/// Who polls as seldom as that machine's ranks makes an MPI's progress in between.
+void wait_as_on(const sim::MachineModel& machine, muster_options& options);
 /// hwloc's synthetic description, or the name of its XML file, as a machine file has it.
 std::string topology_statement(const std::string& spec, const Topology& topology);
 

@@ -114,6 +114,7 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
   options.participants = ranks;
   options.topology = topology.c_str();
   options.map_by = mapping_name(map_by).data();  // of a literal
+  wait_as_on(machine, options);
   return make_plan(options, true).algorithm.text();
 }
 

@@ -93,7 +93,7 @@ Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, 
   std::snprintf(us, sizeof us, "%.2f", best.ns / 1000);
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +
                                                " composed for where the participants sit, " + us +
-                                               " us predicted on a machine like " +
+                                               " us estimated on a machine like " +
                                                std::string(like.name)};
 }
 
