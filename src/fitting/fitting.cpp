@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-/// In the model of six servers, 3 to 192 ranks, some of these on some set of levels is within 1 % of
-/// the best of 200 on average. The first ones tell the sets apart.
+/// In the model of six servers, 3 to 192 ranks, some of these on some set of levels is within 1 %
+/// of the best on average. The first ones tell the sets apart.
 constexpr std::string_view recipes[] = {"tree8+line8/all",  "count4+line8/all",
                                         "flat+line8/all",   "all",
                                         "rounds",           "count5+line8/count4+direct8",

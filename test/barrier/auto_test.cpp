@@ -41,7 +41,10 @@ TEST(Auto, PicksByRule) {
         .usable_cpus = 8,
         .bound = true,
         .numa_nodes = 2,
-        .compose = [] { return Choice{parse_algorithm("scheduled-NUMA:all"), "it fits"}; }},
+        .compose =
+            [] {
+              return Choice{parse_algorithm("scheduled-NUMA:all"), "it fits"};
+            }},
        "scheduled-NUMA:all",
        "it fits"},
       {{.participants = 8,
@@ -93,7 +96,9 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
                       .share_cores = true,
                       .numa_nodes = 2,
                       .needs_split = true,
-                      .compose = [] { return Choice{parse_algorithm("scheduled"), "it fits"}; }};
+                      .compose = [] {
+                        return Choice{parse_algorithm("scheduled"), "it fits"};
+                      }};
   std::vector<std::vector<Situation>> by_rule = {{all}};
   Situation s = all;
   const auto next = [&] { by_rule.push_back({s}); };

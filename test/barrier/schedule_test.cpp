@@ -45,8 +45,8 @@ TEST(Schedule, WhatIsComposedIsABarrier) {
   }
 }
 
-// Rank 0 tells rank 1 that it has come before it counts itself in: rank 1 could leave by that and by
-// its own flag, and count once more before rank 0 has counted at all.
+// Rank 0 tells rank 1 that it has come before it counts itself in: rank 1 could leave by that and
+// by its own flag, and count once more before rank 0 has counted at all.
 TEST(Schedule, WhoCountsTellsNobodyBefore) {
   const CellAt from_0{1, 0};
   const CellAt from_1{0, 0};

@@ -208,9 +208,9 @@ void Checker::algorithms() {
 
 /// The project's own file behind an #include, from the root; nothing for other people's headers.
 std::optional<std::string> included(std::string_view from, const std::string& name) {
-  static constexpr std::array under_src = {"machine/",    "topology/", "placement/", "memory/",
-                                           "allocation/", "message/",  "barrier/",   "lock/",
-                                           "delegation/", "capi/"};
+  static constexpr std::array under_src = {"machine/",    "topology/",   "placement/", "memory/",
+                                           "allocation/", "message/",    "barrier/",   "fitting/",
+                                           "lock/",       "delegation/", "capi/"};
   static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/", "run/",
                                             "bench/", "test/",  "examples/", "src/"};
   if (name.starts_with("muster/")) return "include/" + name;
@@ -266,15 +266,17 @@ const std::vector<Layer>& layers() {
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
       {"src/delegation/", {"src/machine/", "src/lock/", "src/placement/", "src/topology/"}},
       {"src/capi/", {"src/", "include/muster/"}},
+      {"src/fitting/", {"src/barrier/", "src/topology/"}},
       {"sim/",
        {"src/machine/", "src/message/", "src/topology/", "src/placement/", "src/barrier/",
-        "src/lock/"}},
+        "src/fitting/", "src/lock/"}},
       {"check/", {"src/machine/", "src/barrier/", "src/lock/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
       {"run/", {"src/machine/", "src/lock/", "src/placement/least_busy.hpp", "include/muster/"}},
       {"bench/",
        {"src/machine/", "src/topology/", "src/placement/", "src/memory/pages.hpp", "src/barrier/",
-        "src/capi/plan.hpp", "src/capi/block.hpp", "sim/", "mpi/abi.h", "include/muster/"}},
+        "src/fitting/", "src/capi/plan.hpp", "src/capi/block.hpp", "sim/", "mpi/abi.h",
+        "include/muster/"}},
       {"cli/", {"src/", "sim/", "check/", "bench/", "include/muster/"}},
       {"examples/", {"include/muster/"}},
   };
