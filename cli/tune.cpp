@@ -26,7 +26,8 @@ void run(const Options& options) {
   ProgressLine progress;
   std::vector<sim::Predicted> rows;
   for (std::size_t done = 0; done < teams.size(); ++done) {
-    const auto& [ranks, mapping] = teams[done];
+    const unsigned ranks = teams[done].first;
+    const Mapping mapping = teams[done].second;
     const auto tell = [&](double share, unsigned tried) {
       progress.show(
           (static_cast<double>(done) + share) / static_cast<double>(teams.size()),

@@ -144,12 +144,14 @@ std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping
   }
   search.try_all(names);
   const unsigned from = std::min<unsigned>(effort.starts, std::size(starts));
-  double done = 0;
+  unsigned done = 0;
   for (const std::string& prefix : prefixes) {
     const LevelMask mask = parse_level_mask(prefix.substr(sizeof "scheduled"));
     const std::size_t levels = machine.shape->active_levels(mask).levels.size() + 1;
     for (unsigned n = 0; n < from; ++n, ++done) {
-      if (tell) tell(done / (static_cast<double>(prefixes.size()) * from), search.tried());
+      if (tell)
+        tell(static_cast<double>(done) / (static_cast<double>(prefixes.size()) * from),
+             search.tried());
       const Recipe start = parse_recipe(starts[n]);
       Recipe recipe(levels, start.front());
       if (levels > 1) recipe.back() = start.back();

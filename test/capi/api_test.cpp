@@ -402,7 +402,7 @@ TEST(Explain, KeepsToTheBufferItIsGiven) {
     ASSERT_EQ(muster_barrier_explain(barrier.handle(), "text", buffer.data(), bytes, &needed),
               MUSTER_OK);
     EXPECT_EQ(needed, whole.size() + 1);
-    EXPECT_EQ(std::string(buffer.c_str()), whole.substr(0, bytes - 1));
+    EXPECT_STREQ(buffer.c_str(), whole.substr(0, bytes - 1).c_str());
     EXPECT_EQ(buffer[bytes], '#');
   }
   EXPECT_EQ(muster_barrier_explain(barrier.handle(), "xml", nullptr, 0, nullptr), MUSTER_EUNKNOWN);

@@ -78,8 +78,8 @@ TEST(SpoiledMutexes, AreNoticed) {
           queue + "if (!m.poll(turn(t.client), equals(called))) fall_asleep(m, t.client);, skip",
           queue + "m.await(turn(t.client), equals(called), muster::acquire);, skip",
           queue + "if (!m.compare_exchange(turn(client), seen, asleep, relaxed)) return;, drop",
-          "src/lock/parking.hpp: for (int tries = 0; tries < tries_max && m.poll(word(), "
-          "equals(free)); ++tries) {, skip",
+          std::string("src/lock/parking.hpp: for (int tries = 0; tries < tries_max && ") +
+              "m.poll(word(), equals(free)); ++tries) {, skip",
           // Faults of who comes a second time when others wait: no program has that many sections.
           queue + "m.store(link(t.client), 0, relaxed);, drop",
           cna + "m.store(q.aside_first(), 0, relaxed);, drop",

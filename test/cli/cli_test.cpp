@@ -218,7 +218,7 @@ TEST(Explain, PredictsOnAModelledMachine) {
   }
   words.emplace_back("--json");
   const json row = json::parse(run_muster(words).out).at("results").at(0);
-  const json predicted = row.at("predicted");
+  const json& predicted = row.at("predicted");
   ASSERT_EQ(predicted.size(), 4U);
   EXPECT_EQ(predicted.at(0).at("algorithm"), row.at("algorithm"));
   for (const json& each : predicted) {

@@ -48,7 +48,8 @@ bool had_cpus_in_each_round(const LockRow& row) {
 
 TEST(LockBench, MeasuresOursPeersAndNoLock) {
   LockRunResults results;
-  for (double seconds = 0.8; seconds < 20; seconds *= 2) {
+  for (int twice = 0; twice < 5; ++twice) {
+    const double seconds = 0.8 * (1 << twice);
     results = run({"auto", "rcl", "rcl-post", "pthread_mutex", "none"}, {}, seconds);
     if (std::all_of(results.rows.begin(), results.rows.end(), had_cpus_in_each_round)) break;
   }
@@ -372,7 +373,7 @@ TEST(LockBench, RefusesWhatItDoesNotKnow) {
 
 /// What an array of ten words has when one thread has incremented words of it four times.
 std::vector<std::uint32_t> incremented(Pattern pattern) {
-  const auto entries = lock_entries();
+  const auto& entries = lock_entries();
   const auto entry = std::find_if(entries.begin(), entries.end(),
                                   [](const LockEntry& one) { return one.name == "ticket"; });
   const SharedBytes memory(10 * sizeof(std::uint32_t));

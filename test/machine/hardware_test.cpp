@@ -297,8 +297,8 @@ class Sleep : public testing::TestWithParam<std::tuple<const char*, Kind>> {};
 
 TEST_P(Sleep, IsSleepWhenTheStoreIsMillisecondsLateAndEndsAtOnce) {
   const HangGuard guard(60);
-  const auto& [name, kind] = GetParam();
-  const WaitPolicy policy = WaitPolicy::by_name(name, 1, 1);
+  const Kind kind = std::get<1>(GetParam());
+  const WaitPolicy policy = WaitPolicy::by_name(std::get<0>(GetParam()), 1, 1);
   // Without a wake-up it would sleep on to the end of its time slice, 15 ms later or more.
   std::string result;
   EXPECT_TRUE(in_a_quiet_moment([&] {
