@@ -81,9 +81,9 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
                           : is_chance(ratio) ? "~"
                                              : "");
     }
-    if (peer != nullptr)
-      text += text +=
-          "\nspeed: times as fast as the best peer; ~ is no surer difference than chance\n";
+    if (peer != nullptr) {
+      text += "\nspeed: times as fast as the best peer; ~ is no surer difference than chance\n";
+    }
     if (has_hopeless) text += "*: one round only, so slow is it\n";
   }
   return text;

@@ -32,6 +32,7 @@ std::string topology_spec(const sim::MachineModel& machine);
 
 /// Who polls as seldom as that machine's ranks makes an MPI's progress in between.
 void wait_as_on(const sim::MachineModel& machine, muster_options& options);
+
 /// hwloc's synthetic description, or the name of its XML file, as a machine file has it.
 std::string topology_statement(const std::string& spec, const Topology& topology);
 

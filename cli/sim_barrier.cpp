@@ -86,8 +86,7 @@ void add_sim_barrier(Command& sim) {
   command
       ->add_option("--algorithms", options->algorithms,
                    "By name (see `muster list`), a list; auto: what it is there; all: the classic "
-                   "ones, trees of radix "
-                   "2 to 16, topo-counter and every topo-LEVEL mask of the machine")
+                   "ones, trees of radix 2 to 16, topo-counter and every topo-LEVEL mask")
       ->delimiter(',')
       ->default_str("all");
   options->teams.add_to(*command);

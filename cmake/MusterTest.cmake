@@ -86,6 +86,7 @@ function(muster_add_test name)
   add_executable(test-${name} ${arg_SOURCES})
   target_link_libraries(test-${name} PRIVATE
     ${arg_LIBRARIES} GTest::gmock GTest::gtest_main Threads::Threads)
+  target_compile_definitions(test-${name} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set(test ${MUSTER_TEST_PREFIX}${name})
   add_test(NAME ${test} COMMAND test-${name} ${arg_ARGS})
   muster_register_test(${test} test-${name})

@@ -265,16 +265,25 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
   return 0;
 }
 
-/* "topo" and "auto" over the levels asked for, if any. */
+/* The algorithm over the levels asked for, if any: "topo-NUMA", "scheduled-NUMA:tree8/all". */
 static void algorithm_text(char* text, size_t bytes) {
   const char* const name =
       settings->barrier != NULL && settings->barrier[0] != '\0' ? settings->barrier : "auto";
-  const bool has_levels = settings->levels != NULL && settings->levels[0] != '\0';
-  const bool takes_levels = strcmp(name, "auto") == 0 || strcmp(name, "topo") == 0 ||
-                            strcmp(name, "topo-counter") == 0 || strcmp(name, "scheduled") == 0;
-  snprintf(text, bytes, "%s%s%s", has_levels && strcmp(name, "auto") == 0 ? "topo" : name,
-           has_levels && takes_levels ? "-" : "",
-           has_levels && takes_levels ? settings->levels : "");
+  const char* const levels = settings->levels != NULL ? settings->levels : "";
+  const int family = (int)strcspn(name, ":");
+  const char* const families[] = {"auto", "topo", "topo-counter", "scheduled"};
+  bool takes_levels = false;
+  for (size_t n = 0; n < sizeof families / sizeof *families; ++n) {
+    takes_levels = takes_levels || ((int)strlen(families[n]) == family &&
+                                    strncmp(name, families[n], (size_t)family) == 0);
+  }
+  if (levels[0] == '\0' || !takes_levels) {
+    snprintf(text, bytes, "%s", name);
+  } else if (strcmp(name, "auto") == 0) {
+    snprintf(text, bytes, "topo-%s", levels);
+  } else {
+    snprintf(text, bytes, "%.*s-%s%s", family, name, levels, name + family);
+  }
   for (char* at = text; *at != '\0'; ++at) {
     if (*at == ',') *at = '-';
   }

@@ -149,9 +149,10 @@ std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping
     const LevelMask mask = parse_level_mask(prefix.substr(sizeof "scheduled"));
     const std::size_t levels = machine.shape->active_levels(mask).levels.size() + 1;
     for (unsigned n = 0; n < from; ++n, ++done) {
-      if (tell)
+      if (tell) {
         tell(static_cast<double>(done) / (static_cast<double>(prefixes.size()) * from),
              search.tried());
+      }
       const Recipe start = parse_recipe(starts[n]);
       Recipe recipe(levels, start.front());
       if (levels > 1) recipe.back() = start.back();

@@ -59,12 +59,8 @@ class Composer {
     unsigned adders = 0;
   };
 
-  /// The last part is the top's, unless there are more parts than levels.
   const LevelRecipe& at_level(std::size_t level) const {
-    const std::size_t levels = groups_.levels.size();
-    const std::size_t parts = recipe_.size();
-    if (parts > levels || parts == 1) return recipe_[std::min(level, parts - 1)];
-    return level + 1 == levels ? recipe_.back() : recipe_[std::min(level, parts - 2)];
+    return part_for(recipe_, level, groups_.levels.size());
   }
   /// Each of 65,536 tells each: that would be hours and all memory, and a recipe may come from
   /// another process.
@@ -281,6 +277,12 @@ GroupTree groups_or_one(const GroupTree* groups, unsigned participants) {
   std::iota(one.levels.front().groups.front().members.begin(),
             one.levels.front().groups.front().members.end(), 0U);
   return one;
+}
+
+const LevelRecipe& part_for(const Recipe& recipe, std::size_t level, std::size_t levels) {
+  const std::size_t parts = recipe.size();
+  if (parts > levels || parts == 1) return recipe[std::min(level, parts - 1)];
+  return level + 1 == levels ? recipe.back() : recipe[std::min(level, parts - 2)];
 }
 
 Recipe recipe_for(const GroupTree& groups) {

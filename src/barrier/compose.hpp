@@ -37,6 +37,10 @@ using Recipe = std::vector<LevelRecipe>;
 Recipe parse_recipe(std::string_view text);
 std::string format_recipe(const Recipe& recipe);
 
+/// The part of a recipe, which is not empty, that serves a level. The last part is the top's,
+/// unless there are more parts than levels.
+const LevelRecipe& part_for(const Recipe& recipe, std::size_t level, std::size_t levels);
+
 /// What is taken where nobody says anything: trees of radix 8 whose leaders tell each other.
 Recipe recipe_for(const GroupTree& groups);
 

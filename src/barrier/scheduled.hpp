@@ -25,7 +25,7 @@ template <Machine M>
 class Scheduled {
  public:
   static constexpr Traits traits{"scheduled", Champion::nobody, false,
-                                 "what is composed for the machine: see muster explain", "ours"};
+                                 "that of its steps, which muster explain shows", "ours"};
 
   struct Ticket {
     Word episode;

@@ -71,20 +71,13 @@ std::string releasing(const LevelRecipe& recipe) {
   return text;
 }
 
-/// As compose() takes its parts.
-const LevelRecipe& recipe_at(const Recipe& recipe, std::size_t level, std::size_t levels) {
-  const std::size_t parts = recipe.size();
-  if (parts > levels || parts == 1) return recipe[std::min(level, parts - 1)];
-  return level + 1 == levels ? recipe.back() : recipe[std::min(level, parts - 2)];
-}
-
 std::vector<std::string> steps_of_schedule(const Plan& plan) {
   const GroupTree groups = groups_or_one(&plan.groups, plan.participants);
   const Recipe recipe = plan.algorithm.recipe.empty() ? recipe_for(groups) : plan.algorithm.recipe;
   std::vector<std::string> up;
   std::vector<std::string> down;
   for (std::size_t level = 0; level < groups.levels.size(); ++level) {
-    const LevelRecipe& how = recipe_at(recipe, level, groups.levels.size());
+    const LevelRecipe& how = part_for(recipe, level, groups.levels.size());
     const std::string at = where(groups.levels[level]) + ": ";
     up.push_back(at + gathering(how));
     if (!how.exchanges()) down.insert(down.begin(), at + releasing(how));

@@ -23,7 +23,7 @@ constexpr std::size_t participants_all_tried = 16;
 /// Each tells each: that is the square of messages, and never the quickest for so many.
 constexpr std::size_t members_telling_all = 24;
 
-/// As fitted to [K22, Fig. 4]: a call into MPI, and a turn of its progress loop.
+/// A call into MPI and a turn of its progress loop, as the machines' descriptions have them.
 constexpr double call_of_mpi_ns = 250;
 constexpr double poll_turn_of_mpi_ns = 240;
 
@@ -36,7 +36,7 @@ std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<
   for (const std::string& levels : sets) {
     Grouping grouping =
         group_ranks(topology.place(bindings, topology.active_levels(parse_level_mask(levels))));
-    if (grouping.status != Status::ok) return {};
+    if (grouping.status != Status::ok) throw Error(grouping.status, grouping.reason);
     ways.push_back({levels, std::move(grouping.tree)});
   }
   return ways;
@@ -49,15 +49,23 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
   };
   Fitting best;
   std::vector<Way> by_ns;
+  const auto estimate = [&](const GroupTree& groups, const Recipe& recipe) {
+    const std::size_t levels = groups.levels.size();
+    const std::size_t tellers = groups.levels.back().groups.front().members.size();
+    const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
+    if (tell_all && tellers > members_telling_all) return HUGE_VAL;
+    try {
+      return estimate_ns(compose(groups, recipe), seats, costs);
+    } catch (const Error& error) {
+      if (error.code() != Status::invalid) throw;
+      return HUGE_VAL;  // too large for so many
+    }
+  };
   const auto try_all = [&](const NamedGroups& way, std::size_t first, std::size_t end) {
     double least = HUGE_VAL;
-    const std::size_t tellers = way.groups.levels.back().groups.front().members.size();
     for (std::size_t n = first; n < end; ++n) {
-      const Recipe recipe = parse_recipe(recipes[n]);
-      const bool alone = way.groups.levels.size() == 1;
-      const LevelRecipe& top = alone ? recipe.front() : recipe.back();
-      if (top.gather == LevelRecipe::Gather::all && tellers > members_telling_all) continue;
-      const double ns = estimate_ns(compose(way.groups, recipe), seats, costs);
+      const double ns = estimate(way.groups, parse_recipe(recipes[n]));
+      if (ns == HUGE_VAL) continue;
       ++best.tried;
       least = std::min(least, ns);
       if (best.algorithm.empty() || ns < best.ns) {

@@ -18,8 +18,8 @@ struct NamedGroups {
   GroupTree groups;
 };
 
-/// One for each set of the topology's levels, the one without a level last. None if `bindings` do
-/// not say where somebody is. Throws as Topology::place().
+/// One for each set of the topology's levels, the one without a level last. Throws Error(declined)
+/// if `bindings` do not say where somebody is; else as Topology::place().
 std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<PuSet>& bindings);
 
 struct Fitting {

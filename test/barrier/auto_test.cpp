@@ -70,7 +70,7 @@ TEST(Auto, PicksByRule) {
 
 /// The algorithms that each numbered rule of the page names.
 std::vector<std::set<std::string>> documented_rules() {
-  std::ifstream page(MUSTER_TEST_SOURCE "/doc/algorithms.md");
+  std::ifstream page(MUSTER_SOURCE_DIR "/doc/algorithms.md");
   std::vector<std::set<std::string>> rules;
   bool there = false;
   static const std::regex number("^[0-9]+\\. .*");

@@ -145,7 +145,7 @@ TEST(CheckedSleep, LosesNoWakeUp) {
 
 TEST(MutationGate, NoticesEveryWeakerOrderAsTheDocumentationSays) {
   std::size_t mutants = 0;
-  std::ifstream file(MUSTER_TEST_SOURCE "/doc/memory-model.md");
+  std::ifstream file(MUSTER_SOURCE_DIR "/doc/memory-model.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const auto judge = [&](const std::string& name, const std::vector<Rehearsed>& programs,
                          const std::string& only = "") {

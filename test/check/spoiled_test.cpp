@@ -18,7 +18,7 @@ namespace {
 /// "FILE: the access's line, FAULT": as it stands in the source, since line numbers move.
 std::string name_of(const Mutation& mutation) {
   const std::string file(path_in_tree(mutation.access.site.file));
-  std::ifstream source(MUSTER_TEST_SOURCE "/" + file);
+  std::ifstream source(MUSTER_SOURCE_DIR "/" + file);
   std::string line;
   for (int n = 0; n < static_cast<int>(mutation.access.site.line); ++n) std::getline(source, line);
   line = line.substr(line.find_first_not_of(' '));

@@ -110,7 +110,7 @@ TEST(CheckedMutexes, NeedEveryOrderTheyWrite) {
 }
 
 TEST(Mutants, WrittenByHandAreNoticedAsTheDocumentationSays) {
-  std::ifstream file(MUSTER_TEST_SOURCE "/doc/memory-model.md");
+  std::ifstream file(MUSTER_SOURCE_DIR "/doc/memory-model.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   std::string rows = page.substr(page.find("| mutant | noticed as |"));
   rows = rows.substr(0, rows.find("\n\n"));

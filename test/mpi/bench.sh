@@ -46,6 +46,9 @@ launched() {
 }
 
 text=$(played --ranks 2,64 --hopeless 10) || fail "over played peers: $text"
+for once in "MPI_Barrier, 2 ranks" "MPI_Barrier, 64 ranks"; do
+  [ "$(grep -c "^$once" <<<"$text")" = 1 ] || fail "not one table \"$once\" in: $text"
+done
 for ranks in 2 64; do
   for number in 1 2 3 4 5 6; do
     rules="--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_barrier_algorithm $number"

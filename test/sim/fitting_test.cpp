@@ -65,6 +65,17 @@ TEST(Fitting, EstimatesWithinHalfOfWhatTheModelSays) {
   }
 }
 
+// Some recipes want more cells there than compose() grants.
+TEST(Fitting, ComposesForThousands) {
+  constexpr unsigned ranks = 4096;
+  const Topology topology = Topology::from_synthetic("package:64 core:64 pu:1");
+  const std::vector<PuSet> bindings = topology.map_ranks(Mapping::core, ranks);
+  const Choice choice = fit_choice(topology, bindings, false);
+  const Schedule schedule = compose_proved(&all_groups(topology, bindings).front().groups, ranks,
+                                           choice.algorithm.recipe);
+  EXPECT_EQ(schedule.participants(), ranks);
+}
+
 /// The whole is in doc/results.md.
 TEST(Fitting, IsNearlyTheBestThatTheModelKnows) {
   StackPool pool;
