@@ -68,6 +68,7 @@ run() {
   ctest "$@" -j "$(nproc)" --output-on-failure --no-label-summary --no-tests=error 2>&1 |
     test/follow.sh "$name" || true
   cp "$tree/Testing/Temporary/LastTest.log" "$name.log"
+  grep -q ' Testing: ' "$name.log" || { echo "ctest's log of these tests is gone"; exit 1; }
   [[ $(<"$name.verdict") =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+)$ ]] ||
     { cat "$name.verdict"; exit 1; }
   failed=$((failed + BASH_REMATCH[1]))
