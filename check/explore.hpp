@@ -100,6 +100,7 @@ class Explorer {
   friend class Thread;
   struct Suspend {};  // thrown through a body: this run of it is over
 
+  Result explore_on_this_stack();
   bool is_spoiled(const Operation& op) const;
   Word step(Thread& thread, const Operation& op);
   Word await(Thread& thread, const Operation& op, const Predicate& ready);
