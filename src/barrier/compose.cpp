@@ -235,10 +235,37 @@ class Composer {
     }
   }
 
+  /// Each rank's memory is as large as that of the one who has most. Where one polls a thousand
+  /// flags that would be lines by the million: then what is too much for it goes to those after it.
+  void spread(Schedule& schedule) {
+    constexpr std::size_t few = std::size_t{1} << 16;  // lines: not worth one that lies elsewhere
+    const std::size_t ranks = used_.size();
+    const std::size_t most = *std::max_element(used_.begin(), used_.end());
+    const std::size_t all = std::accumulate(used_.begin(), used_.end(), std::size_t{0});
+    const auto kept = static_cast<unsigned>(
+        std::min(most, std::max(few / ranks, 2 * ((all + ranks - 1) / ranks))));
+    schedule.cells_per_rank = kept;
+    if (kept == most) return;
+    std::vector<unsigned> taken;
+    for (const unsigned used : used_) taken.push_back(std::min(used, kept));
+    std::vector<CellAt> moved;
+    std::vector<std::size_t> first(ranks);  // of a rank's cells there
+    std::size_t host = 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      first[rank] = moved.size();
+      host = std::max(host, rank);
+      for (unsigned index = kept; index < used_[rank]; ++index) {
+        while (taken[host % ranks] == kept) ++host;
+        moved.push_back({static_cast<unsigned>(host % ranks), taken[host % ranks]++});
+      }
+    }
+    for (CellAt& cell : schedule.cells) {
+      if (cell.index >= kept) cell = moved[first[cell.rank] + cell.index - kept];
+    }
+  }
+
   Schedule finish() {
     Schedule schedule;
-    schedule.cells_per_rank = *std::max_element(used_.begin(), used_.end());
-    reserve(std::size_t{schedule.cells_per_rank} * groups_.participants);
     for (unsigned rank = 0; rank < groups_.participants; ++rank) {
       const auto write = [&](const std::vector<Draft>& steps) {
         for (const Draft& draft : steps) {
@@ -256,6 +283,7 @@ class Composer {
       const unsigned middle = write(arrivals_[rank]);
       schedule.programs.push_back({begin, middle, write(departures_[rank])});
     }
+    spread(schedule);
     return schedule;
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -12,9 +13,9 @@ constexpr unsigned none = UINT32_MAX;
 /// Steps that run one after another, whoever runs them: a rank's arrivals up to the first counter;
 /// what follows a counter up to the next one, which its last adder does; a rank's departures.
 struct Strand {
-  unsigned next = 0;  ///< its next step
+  unsigned begin = 0;
   unsigned end = 0;
-  bool ended = false;
+  unsigned rank = 0;  ///< the lowest that may run it
 };
 
 struct CellUse {
@@ -34,7 +35,7 @@ class Check {
   explicit Check(const Schedule& schedule) : s_(schedule) {}
 
   std::string run() {
-    if (check_indices() && divide() && put_in_order()) {
+    if (check_indices() && divide() && put_in_order() && !all_hear_of_all()) {
       for (unsigned first = 0; first < ranks() && fault_.empty(); first += 64) follow(first);
     }
     return fault_;
@@ -106,7 +107,7 @@ class Check {
           }
         }
         if (known ? !alike(strands_[strand], begin, end) : !note_stores(begin, end)) return false;
-        if (!known) strands_[strand] = {begin, end, false};
+        if (!known) strands_[strand] = {begin, end, rank};
         if (!counts) break;
         if (!note_counter(s_.steps[i])) return false;
         CellUse& counter = use(counter_at(s_.steps[i]));
@@ -118,7 +119,7 @@ class Check {
         strand = last_[rank] = counter.strand;
         begin = end;
       }
-      strands_[ranks() + rank] = {program.departures, program.end, false};
+      strands_[ranks() + rank] = {program.departures, program.end, rank};
       for (unsigned i = program.departures; i < program.end; ++i) {
         if (s_.steps[i].adders > 0) return fail_at(counter_at(s_.steps[i]), "counts departures");
       }
@@ -151,9 +152,9 @@ class Check {
 
   /// Whether the steps are those of the strand, which another rank's program has too.
   bool alike(const Strand& strand, unsigned begin, unsigned end) {
-    bool same = end - begin == strand.end - strand.next;
+    bool same = end - begin == strand.end - strand.begin;
     for (unsigned n = 0; same && n < end - begin; ++n) {
-      const Step& one = s_.steps[strand.next + n];
+      const Step& one = s_.steps[strand.begin + n];
       const Step& other = s_.steps[begin + n];
       const unsigned cells = one.awaits + one.stores + (one.adders > 0 ? 1 : 0);
       same =
@@ -172,6 +173,8 @@ class Check {
     std::vector<bool> there(uses_.size());
     std::vector<unsigned> ready;
     std::vector<unsigned> awaited(strands_.size(), none);
+    std::vector<unsigned> next;
+    for (const Strand& strand : strands_) next.push_back(strand.begin);
     for (unsigned rank = 0; rank < ranks(); ++rank) {
       ready.push_back(rank);
       departing[last_[rank] == none ? rank : last_[rank]].push_back(ranks() + rank);
@@ -180,9 +183,8 @@ class Check {
     while (!ready.empty()) {
       const unsigned id = ready.back();
       ready.pop_back();
-      Strand strand = strands_[id];
-      for (; strand.next < strand.end; ++strand.next) {
-        const Step& step = s_.steps[strand.next];
+      for (unsigned& i = next[id]; i < strands_[id].end; ++i) {
+        const Step& step = s_.steps[i];
         unsigned at = awaited[id] != none ? awaited[id] : step.first_cell;
         for (const unsigned end = step.first_cell + step.awaits; at < end && there[number(at)];)
           ++at;
@@ -192,7 +194,7 @@ class Check {
           break;
         }
         awaited[id] = none;
-        order_.push_back({id, strand.next});
+        order_.push_back({id, i});
         for (unsigned n = 0; n < step.stores; ++n, ++at) {
           there[number(at)] = true;
           auto& woken = waiting[number(at)];
@@ -204,7 +206,6 @@ class Check {
         if (++counter.added > counter.adders) return fail_at(at, "has more adders than it says");
         if (counter.added == counter.adders) ready.push_back(counter.strand);
       }
-      strands_[id].next = strand.next;
       if (awaited[id] != none) continue;
       ++ended;
       ready.insert(ready.end(), departing[id].begin(), departing[id].end());
@@ -221,6 +222,102 @@ class Check {
     return fail("it does not end");
   }
 
+  /// In one pass, for what people compose: true if nobody leaves before everybody has arrived.
+  /// False: that is not known; follow() finds out, which takes a pass for each 64 ranks.
+  ///
+  /// What a strand awaits before it tells anybody, it tells with all that it tells. So whoever
+  /// hears of it hears of those who told it so: they need not be followed. Where one gathers for
+  /// all it is that one alone. Where many tell each other they are many, and those that one has
+  /// heard of are mostly neighbours, so the longest row of them is all that is kept.
+  bool all_hear_of_all() {
+    const std::vector<unsigned> followed = heard_of_by_nobody_who_gathers();
+    ring_ = static_cast<unsigned>(followed.size());
+    std::vector<Row> known(strands_.size());
+    std::vector<Row> told(uses_.size());
+    for (unsigned n = 0; n < ring_; ++n) known[followed[n]] = {n, 1};
+    for (const auto& [id, i] : order_) {
+      const Step& step = s_.steps[i];
+      rows_.assign(1, known[id]);
+      if (departs(id)) rows_.push_back(known[id - ranks()]);
+      unsigned at = step.first_cell;
+      for (unsigned n = 0; n < step.awaits; ++n, ++at) rows_.push_back(told[number(at)]);
+      known[id] = joined();
+      for (unsigned n = 0; n < step.stores; ++n, ++at) told[number(at)] = known[id];
+      if (step.adders == 0) continue;
+      rows_ = {known[use(at).strand], known[id]};
+      known[use(at).strand] = joined();
+    }
+    for (unsigned rank = 0; rank < ranks(); ++rank) {
+      rows_ = {known[rank], known[ranks() + rank]};
+      if (joined().length < ring_) return false;
+    }
+    return true;
+  }
+
+  /// Strands of arrivals, by rank, so that neighbours are.
+  std::vector<unsigned> heard_of_by_nobody_who_gathers() {
+    std::vector<bool> gathered(uses_.size());
+    const auto each = [&](auto&& visit) {
+      for (unsigned id = 0; id < strands_.size(); ++id) {
+        if (!departs(id)) visit(id);
+      }
+    };
+    each([&](unsigned id) {
+      for (unsigned i = strands_[id].begin; i < strands_[id].end; ++i) {
+        const Step& step = s_.steps[i];
+        for (unsigned n = 0; n < step.awaits; ++n) gathered[number(step.first_cell + n)] = true;
+        if (step.stores > 0 || step.adders > 0) break;
+      }
+    });
+    std::vector<unsigned> result;
+    each([&](unsigned id) {
+      for (unsigned i = strands_[id].begin; i < strands_[id].end; ++i) {
+        const Step& step = s_.steps[i];
+        const unsigned first = step.first_cell + step.awaits;
+        if (step.adders > 0) return;
+        for (unsigned at = first; at < first + step.stores; ++at) {
+          if (gathered[number(at)]) return;
+        }
+      }
+      result.push_back(id);
+    });
+    std::sort(result.begin(), result.end(),
+              [&](unsigned a, unsigned b) { return strands_[a].rank < strands_[b].rank; });
+    return result;
+  }
+
+  bool departs(unsigned id) const { return id >= ranks() && id < 2 * ranks(); }
+
+  /// So many of a ring of `ring_`, one after another.
+  struct Row {
+    unsigned first = 0;
+    unsigned length = 0;
+    bool operator==(const Row&) const = default;
+  };
+
+  /// The longest row that those in `rows_` make up.
+  Row joined() {
+    std::erase(rows_, Row{});
+    rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+    if (rows_.size() < 2) return rows_.empty() ? Row{} : rows_.front();
+    std::sort(rows_.begin(), rows_.end(),
+              [](const Row& a, const Row& b) { return a.first < b.first; });
+    // Twice around: a row may begin before the ring's end, and go on at its beginning.
+    Row longest;
+    Row row = rows_.front();
+    for (std::size_t n = 1; n < 2 * rows_.size(); ++n) {
+      Row next = rows_[n % rows_.size()];
+      if (n >= rows_.size()) next.first += ring_;
+      if (next.first > row.first + row.length) {
+        if (row.length > longest.length) longest = row;
+        row = next;
+      }
+      row.length = std::max(row.length, next.first + next.length - row.first);
+    }
+    if (row.length > longest.length) longest = row;
+    return {longest.first % ring_, std::min(longest.length, ring_)};
+  }
+
   /// Which of the 64 ranks from `first` on have arrived, as far as each strand knows.
   void follow(unsigned first) {
     const unsigned count = std::min(64U, ranks() - first);
@@ -230,7 +327,7 @@ class Check {
     for (unsigned n = 0; n < count; ++n) known[first + n] = std::uint64_t{1} << n;
     for (const auto& [id, i] : order_) {
       const Step& step = s_.steps[i];
-      if (id >= ranks() && id < 2 * ranks()) known[id] |= known[id - ranks()];
+      if (departs(id)) known[id] |= known[id - ranks()];
       unsigned at = step.first_cell;
       for (unsigned n = 0; n < step.awaits; ++n, ++at) known[id] |= told[number(at)];
       for (unsigned n = 0; n < step.stores; ++n, ++at) told[number(at)] = known[id];
@@ -256,6 +353,8 @@ class Check {
     unsigned step;
   };
   std::vector<Taken> order_;
+  unsigned ring_ = 0;
+  std::vector<Row> rows_;
 };
 
 }  // namespace

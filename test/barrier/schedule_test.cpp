@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "barrier/compose.hpp"
 #include "machine/error.hpp"
 
@@ -89,6 +92,43 @@ TEST(Schedule, NothingCanBeLeftOut) {
       }
     }
   }
+}
+
+template <class F>
+double cpu_seconds(const F& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+// Whoever attaches checks, and another process says what. With a pass for each 64 participants
+// that took half a minute, fifty times as long as to compose it.
+TEST(Schedule, ManyParticipantsAreCheckedAsSoonAsTheyAreComposed) {
+  for (const char* recipe : {"count2+line1x1", "tree2+line1/rounds", "tree8+line16"}) {
+    Schedule many;
+    const double to_compose =
+        cpu_seconds([&] { many = compose(tree_of(65536, 2), parse_recipe(recipe)); });
+    EXPECT_LE(cpu_seconds([&] { EXPECT_EQ(check_schedule(many), ""); }), 8 * to_compose) << recipe;
+  }
+}
+
+// A rank's memory is as large as that of the one who has most. It was 64 MiB for 1,024 of which one
+// polls all others' flags.
+TEST(Schedule, OneRanksManyFlagsAreSpread) {
+  for (const unsigned participants : {1024U, 5000U, 65536U}) {
+    for (const unsigned size : {0U, 3U, 300U}) {
+      const Schedule made = compose(tree_of(participants, size), parse_recipe("flat+line"));
+      EXPECT_EQ(check_schedule(made), "") << participants << " in " << size;
+      EXPECT_LE(made.cells_per_rank * participants, std::max(65536U, 6 * participants));
+    }
+  }
+  // What few lines take lies where it is polled.
+  EXPECT_EQ(compose(tree_of(256, 0), parse_recipe("flat+line")).cells_per_rank, 255U);
 }
 
 /// Two participants that tell each other.
