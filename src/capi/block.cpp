@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "memory/pages.hpp"
@@ -30,11 +32,21 @@ struct Header {
   throw Error(Status::foreign, "no barrier that this version can attach to: " + what);
 }
 
-std::uint64_t hash_of(const std::vector<std::byte>& bytes) {  // FNV-1a
+std::uint64_t hash_of(std::span<const std::byte> bytes) {  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const std::byte byte : bytes)
     hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3;
   return hash;
+}
+
+/// What an attaching process composes itself has to be this.
+std::uint64_t hash_of(const Schedule& schedule) {
+  const auto part = []<class T>(const std::vector<T>& all) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    return hash_of(std::as_bytes(std::span(all)));
+  };
+  return part(std::vector<std::uint64_t>{schedule.cells_per_rank, part(schedule.programs),
+                                         part(schedule.steps), part(schedule.cells)});
 }
 
 class Writer {
@@ -117,6 +129,7 @@ std::vector<std::byte> describe(const Plan& plan) {
     out.number(level.groups.size());
     for (const Group& group : level.groups) out.ranks(group.members);
   }
+  out.number(hash_of(plan.schedule));
   return out.bytes();
 }
 
@@ -150,6 +163,9 @@ Plan read_description(const std::vector<std::byte>& bytes) {
     if (const std::string fault = check_tree(plan.groups); !fault.empty()) throw_foreign(fault);
   }
   plan.make_schedule();
+  if (in.number(~std::uint64_t{0}) != hash_of(plan.schedule)) {
+    throw_foreign("its creator's version composes another schedule for " + plan.algorithm.text());
+  }
   return plan;
 }
 

@@ -18,7 +18,7 @@ namespace muster {
 
 /// Names what is in a segment made for one barrier, or for many: attachers must be of the same
 /// layout.
-inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0005;  // "MUST", format 1, revision 5
+inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0006;  // "MUST", format 1, revision 6
 
 /// A rank's own line: who uses the rank, and how far it is. Written by the rank alone.
 struct Mark {

@@ -39,7 +39,7 @@ struct Plan {
     return {participants, algorithm.radix, first_episode, groups.levels.empty() ? nullptr : &groups,
             schedule.programs.empty() ? nullptr : &schedule};
   }
-  /// Once the algorithm and its groups are known. O(cells participants / 64).
+  /// Once the algorithm and its groups are known. O(cells log cells).
   void make_schedule();
 };
 

@@ -347,6 +347,21 @@ TEST(Fuzz, EveryByteOfHeaderAndDescription) {
   }
 }
 
+// Who attaches composes the schedule anew. Another version might compose another one, and the two
+// would await flags that nobody stores.
+TEST(AttachToSomethingElse, RefusesAnotherVersionsSchedule) {
+  const HangGuard guard(100);
+  muster_options options = on_one_numa_node();
+  options.algorithm = "scheduled:tree2+line";
+  Image image(options);
+  ASSERT_EQ(attach_and_use(image, image.bytes()), MUSTER_OK) << muster_last_error();
+  image.restore();
+  image.memory()[64 + image.description_bytes() - 8] ^= 1;  // the schedule's hash comes last
+  image.hash_again();
+  EXPECT_EQ(attach_and_use(image, image.bytes()), MUSTER_EFOREIGN);
+  EXPECT_THAT(muster_last_error(), HasSubstr("composes another schedule for scheduled:tree2+line"));
+}
+
 TEST(Fuzz, EveryLength) {
   const HangGuard guard(100);
   Image image(on_one_numa_node());
