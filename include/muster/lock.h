@@ -18,8 +18,7 @@
  * A thread may be cancelled at a cancellation point in its own section: clean-up handlers run, and
  * the lock is given back. If another thread executes the section, if it nests in another one, or if
  * others wait, the thread is cancelled after the call. It is never cancelled in another thread's
- * section. A section that must not end half done disables cancellation; so does one that is called
- * from a catch handler: there a cancellation ends the program.
+ * section. A section that must not end half done disables cancellation.
  *
  * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.
  */

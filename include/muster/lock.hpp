@@ -18,6 +18,8 @@
 #error "muster/lock.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
 #endif
 
+#include <cxxabi.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -28,6 +30,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "muster/lock.h"
 #include "muster/muster.hpp"
@@ -124,6 +127,30 @@ class at_once {
 };
 #endif
 
+/// Around a section. If its thread is cancelled in there, and in a handler, it leaves its handlers
+/// first, as it will do anyway: in one `catch (...)` ends the program, since a cancellation is no
+/// exception of C++. What was handled lives as long as the thread.
+class cancelled_in_handler {
+ public:
+  cancelled_in_handler() = default;
+  ~cancelled_in_handler() {
+    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
+  }
+  cancelled_in_handler(const cancelled_in_handler&) = delete;
+  cancelled_in_handler& operator=(const cancelled_in_handler&) = delete;
+  void section_returned() noexcept { returned_ = true; }
+
+ private:
+  static void leave_handlers() {
+    static thread_local std::vector<std::exception_ptr> handled;
+    while (std::exception_ptr next = std::current_exception()) {
+      handled.push_back(std::move(next));
+      abi::__cxa_end_catch();
+    }
+  }
+  bool returned_ = false;
+};
+
 /// What a section may return. What cannot be moved is returned in a std::unique_ptr, or as a
 /// reference to where it stays.
 template <class R>
@@ -137,6 +164,7 @@ class outcome {
   template <class F>
   void run(F& section) {
     try {
+      cancelled_in_handler guard;
       if constexpr (std::is_void_v<R>) {
         section();
       } else if constexpr (std::is_reference_v<R>) {
@@ -145,6 +173,7 @@ class outcome {
       } else {
         value_.emplace(section());
       }
+      guard.section_returned();
     } catch (...) {
       error_ = std::current_exception();
       if (error_ == nullptr) throw;  // no exception: the caller's own thread is cancelled
