@@ -39,20 +39,30 @@ Json row_to_json(const Row& row) {
   json["participants"] = row.participants;
   json["mode"] = mode_name(row.mode);
   json["map_by"] = row.map_by;
+  json["regime"] = row.regime != nullptr ? Json(row.regime->name) : none;
   json["wait"] = row.wait;
+  json["wait_asked"] = row.ours ? Json(row.wait_asked) : none;
   json["status"] = row_status_name(row.status);
   json["reason"] = row.reason;
-  json["latency_ns"] = {
-      {"median", if_ok(row.latency_ns.median)},
-      {"min", if_ok(row.latency_ns.min)},
-      {"p99", if_ok(row.latency_ns.p99)},
-      {"ci95", ok ? Json::array({ns(row.latency_ns.ci95.lo), ns(row.latency_ns.ci95.hi)}) : none}};
+  const bool in_turns = row.regime != nullptr;
+  const LatencyDistribution& singles = row.singles_ns;
+  const auto interval = [&](const Interval& i, bool known) {
+    return ok && known ? Json::array({ns(i.lo), ns(i.hi)}) : none;
+  };
+  json["latency_ns"] = {{"mean", if_ok(row.mean_ns)},
+                        {"mean_ci95", interval(row.mean_ci95, true)},
+                        {"median", if_ok(in_turns ? singles.median : row.latency_ns.median)},
+                        {"min", if_ok(in_turns ? singles.min : row.latency_ns.min)},
+                        {"p99", if_ok(in_turns ? singles.p99 : row.latency_ns.p99)},
+                        {"p99.9", in_turns ? if_ok(singles.p999) : none},
+                        {"ci95", interval(row.latency_ns.ci95, !in_turns)}};
+  json["cpu_ns_per_episode"] = in_turns ? if_ok(row.cpu_ns) : none;
   json["round_means_ns"] = Json::array();
   for (const double mean : row.round_means_ns) json["round_means_ns"].push_back(ns(mean));
   json["exit_skew_ns"] = ok && row.exit_skews > 0 ? ns(row.exit_skew_ns) : none;
   json["episodes"] = row.episodes;
   json["seconds"] = rounded(row.seconds, 1e-3);
-  json["samples"] = row.latency_ns.samples;
+  json["samples"] = in_turns ? singles.samples : row.latency_ns.samples;
   json["rank"] = row.place > 0 ? Json(row.place) : none;
   json["tied"] = row.place > 0 ? Json(row.tied) : none;
   json["to_best_peer"] = comparison_to_json(row.to_best_peer);
@@ -64,8 +74,10 @@ Json row_to_json(const Row& row) {
 
 std::string name_of(const Row& row) {
   if (!row.ours) return " " + row.implementation;
-  std::string name = "*" + row.algorithm;
-  if (row.algorithm == "auto" && !row.serves.empty()) name += ": " + row.serves;
+  const bool policy = row.regime != nullptr && row.is_fixed();  // auto's algorithm, if not another
+  std::string name = "*" + (policy && row.algorithm == "auto" ? row.wait_asked : row.algorithm);
+  if (policy && row.algorithm != "auto") name += ", " + row.wait_asked;
+  if (!policy && row.algorithm == "auto" && !row.serves.empty()) name += ": " + row.serves;
   return row.via == "template" ? name + ", template" : name;
 }
 
@@ -78,35 +90,118 @@ std::string interval_to_text(const Interval& interval) {
   return lo + " - " + hi;
 }
 
+std::string ns_or_dash(double value) { return std::isnan(value) ? "-" : format_ns(value); }
+
+/// What there is to say of single episodes and their costs, or of batches.
+std::string figures_of(const Row& row) {
+  if (row.regime != nullptr) {
+    const LatencyDistribution& s = row.singles_ns;
+    return fmt::format("{:>9}{:>8}{:>8}{:>8}{:>8}", format_ns(row.mean_ns), ns_or_dash(s.median),
+                       ns_or_dash(s.p99), ns_or_dash(s.p999), format_ns(row.cpu_ns));
+  }
+  const Summary& s = row.latency_ns;
+  return fmt::format("{:>8}{:>8}{:>18}{:>8}", format_ns(row.mean_ns), format_ns(s.median),
+                     interval_to_text(s.ci95),
+                     row.exit_skews > 0 ? format_ns(row.exit_skew_ns) : "");
+}
+
 /// At most 80 columns, but for reasons and for names of many levels.
 std::string group_to_text(const std::vector<const Row*>& rows) {
   std::vector<const Row*> order = rows;
   const auto key = [](const Row* row) {
     const bool ok = row->status == RowStatus::ok;
-    return std::tuple(!ok, ok ? row->latency_ns.median : 0.0,
-                      ok ? 0 : static_cast<int>(row->status));
+    return std::tuple(!ok, ok ? row->typical_ns() : 0.0, ok ? 0 : static_cast<int>(row->status));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const Row* a, const Row* b) { return key(a) < key(b); });
-  std::string text = fmt::format(" #   {:<25}{:>8}{:>18}{:>8}{:>8}{:>7}\n", "*ours", "median",
-                                 "95 % interval", "p99", "skew", "speed");
+  std::string text = rows.front()->regime != nullptr
+                         ? fmt::format(" #   {:<25}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n", "*ours",
+                                       "mean", "p50", "p99", "p99.9", "CPU", "speed")
+                         : fmt::format(" #   {:<25}{:>8}{:>8}{:>18}{:>8}{:>7}\n", "*ours", "mean",
+                                       "median", "95 % interval", "skew", "speed");
   for (const Row* row : order) {
     if (row->status != RowStatus::ok) {
       text += fmt::format("     {:<19} {}: {}\n", name_of(*row), row_status_name(row->status),
                           row->reason);
       continue;
     }
-    const Summary& s = row->latency_ns;
     const std::string place = row->place == 0 ? "-" : fmt::format("{}", row->place);
     const double ratio = row->to_best_peer.ratio;
-    text += fmt::format("{}{:>2}{} {:<25}{:>8}{:>18}{:>8}{:>8}{:>7}{}\n",
-                        row->noise.noisy ? "!" : " ", place, row->tied ? "=" : " ", name_of(*row),
-                        format_ns(s.median), interval_to_text(s.ci95), format_ns(s.p99),
-                        row->exit_skews > 0 ? format_ns(row->exit_skew_ns) : "",
+    text += fmt::format("{}{:>2}{} {:<25}{}{:>7}{}\n", row->noise.noisy ? "!" : " ", place,
+                        row->tied ? "=" : " ", name_of(*row), figures_of(*row),
                         ratio > 0 ? format_times(1 / ratio) : "",
                         ratio > 0 && !row->to_best_peer.intervals_apart ? "~" : "");
   }
   return text;
+}
+
+bool same_group(const Row& a, const Row& b) {
+  return a.regime == b.regime && a.mode == b.mode && a.participants == b.participants;
+}
+
+/// The rows in their groups.
+std::vector<std::vector<const Row*>> groups_of(const RunResults& results) {
+  std::vector<std::vector<const Row*>> groups;
+  for (const Row& row : results.rows) {
+    if (groups.empty() || !same_group(*groups.back().front(), row)) groups.emplace_back();
+    groups.back().push_back(&row);
+  }
+  return groups;
+}
+
+/// A ratio beside what it is to, "-" if there is none.
+std::string ratio_to_text(double ratio) { return ratio > 0 ? format_times(ratio) : "-"; }
+
+/// The sentence that closes a regime: `auto` beside the best fixed policy and the best peer.
+std::string conclusion_to_text(const std::vector<std::vector<const Row*>>& groups,
+                               const Regime& regime) {
+  std::string text = fmt::format("\n{}: mean of auto, as a multiple of\n", regime.name);
+  text += fmt::format("  {:<17}{:>10}  {:<26}{}\n", "", "auto", "the best fixed policy's",
+                      "the best peer's");
+  double fixed = 0;
+  double peer = 0;
+  unsigned both = 0;
+  for (const std::vector<const Row*>& group : groups) {
+    const Row& first = *group.front();
+    if (first.regime != &regime) continue;
+    const Conclusion c = conclude(group);
+    text += fmt::format(
+        "  {:<17}{:>10}  {:<26}{}\n",
+        fmt::format("{} {}", first.participants, mode_name(first.mode)),
+        c.automatic != nullptr ? format_ns(c.automatic->mean_ns) : "-",
+        fmt::format("{} {}", ratio_to_text(c.to_fixed()),
+                    c.best_fixed != nullptr ? "(" + c.best_fixed->wait_asked + ")" : ""),
+        fmt::format("{} {}", ratio_to_text(c.to_peer()),
+                    c.best_peer != nullptr ? "(" + c.best_peer->implementation + ")" : ""));
+    if (!(c.to_fixed() > 0 && c.to_peer() > 0)) continue;
+    fixed += std::log(c.to_fixed());
+    peer += std::log(c.to_peer());
+    ++both;
+  }
+  if (both == 0) return text;
+  return text + fmt::format(
+                    "In {}, auto takes {} times the time of the best fixed policy, and {}\n"
+                    "times that of the best peer (geometric means of {}).\n",
+                    regime.name, format_times(std::exp(fixed / both)),
+                    format_times(std::exp(peer / both)), both);
+}
+
+Json conclusion_to_json(const std::vector<const Row*>& group) {
+  const Conclusion c = conclude(group);
+  const auto ratio = [](double value) { return value > 0 ? rounded(value, 1e-4) : Json(); };
+  const auto name = [](const Row* row, const std::string& text) {
+    return row == nullptr ? Json() : Json(text);
+  };
+  const Row& first = *group.front();
+  return {
+      {"regime", first.regime->name},
+      {"mode", mode_name(first.mode)},
+      {"participants", first.participants},
+      {"auto_mean_ns", c.automatic == nullptr ? Json() : ns(c.automatic->mean_ns)},
+      {"best_fixed", name(c.best_fixed, c.best_fixed == nullptr ? "" : c.best_fixed->wait_asked)},
+      {"auto_to_best_fixed", ratio(c.to_fixed())},
+      {"best_peer", name(c.best_peer, c.best_peer == nullptr ? "" : c.best_peer->implementation)},
+      {"auto_to_best_peer", ratio(c.to_peer())}};
 }
 
 }  // namespace
@@ -126,10 +221,12 @@ Json to_json(const RunResults& results) {
                       {"participants", options.participants},
                       {"modes", modes},
                       {"map_by", options.map_by},
-                      {"wait", options.wait},
+                      {"waits", options.waits},
+                      {"regimes", options.regimes},
+                      {"turn_ms", options.turn_ms},
                       {"peers", options.peers},
                       {"via", options.via},
-                      {"seconds", options.seconds},
+                      {"seconds", options.seconds.value_or(kSecondsDefault)},
                       {"rounds", results.rounds},
                       {"seed", options.seed}};
   json["elapsed_s"] = rounded(results.elapsed_s, 1e-3);
@@ -138,27 +235,38 @@ Json to_json(const RunResults& results) {
   json["left_out"] = left_out_to_json(results.left_out);
   json["results"] = Json::array();
   for (const Row& row : results.rows) json["results"].push_back(row_to_json(row));
+  json["conclusions"] = Json::array();
+  for (const std::vector<const Row*>& group : groups_of(results)) {
+    if (group.front()->regime != nullptr) json["conclusions"].push_back(conclusion_to_json(group));
+  }
   return json;
 }
 
 std::string to_csv(const RunResults& results) {
-  static constexpr const char* plain[] = {"implementation", "algorithm", "serves", "via",
-                                          "participants",   "mode",      "map_by", "wait",
-                                          "status",         "reason"};
+  static constexpr const char* plain[] = {"implementation", "algorithm",  "serves", "via",
+                                          "participants",   "mode",       "map_by", "regime",
+                                          "wait",           "wait_asked", "status", "reason"};
   static constexpr const char* after[] = {"exit_skew_ns", "episodes", "seconds", "samples",
                                           "rank",         "tied",     "verdict"};
   std::string text;
   for (const char* name : plain) text += fmt::format("{},", name);
-  text += "median_ns,min_ns,p99_ns,ci95_lo_ns,ci95_hi_ns";
+  text +=
+      "mean_ns,median_ns,min_ns,p99_ns,p99.9_ns,cpu_ns_per_episode,mean_ci95_lo_ns,"
+      "mean_ci95_hi_ns,ci95_lo_ns,ci95_hi_ns";
   for (const char* name : after) text += fmt::format(",{}", name);
   text += ",involuntary_switches_per_s,steal_share,others_share\n";
   for (const Row& row : results.rows) {
     const Json json = row_to_json(row);
     const Json& latency = json.at("latency_ns");
     for (const char* name : plain) text += csv_field(json.at(name)) + ",";
-    for (const char* name : {"median", "min", "p99"}) text += csv_field(latency.at(name)) + ",";
-    const Json& ci95 = latency.at("ci95");
-    text += ci95.is_null() ? "," : csv_field(ci95.at(0)) + "," + csv_field(ci95.at(1));
+    for (const char* name : {"mean", "median", "min", "p99", "p99.9"}) {
+      text += csv_field(latency.at(name)) + ",";
+    }
+    text += csv_field(json.at("cpu_ns_per_episode"));
+    for (const char* name : {"mean_ci95", "ci95"}) {
+      const Json& ci95 = latency.at(name);
+      text += ci95.is_null() ? ",," : "," + csv_field(ci95.at(0)) + "," + csv_field(ci95.at(1));
+    }
     for (const char* name : after) text += "," + csv_field(json.at(name));
     for (const char* name : {"involuntary_switches_per_s", "steal_share", "others_share"}) {
       text += "," + csv_field(json.at("noise").at(name));
@@ -184,23 +292,26 @@ std::string to_text(const RunResults& results) {
   text += fmt::format("{} s, {} rounds; mapped by {}\n", std::round(results.elapsed_s * 10) / 10,
                       results.rounds, results.options.map_by);
 
-  for (std::size_t i = 0; i < results.rows.size();) {
-    const Row& first = results.rows[i];
-    std::vector<const Row*> group;
-    for (; i < results.rows.size() && results.rows[i].mode == first.mode &&
-           results.rows[i].participants == first.participants;
-         ++i) {
-      group.push_back(&results.rows[i]);
-    }
-    text += fmt::format("\n{} {}{}\n", first.participants, mode_name(first.mode),
+  const std::vector<std::vector<const Row*>> groups = groups_of(results);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Row& first = *groups[i].front();
+    text += fmt::format("\n{}{} {}{}\n",
+                        first.regime != nullptr ? fmt::format("{}: ", first.regime->name) : "",
+                        first.participants, mode_name(first.mode),
                         first.participants > results.cpus ? ", more than CPUs" : "");
-    text += group_to_text(group);
+    text += group_to_text(groups[i]);
+    const bool last = i + 1 == groups.size() || groups[i + 1].front()->regime != first.regime;
+    if (first.regime != nullptr && last) text += conclusion_to_text(groups, *first.regime);
   }
 
-  text +=
-      "\n#: place; = shared, or its interval meets another's; - is a reference.\n"
-      "skew: from the first one's leaving to the last's. speed: to the best of the\n"
-      "others; ~ is no surer difference than chance.\n";
+  text += "\n#: place; = shared, or its interval meets another's; - is a reference.\n";
+  text += results.options.regimes.empty()
+              ? "mean: all of the time over all episodes; median: of batches of them. skew: from\n"
+                "the first one's leaving to the last's. speed: to the best of the others; ~ is no\n"
+                "surer difference than chance.\n"
+              : "mean: all of the time over all episodes. p50 to p99.9: of single episodes, drawn\n"
+                "at random, by rank 0's clock. CPU: all participants' time, of an episode. speed:\n"
+                "by the mean, to the best of the others; ~ is no surer difference than chance.\n";
   if (std::any_of(results.rows.begin(), results.rows.end(),
                   [](const Row& row) { return row.noise.noisy; })) {
     text += "! was disturbed meanwhile: the JSON object says how.\n";

@@ -9,9 +9,11 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "barrier/registry.hpp"
 #include "bench/noise.hpp"
+#include "bench/regime.hpp"
 #include "bench/team.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
@@ -24,6 +26,9 @@ namespace {
 constexpr std::int64_t kNsPerS = 1'000'000'000;
 constexpr std::int64_t kSliceWanted_ns = 40'000'000;
 constexpr std::int64_t kSliceMin_ns = 1'000'000;
+constexpr unsigned kTurns = 7;
+/// Who is disturbed may come to the end of an episode late, and of each turn.
+constexpr std::int64_t kTurnOvertime_ns = 3 * kNsPerS;
 constexpr std::int64_t kBatch_ns = 50'000;
 constexpr std::int64_t kLongBatch_ns = 500'000;
 constexpr std::int64_t kStart_ns = 5 * kNsPerS;
@@ -43,11 +48,18 @@ struct Candidate {
   TeamSpec spec;
   std::unique_ptr<Team> team;  // null: over
   std::vector<std::vector<double>> blocks;
+  std::vector<Turn> turns;
+  std::vector<LatencySample> singles;
+  std::int64_t cpu_ns = 0;
   std::vector<double> skews;
   Activity activity;
   std::int64_t used_ns = 0;
 
-  std::string name() const { return row.ours ? row.algorithm : row.implementation; }
+  std::string name() const {
+    if (!row.ours) return row.implementation;
+    return row.regime != nullptr && row.is_fixed() ? row.algorithm + ", " + row.wait_asked
+                                                   : row.algorithm;
+  }
 
   void end(RowStatus status, std::string reason) {
     row.status = status;
@@ -57,8 +69,9 @@ struct Candidate {
   }
 };
 
-/// Candidates that are measured in turn: of one mode and number of participants.
+/// Candidates that are measured in turn: of one regime, mode and number of participants.
 struct Group {
+  const Regime* regime = nullptr;
   Mode mode = Mode::threads;
   unsigned participants = 0;
   std::vector<Candidate> candidates;
@@ -93,8 +106,17 @@ class Run {
         Topology::from_spec_or_environment(options.topology, Topology::Cpus::of_host);
     results_.topology = imposed.source();
     results_.topology_imposed = !imposed.is_this_machine();
-    if (results_.options.participants.empty()) {
-      results_.options.participants = default_participants(results_.cpus);
+    RunOptions& o = results_.options;
+    if (o.participants.empty() && o.regimes.empty()) {
+      o.participants = default_participants(results_.cpus);
+    }
+    if (o.algorithms.empty()) o.algorithms = {o.regimes.empty() ? "all" : "auto"};
+    if (o.waits.empty()) {
+      o.waits = {"auto"};
+      if (!o.regimes.empty()) {
+        o.waits.insert(o.waits.end(),
+                       {"spin", "yield", "sleep", "spin-yield", "spin-yield-sleep", "yield-sleep"});
+      }
     }
     check_options();
     choose_algorithms();
@@ -103,15 +125,20 @@ class Run {
   }
 
   RunResults run() {
-    const std::int64_t begin_ns = clock_ns();
-    deadline_ns_ = begin_ns + static_cast<std::int64_t>(options().seconds * 1e9);
-    begin_ns_ = begin_ns;
-    overtime_ns_ = overtime_of(options().seconds);
+    leave_out_regimes();
     for (Group& group : groups_) candidates_left_ += group.candidates.size();
+    const double seconds = seconds_for_all();
+    const std::int64_t begin_ns = clock_ns();
+    deadline_ns_ = begin_ns + static_cast<std::int64_t>(seconds * 1e9);
+    begin_ns_ = begin_ns;
+    overtime_ns_ = overtime_of(seconds);
+    results_.options.seconds = seconds;
     for (Group& group : groups_) {
+      if (group.regime != nullptr) disturbance_.emplace(*group.regime, topology_.pus());
       run_group(group);
       candidates_left_ -= group.candidates.size();
       finish_group(group);
+      disturbance_.reset();
     }
     results_.noise = judge(activity_, results_.cpus);
     results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns) / 1e9;
@@ -136,12 +163,42 @@ class Run {
       }
     }
     mapping_ = parse_map_by(o.map_by);
-    static_cast<void>(WaitPolicy::by_name(o.wait, 1, 1));
+    for (const std::string& wait : o.waits) static_cast<void>(WaitPolicy::by_name(wait, 1, 1));
+    if (o.regimes.empty()) {
+      regimes_ = {nullptr};
+    } else {
+      regimes_ = parse_regimes(o.regimes);
+    }
+    if (!(o.turn_ms > 0 && o.turn_ms <= 60'000)) {
+      throw Error(Status::invalid, "--turn: more than 0, at most 60000 ms");
+    }
     if (o.via != "c" && o.via != "template" && o.via != "both") {
       throw Error(Status::unknown_name,
                   fmt::format("no way \"{}\" to call; there are: c, template, both", o.via));
     }
-    check_seconds(o.seconds);
+    if (o.seconds) check_seconds(*o.seconds);
+  }
+
+  double seconds_for_all() const {
+    if (options().seconds) return *options().seconds;
+    if (options().regimes.empty()) return kSecondsDefault;
+    return options().turn_ms / 1000 * rounds_of_turns() * static_cast<double>(candidates_left_);
+  }
+
+  unsigned rounds_of_turns() const { return options().rounds != 0 ? options().rounds : kTurns; }
+
+  /// Before time is shared out: what this machine cannot make has no part in it.
+  void leave_out_regimes() {
+    for (const Regime* regime : regimes_) {
+      if (regime == nullptr) continue;
+      try {
+        const Disturbance trial(*regime, topology_.pus());
+      } catch (const Error& error) {
+        if (error.code() != Status::unsupported) throw;
+        results_.left_out.push_back({std::string(regime->name), error.what()});
+        std::erase_if(groups_, [&](const Group& group) { return group.regime == regime; });
+      }
+    }
   }
 
   void choose_algorithms() {
@@ -180,7 +237,7 @@ class Run {
     for (const Other& other : others()) {
       const bool is_ck = other.name.rfind("ck-", 0) == 0;
       const bool wanted =
-          other.kind == Other::reference ||
+          (other.kind == Other::reference && options().regimes.empty()) ||
           (other.kind == Other::hidden && contains(options().hidden, other.name)) ||
           (other.kind == Other::peer && (contains(asked, "all") || contains(asked, other.name) ||
                                          (is_ck && contains(asked, "ck"))));
@@ -206,33 +263,42 @@ class Run {
   }
 
   void make_groups() {
-    std::vector<unsigned> counts = options().participants;
     // The ping-pong is recorded beside every result.
-    const bool only_ping_pong = std::find(counts.begin(), counts.end(), 2U) == counts.end();
-    std::set<std::pair<Mode, unsigned>> seen;
-    for (const Mode mode : options().modes) {
-      if (only_ping_pong && groups_.empty()) {
-        groups_.push_back({mode, 2, {}});
-        add_candidate(groups_.back(), find_other("ping-pong", Other::reference), "", false);
-      }
-      for (const unsigned count : counts) {
-        if (!seen.insert({mode, count}).second) continue;
-        Group group{mode, count, {}};
-        for (const std::string& algorithm : algorithms_) {
-          if (options().via != "template") add_candidate(group, nullptr, algorithm, false);
-          if (options().via != "c") add_candidate(group, nullptr, algorithm, true);
+    const std::vector<unsigned>& asked = options().participants;
+    const bool only_ping_pong =
+        options().regimes.empty() && std::find(asked.begin(), asked.end(), 2U) == asked.end();
+    if (only_ping_pong && !options().modes.empty()) {
+      groups_.push_back({nullptr, options().modes.front(), 2, {}});
+      add_candidate(groups_.back(), find_other("ping-pong", Other::reference), {});
+    }
+    std::set<std::tuple<const Regime*, Mode, unsigned>> seen;
+    for (const Regime* regime : regimes_) {
+      const std::vector<unsigned> counts =
+          asked.empty() ? regime->default_participants(results_.cpus) : asked;
+      for (const Mode mode : options().modes) {
+        for (const unsigned count : counts) {
+          if (seen.insert({regime, mode, count}).second) add_group({regime, mode, count, {}});
         }
-        for (const Other* other : others_) {
-          if (other->only_participants != 0 && other->only_participants != count) continue;
-          if (mode == Mode::threads ? other->threads : other->processes) {
-            add_candidate(group, other, "", false);
-          } else {
-            leave_out_once(*other, mode);
-          }
-        }
-        groups_.push_back(std::move(group));
       }
     }
+  }
+
+  void add_group(Group group) {
+    for (const std::string& algorithm : algorithms_) {
+      for (const std::string& wait : options().waits) {
+        if (options().via != "template") add_candidate(group, nullptr, {algorithm, wait, false});
+        if (options().via != "c") add_candidate(group, nullptr, {algorithm, wait, true});
+      }
+    }
+    for (const Other* other : others_) {
+      if (other->only_participants != 0 && other->only_participants != group.participants) continue;
+      if (group.mode == Mode::threads ? other->threads : other->processes) {
+        add_candidate(group, other, {});
+      } else {
+        leave_out_once(*other, group.mode);
+      }
+    }
+    groups_.push_back(std::move(group));
   }
 
   void leave_out_once(const Other& other, Mode mode) {
@@ -243,29 +309,39 @@ class Run {
         {std::string(other.name), fmt::format("does not run in {}", mode_name(mode))});
   }
 
-  void add_candidate(Group& group, const Other* other, const std::string& algorithm,
-                     bool through_template) {
+  /// What one of ours is asked to be.
+  struct Ours {
+    std::string algorithm;
+    std::string wait;
+    bool through_template = false;
+  };
+
+  void add_candidate(Group& group, const Other* other, const Ours& ours) {
     Candidate c;
     Row& row = c.row;
     row.ours = other == nullptr;
     row.kind = other == nullptr ? Other::peer : other->kind;
     row.implementation = row.ours ? "muster" : std::string(other->name);
-    row.algorithm = row.ours ? algorithm : algorithm_of(*other);
-    row.via = !row.ours ? "" : through_template ? "template" : "c";
+    row.algorithm = row.ours ? ours.algorithm : algorithm_of(*other);
+    row.via = !row.ours ? "" : ours.through_template ? "template" : "c";
+    row.regime = group.regime;
     row.participants = group.participants;
     row.mode = group.mode;
     row.map_by = options().map_by;
-    row.wait = row.ours ? options().wait : "its own";
+    row.wait_asked = ours.wait;
+    row.wait = row.ours ? ours.wait : "its own";
 
     c.spec.other = other;
     if (mapping_) c.spec.bindings = topology_.map_ranks(*mapping_, group.participants);
     Setting& setting = c.spec.setting;
     setting.participants = group.participants;
     setting.mode = group.mode;
-    setting.algorithm = algorithm;
-    setting.wait = options().wait;
-    setting.through_template = through_template;
-    setting.oversubscribed = is_oversubscribed(group.participants);
+    setting.algorithm = ours.algorithm;
+    setting.wait = ours.wait;
+    setting.through_template = ours.through_template;
+    setting.oversubscribed = is_oversubscribed(group);
+    c.spec.by_turns = group.regime != nullptr;
+    c.spec.late_ns = group.regime != nullptr ? group.regime->late_ns : 0;
     // Where participants take turns, who comes last to a single episode finds all others there:
     // only many in a row say how long one takes.
     c.spec.batch_ns = setting.oversubscribed ? kLongBatch_ns : kBatch_ns;
@@ -282,14 +358,19 @@ class Run {
     return std::string(other.name.rfind("ck-", 0) == 0 ? other.name.substr(3) : other.name);
   }
 
-  bool is_oversubscribed(unsigned participants) const { return participants > results_.cpus; }
+  bool is_oversubscribed(const Group& group) const {
+    return group.participants > results_.cpus ||
+           (group.regime != nullptr && group.regime->disturbed);
+  }
 
   void tell(const Group& group, const std::string& what) {
     const double total = static_cast<double>(deadline_ns_ - begin_ns_);
     const double done = static_cast<double>(clock_ns() - begin_ns_);
     const double left = std::max(0.0, total - done);
     report_({std::min(1.0, done / total), left / 1e9,
-             fmt::format("{} {}, {}", group.participants, mode_name(group.mode), what)});
+             fmt::format("{}{} {}, {}",
+                         group.regime != nullptr ? fmt::format("{}, ", group.regime->name) : "",
+                         group.participants, mode_name(group.mode), what)});
   }
 
   void run_group(Group& group) {
@@ -306,8 +387,9 @@ class Run {
     const std::int64_t left_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns());
     const std::int64_t share_ns =
         std::max(5 * kSliceMin_ns, left_ns / static_cast<std::int64_t>(candidates_left_));
-    const std::int64_t rounds = options().rounds != 0
-                                    ? std::int64_t{options().rounds}
+    const std::int64_t rounds = options().rounds != 0 ? std::int64_t{options().rounds}
+                                : group.regime != nullptr
+                                    ? kTurns
                                     : std::clamp<std::int64_t>(share_ns / kSliceWanted_ns, 5, 20);
     results_.rounds = static_cast<unsigned>(rounds);
     for (std::int64_t round = 0; round < rounds; ++round) {
@@ -319,7 +401,7 @@ class Run {
         if (c.team == nullptr) continue;
         const std::int64_t slice_ns = share_ns / rounds;
         // Whoever took too long before pauses, unless it has nothing to show yet.
-        if (c.used_ns > slice_ns * round + slice_ns / 2 && !c.blocks.empty()) continue;
+        if (c.used_ns > slice_ns * round + slice_ns / 2 && !c.turns.empty()) continue;
         run_slice(c, slice_ns, share_ns);
         tell(group, fmt::format("round {} of {}, {}", round + 1, rounds, c.name()));
       }
@@ -330,6 +412,7 @@ class Run {
     const std::int64_t share_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns()) /
                                   static_cast<std::int64_t>(candidates_left_);
     c.spec.batch_ns = std::max(c.spec.batch_ns, share_ns / (c.spec.samples_max / 2));
+    if (disturbance_) c.spec.cgroup = disturbance_->cgroup();
     try {
       c.team = std::make_unique<Team>(c.spec);
     } catch (const Error& error) {
@@ -360,17 +443,25 @@ class Run {
     const CpuTimes cpu_before = cpu_times(topology_.pus());
     const std::uint64_t involuntary_before = c.team->involuntary_switches();
     const std::int64_t team_cpu_before = c.team->cpu_ns();
+    const std::int64_t hogs_before = disturbance_ ? disturbance_->cpu_ns() : 0;
+    const Turn timed_before = c.team->timed();
     const std::int64_t begin_ns = clock_ns();
     // An episode may last as long as all that is left of this one's time, and of the overtime,
     // which is added to the run: the others still get all of theirs.
     const std::int64_t patience_ns = std::max(slice_ns, share_ns - c.used_ns);
-    const std::int64_t extra_ns = std::clamp(overtime_ns_, kOvertimeLast_ns, kOvertime_ns);
+    const std::int64_t extra_ns = c.spec.by_turns
+                                      ? kTurnOvertime_ns
+                                      : std::clamp(overtime_ns_, kOvertimeLast_ns, kOvertime_ns);
     c.team->start_slice(slice_ns);
+    if (c.spec.by_turns && c.team->await_idle(begin_ns + slice_ns) == Team::State::busy) {
+      c.team->end_turn();
+    }
     const Team::State state = c.team->await_idle(begin_ns + patience_ns + extra_ns);
     const std::int64_t took_ns = clock_ns() - begin_ns;
-    const std::int64_t over_ns =
-        std::clamp<std::int64_t>(took_ns - patience_ns, 0, std::max<std::int64_t>(0, overtime_ns_));
-    overtime_ns_ -= over_ns;
+    const std::int64_t over_ns = std::clamp<std::int64_t>(
+        took_ns - patience_ns, 0,
+        c.spec.by_turns ? extra_ns : std::max<std::int64_t>(0, overtime_ns_));
+    if (!c.spec.by_turns) overtime_ns_ -= over_ns;
     deadline_ns_ += over_ns;
     c.used_ns += took_ns;
     if (state == Team::State::busy) {
@@ -390,17 +481,27 @@ class Run {
     activity.known = cpu_before.known && cpu_after.known;
     activity.busy_ns = cpu_after.busy_ns - cpu_before.busy_ns;
     activity.steal_ns = cpu_after.steal_ns - cpu_before.steal_ns;
-    activity.team_cpu_ns = c.team->cpu_ns() - team_cpu_before;
+    const std::int64_t team_cpu_ns = c.team->cpu_ns() - team_cpu_before;
+    activity.team_cpu_ns = team_cpu_ns;
+    // The hogs are no others: they belong to the measurement.
+    if (disturbance_) activity.team_cpu_ns += disturbance_->cpu_ns() - hogs_before;
     activity.involuntary = c.team->involuntary_switches() - involuntary_before;
     activity.oversubscribed = c.spec.setting.oversubscribed;
     c.activity.add(activity);
     activity_.add(activity);
 
+    const Turn timed_after = c.team->timed();
+    const Turn turn{timed_after.ns - timed_before.ns, timed_after.episodes - timed_before.episodes};
+    if (turn.episodes > 0) {
+      c.turns.push_back(turn);
+      c.row.round_means_ns.back() = turn.mean_ns();
+    }
+    c.cpu_ns += team_cpu_ns;
+    const std::vector<LatencySample> singles = c.team->singles();
+    c.singles.insert(c.singles.end(), singles.begin(), singles.end());
     std::vector<double> samples = c.team->take_samples();
     if (!samples.empty()) {
       c.row.round_medians_ns.back() = median(samples);
-      c.row.round_means_ns.back() = std::accumulate(samples.begin(), samples.end(), 0.0) /
-                                    static_cast<double>(samples.size());
       c.blocks.push_back(std::move(samples));
     }
     const std::vector<double> skews = c.team->exit_skews();
@@ -421,10 +522,17 @@ class Run {
       row.noise = judge(c.activity, results_.cpus);
       row.seconds = static_cast<double>(c.used_ns) / static_cast<double>(kNsPerS);
       if (row.status == RowStatus::ok) {
-        row.latency_ns = summarize(c.blocks, options().seed + results_.rows.size() + rows.size());
+        const std::uint64_t seed = options().seed + results_.rows.size() + rows.size();
+        double episodes = 0;
+        for (const Turn& turn : c.turns) episodes += turn.episodes;
+        row.mean_ns = mean_of(c.turns);
+        row.mean_ci95 = mean_interval(c.turns, seed);
+        row.cpu_ns = static_cast<double>(c.cpu_ns) / episodes;
+        row.singles_ns = latency_distribution(std::move(c.singles));
+        row.latency_ns = summarize(c.blocks, seed);
         row.exit_skews = c.skews.size();
         if (!c.skews.empty()) row.exit_skew_ns = median(c.skews);
-        if (row.latency_ns.samples == 0) {
+        if (c.turns.empty() || (row.regime == nullptr && row.latency_ns.samples == 0)) {
           row.status = RowStatus::did_not_finish;
           row.reason = "not one episode ended in its time: raise --seconds";
         }
@@ -442,7 +550,9 @@ class Run {
   std::optional<Mapping> mapping_;
   std::vector<std::string> algorithms_;
   std::vector<const Other*> others_;
+  std::vector<const Regime*> regimes_;  // null: none was asked for
   std::vector<Group> groups_;
+  std::optional<Disturbance> disturbance_;  // in which a group runs
   Activity activity_;
   std::size_t candidates_left_ = 0;
   std::int64_t begin_ns_ = 0;
@@ -455,54 +565,6 @@ class Run {
 double longest_s(double seconds) {
   return seconds +
          static_cast<double>(overtime_of(seconds) + kStart_ns) / static_cast<double>(kNsPerS);
-}
-
-std::vector<unsigned> default_participants(unsigned cpus) {
-  std::vector<unsigned> counts;
-  for (unsigned count = 2; count <= std::max(8U, 2 * cpus); count *= 2) counts.push_back(count);
-  return counts;
-}
-
-namespace {
-
-constexpr std::uint64_t kPairedSeed = 1;
-
-Comparison compare(const Row& row, const Row* base) {
-  if (base == nullptr) return {};
-  return {row.latency_ns.median / base->latency_ns.median,
-          !overlap(row.latency_ns.ci95, base->latency_ns.ci95),
-          paired_ratio(row.round_medians_ns, base->round_medians_ns, kPairedSeed)};
-}
-
-}  // namespace
-
-void rank_rows(std::vector<Row>& rows) {
-  const Row* best_peer = nullptr;
-  const auto ranked = [](const Row& row) {
-    return row.status == RowStatus::ok && (row.ours || row.kind == Other::peer);
-  };
-  for (const Row& row : rows) {
-    if (!ranked(row) || row.ours) continue;
-    if (best_peer == nullptr || row.latency_ns.median < best_peer->latency_ns.median)
-      best_peer = &row;
-  }
-  const Row* limit = nullptr;
-  for (const Row& row : rows) {
-    if (row.implementation == "limit" && row.status == RowStatus::ok) limit = &row;
-  }
-  for (Row& row : rows) {
-    row.to_best_peer = ranked(row) ? compare(row, best_peer) : Comparison{};
-    row.to_limit =
-        &row != limit && row.status == RowStatus::ok ? compare(row, limit) : Comparison{};
-    if (!ranked(row)) continue;
-    row.place = 1;
-    row.tied = false;
-    for (const Row& other : rows) {
-      if (&other == &row || !ranked(other)) continue;
-      if (other.latency_ns.ci95.hi < row.latency_ns.ci95.lo) ++row.place;
-      if (overlap(other.latency_ns.ci95, row.latency_ns.ci95)) row.tied = true;
-    }
-  }
 }
 
 void check(const RunOptions& options) {

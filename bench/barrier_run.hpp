@@ -4,33 +4,44 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/contestant.hpp"
 #include "bench/host.hpp"
+#include "bench/latency.hpp"
 #include "bench/noise.hpp"
+#include "bench/regime.hpp"
 #include "bench/run.hpp"
 #include "bench/stats.hpp"
 
 namespace muster::bench {
 
 struct RunOptions {
-  std::vector<std::string> algorithms{"all"};  ///< "all": auto and every registered one
-  std::vector<unsigned> participants;          ///< empty: see default_participants()
+  /// "all": auto and every registered one. Empty: all, and with regimes auto.
+  std::vector<std::string> algorithms;
+  std::vector<unsigned> participants;  ///< empty: see default_participants()
   std::vector<Mode> modes{Mode::threads};
-  std::string map_by = "core";  ///< core, numa, socket, none
-  std::string topology;         ///< of ours, imposed: a file or synthetic description; empty:
-                                ///< MUSTER_TOPOLOGY, else this machine
-  std::string wait = "auto";
+  std::string map_by = "core";     ///< core, numa, socket, none
+  std::string topology;            ///< of ours, imposed: a file or synthetic description; empty:
+                                   ///< MUSTER_TOPOLOGY, else this machine
+  std::vector<std::string> waits;  ///< of ours; empty: auto, and with regimes all policies
   std::vector<std::string> peers{"all"};  ///< names, "ck" for its five, "all", "none"
   std::vector<std::string> hidden;        ///< contestants for tests
   std::string via = "c";                  ///< how ours are called: c, template, both
-  double seconds = 27;                    ///< for everything but the statistics at the end; see
-                                          ///< longest_s()
-  unsigned rounds = 0;                    ///< 0: as many as leave slices of 40 ms, 5 to 20
-  std::uint64_t seed = 1;                 ///< of the bootstrap
+  /// Everyone runs under each of these, in turns of `turn_ms` (bench/measure.hpp), which say what a
+  /// wait costs that is interrupted. Empty: what the machine is like, in batches of episodes.
+  std::vector<std::string> regimes;
+  double turn_ms = 150;
+  /// For everything but the statistics at the end; see longest_s(). Nothing: 27, and with regimes
+  /// what the turns take.
+  std::optional<double> seconds;
+  unsigned rounds = 0;     ///< 0: 7 turns; as many slices as have 40 ms each, 5 to 20
+  std::uint64_t seed = 1;  ///< of the bootstrap
 };
+
+inline constexpr double kSecondsDefault = 27;
 
 /// How long a run of `seconds` may take, but for the statistics at the end: a quarter more, 2 s at
 /// least, if some contestants hang in an episode, and 5 s if the last one hangs before the first.
@@ -41,7 +52,7 @@ std::vector<unsigned> default_participants(unsigned cpus);
 
 /// A row beside another one of its group.
 struct Comparison {
-  double ratio = 0;              ///< of the medians; 0: there is nothing to compare with
+  double ratio = 0;  ///< of the medians, in turns of the means; 0: there is nothing to compare with
   bool intervals_apart = false;  ///< else no order is claimed
   PairedRatio paired;            ///< round by round
 };
@@ -56,11 +67,17 @@ struct Row {
   unsigned participants = 0;
   Mode mode = Mode::threads;
   std::string map_by;
-  std::string wait;  ///< of ours: the policy in use; else "its own"
+  const Regime* regime = nullptr;  ///< null: it was not measured in turns
+  std::string wait_asked;          ///< of ours
+  std::string wait;                ///< of ours: the policy in use; else "its own"
 
   RowStatus status = RowStatus::ok;
   std::string reason;                    ///< why not ok
-  Summary latency_ns;                    ///< of an episode
+  double mean_ns = 0;                    ///< of an episode: all of the time over all episodes
+  Interval mean_ci95;                    ///< of that
+  Summary latency_ns;                    ///< of an episode, by batches of them; not in turns
+  LatencyDistribution singles_ns;        ///< of single episodes, by rank 0's clock; in turns
+  double cpu_ns = 0;                     ///< CPU time of an episode, all participants'; in turns
   std::vector<double> round_medians_ns;  ///< NaN where it had no turn
   std::vector<double> round_means_ns;    ///< the same, interruptions included
   double exit_skew_ns = 0;               ///< median of last exit minus first exit
@@ -75,6 +92,15 @@ struct Row {
   bool tied = false;
   Comparison to_best_peer;  ///< of ours and of the peers
   Comparison to_limit;      ///< of all but the limit itself, where it was measured
+
+  bool is_fixed() const { return ours && wait_asked != "auto"; }
+  bool is_auto() const { return ours && algorithm == "auto" && wait_asked == "auto"; }
+  /// What rows are compared by, and the same in each round.
+  double typical_ns() const { return regime != nullptr ? mean_ns : latency_ns.median; }
+  const Interval& interval_ns() const { return regime != nullptr ? mean_ci95 : latency_ns.ci95; }
+  const std::vector<double>& rounds_ns() const {
+    return regime != nullptr ? round_means_ns : round_medians_ns;
+  }
 };
 
 struct RunResults {
@@ -88,8 +114,25 @@ struct RunResults {
   unsigned rounds = 0;  ///< of the last group
   Noise noise;          ///< of the whole run
   std::vector<LeftOut> left_out;
-  std::vector<Row> rows;  ///< in groups of equal mode and participants
+  std::vector<Row> rows;  ///< in groups of equal regime, mode and participants
 };
+
+/// How `auto` did in one group that was measured in turns. Null: there is none that finished.
+struct Conclusion {
+  const Row* automatic = nullptr;
+  const Row* best_fixed = nullptr;  ///< of our fixed wait policies
+  const Row* best_peer = nullptr;
+
+  /// Ratios of means; 0: there is nothing to compare.
+  double to_fixed() const { return ratio_to(best_fixed); }
+  double to_peer() const { return ratio_to(best_peer); }
+
+ private:
+  double ratio_to(const Row* other) const {
+    return automatic == nullptr || other == nullptr ? 0 : automatic->mean_ns / other->mean_ns;
+  }
+};
+Conclusion conclude(const std::vector<const Row*>& group);
 
 /// Throws Error for options that run_barriers() would refuse: unknown_name, invalid, and
 /// unsupported for a peer that is missing here.

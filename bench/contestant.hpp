@@ -69,7 +69,9 @@ class SharedArray {
   explicit SharedArray(std::size_t count) : bytes_(count * sizeof(T)) {
     for (std::size_t i = 0; i < count; ++i) new (bytes_.data() + i * sizeof(T)) T{};
   }
-  T& operator[](std::size_t i) { return *std::launder(reinterpret_cast<T*>(bytes_.data()) + i); }
+  T& operator[](std::size_t i) const {
+    return *std::launder(reinterpret_cast<T*>(bytes_.data()) + i);
+  }
 
  private:
   SharedBytes bytes_;

@@ -19,7 +19,7 @@ std::uint64_t bound_below(float ns) {
 
 std::uint64_t LatencySampler::begin(Report& report) noexcept {
   report.count = 0;
-  report.every = std::max(kEveryMin, report.every / 2);
+  report.every = std::max(every_min_, report.every / 2);
   return next(report);
 }
 
@@ -39,6 +39,12 @@ void LatencySampler::halve(Report& report) noexcept {
   }
   report.count = kMax / 2;
   report.every *= 2;
+}
+
+void add_samples(const LatencySampler::Report& report, std::vector<LatencySample>& samples) {
+  for (std::uint32_t i = 0; i < report.count; ++i) {
+    samples.push_back({report.ns[i], static_cast<float>(report.every)});
+  }
 }
 
 LatencyDistribution latency_distribution(std::vector<LatencySample> samples) {

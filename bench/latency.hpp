@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "sim/walk.hpp"
+#include "sim/split_mix.hpp"
 
 namespace muster::bench {
 
@@ -30,7 +30,9 @@ class LatencySampler {
     float ns[kMax];
   };
 
-  explicit LatencySampler(std::uint64_t seed) : random_(seed) {}
+  /// `every_min`: the least length of a window, a power of two. 1 where operations may be slow.
+  explicit LatencySampler(std::uint64_t seed, std::uint64_t every_min = kEveryMin)
+      : random_(seed), every_min_(every_min) {}
 
   /// A slice begins; the number of the first operation to be timed, from 0. It begins with half of
   /// the last slice's windows: fewer clock readings, and few samples are lost if it is slower.
@@ -44,12 +46,16 @@ class LatencySampler {
   void halve(Report& report) noexcept;
 
   SplitMix64 random_;
+  std::uint64_t every_min_;
 };
 
 struct LatencySample {
   float ns;
   float operations;  ///< that it stands for
 };
+
+/// Appends what a slice's report has.
+void add_samples(const LatencySampler::Report& report, std::vector<LatencySample>& samples);
 
 /// Of operations, each counted once, whoever did it.
 struct LatencyDistribution {

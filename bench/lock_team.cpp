@@ -226,12 +226,7 @@ std::vector<std::uint64_t> LockTeam::operations() const {
 
 std::vector<LatencySample> LockTeam::latencies() const {
   std::vector<LatencySample> all;
-  for (unsigned t = 0; t < threads_; ++t) {
-    const LatencySampler::Report& report = shared_->report(t).latencies;
-    for (std::uint32_t i = 0; i < report.count; ++i) {
-      all.push_back({report.ns[i], static_cast<float>(report.every)});
-    }
-  }
+  for (unsigned t = 0; t < threads_; ++t) add_samples(shared_->report(t).latencies, all);
   return all;
 }
 

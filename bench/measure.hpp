@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How one implementation is measured, whatever it is and wherever its participants run: threads,
-// processes, or a worker program linked to another runtime. A header without dependencies, so that
-// all of them run the very same loop.
+// processes, or a worker program linked to another runtime. Without dependencies but
+// bench/latency.cpp, so that all of them run the very same loop.
 //
 // The coordinator and the participants share one `Control` block. The coordinator starts a *slice*;
 // participants run it and go back to sleep, so that only one implementation runs at a time. A slice
 // is a sequence of *batches*. Between two batches lies one untimed episode, the junction: before
 // it, rank 0 publishes what comes next; after it, everyone reads that. So nothing but the barrier
 // under test synchronizes the participants, and a timed batch holds nothing but its episodes.
+//
+// Where participants are disturbed, a slice is a *turn* instead: back-to-back episodes without
+// junctions until the coordinator says that time is up, whatever a single one takes. All of its
+// time counts, so that no interruption is lost between two batches, and single episodes are timed
+// at random (bench/latency.hpp).
 #pragma once
 
 #include <linux/futex.h>
@@ -22,6 +27,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "bench/latency.hpp"
 
 namespace muster::bench {
 
@@ -70,6 +77,8 @@ struct Control {
   std::uint64_t bytes;                   ///< of the whole block
   std::int64_t batch_ns;                 ///< how long a batch should take
   std::int64_t slice_ns;                 ///< how long a slice should take; rank 0 ends it
+  std::int64_t late_ns;                  ///< in turns: how long the last rank sleeps before a wait
+  std::uint32_t by_turns;                ///< slices are turns
   char note[192];                        ///< what served: written by the team before it is ready
   char error[512];                       ///< why it failed
   std::atomic<std::uint32_t> reporting;  ///< somebody writes `error`, or has
@@ -79,10 +88,15 @@ struct Control {
   alignas(kLine) std::atomic<std::uint32_t> idle;     ///< participants that are ready for the next
   std::atomic<std::uint32_t> failed;                  ///< `error` says why
   alignas(kLine) std::atomic<std::uint32_t> plan[2];  ///< by parity of the junction; rank 0 writes
+  alignas(kLine) std::atomic<std::uint32_t> over;     ///< the turn's time is up
+  std::atomic<std::uint64_t> last_episode;            ///< of the turn, from 1; 0: not known yet
   alignas(kLine) std::uint32_t batch_episodes;        ///< rank 0's from here on
   std::uint32_t skew_episodes;                        ///< in the last slice
   std::uint32_t samples_count;
   std::atomic<std::uint64_t> episodes;  ///< all that were finished, timed or not
+  std::int64_t timed_ns;                ///< of timed batches, and of turns
+  std::uint64_t timed_episodes;         ///< in these
+  LatencySampler::Report singles;       ///< episodes timed in the last turn
 
   static std::size_t bytes_for(std::uint32_t participants, std::uint32_t mask_words,
                                std::uint32_t samples) {
@@ -134,8 +148,18 @@ class Participant {
         go = control_.go.load(std::memory_order_acquire);
       }
       if (go == kQuit) return;
+      if (control_.by_turns != 0) wait();  // all are awake after it
       const Usage before = usage();
-      run_slice(wait);
+      if (control_.by_turns == 0) {
+        run_slice(wait);
+      } else if (control_.late_ns > 0 && rank_ + 1 == control_.participants) {
+        run_turn([&] {
+          nap();  // asleep, so that what CPU time an episode costs is that of who waits
+          wait();
+        });
+      } else {
+        run_turn(wait);
+      }
       const Usage after = usage();
       report_.involuntary_switches += after.involuntary_switches - before.involuntary_switches;
       report_.cpu_ns += after.cpu_ns - before.cpu_ns;
@@ -161,6 +185,49 @@ class Participant {
     if (control_.idle.fetch_add(1, std::memory_order_acq_rel) + 1 == control_.participants) {
       wake_all(control_.idle);
     }
+  }
+
+  void nap() const noexcept {
+    const timespec time{control_.late_ns / 1'000'000'000, control_.late_ns % 1'000'000'000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+  }
+
+  /// Rank 0 says which episode is the last one before it arrives there, so that all others know
+  /// when they leave it; who leaves the one before late reads a number that is not its own yet.
+  template <class Wait>
+  void run_turn(Wait&& wait) {
+    if (rank_ == 0) return lead_turn(wait);
+    std::uint64_t done = 0;
+    do {
+      wait();
+      ++done;
+    } while (control_.last_episode.load(std::memory_order_relaxed) != done);
+  }
+
+  template <class Wait>
+  void lead_turn(Wait&& wait) {
+    LatencySampler sampler(control_.episodes.load(std::memory_order_relaxed), 1);
+    control_.singles.every = 0;  // the last turn may have been a thousand times as fast
+    std::uint64_t timed = sampler.begin(control_.singles);
+    std::uint64_t done = 0;
+    const std::int64_t begin_ns = clock_ns();
+    for (bool last = false; !last; ++done) {
+      if (control_.over.load(std::memory_order_relaxed) != 0) {
+        last = true;
+        control_.last_episode.store(done + 1, std::memory_order_relaxed);
+      }
+      if (done != timed) {
+        wait();
+        continue;
+      }
+      const std::int64_t before_ns = clock_ns();
+      wait();
+      timed = sampler.record(control_.singles, clock_ns() - before_ns);
+    }
+    control_.timed_ns += clock_ns() - begin_ns;
+    control_.timed_episodes += done;
+    control_.episodes.store(control_.episodes.load(std::memory_order_relaxed) + done,
+                            std::memory_order_relaxed);
   }
 
   template <class Wait>
@@ -237,6 +304,8 @@ class Participant {
   }
 
   void record(const Batch& batch, std::int64_t took_ns) noexcept {
+    control_.timed_ns += took_ns;
+    control_.timed_episodes += batch.episodes;
     if (full()) return;
     control_.samples()[control_.samples_count++] =
         static_cast<float>(static_cast<double>(took_ns) / batch.episodes);

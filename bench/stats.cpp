@@ -99,6 +99,28 @@ Summary summarize(const std::vector<std::vector<double>>& blocks, std::uint64_t 
           .samples = samples.size()};
 }
 
+double mean_of(const std::vector<Turn>& turns) {
+  Turn all;
+  for (const Turn& turn : turns) {
+    all.ns += turn.ns;
+    all.episodes += turn.episodes;
+  }
+  return all.mean_ns();
+}
+
+Interval mean_interval(const std::vector<Turn>& turns, std::uint64_t seed) {
+  if (turns.empty()) return {};
+  std::mt19937_64 random(seed);
+  std::vector<double> means(kResamples);
+  std::vector<Turn> drawn(turns.size());
+  for (double& resampled : means) {
+    for (Turn& turn : drawn) turn = turns[random() % turns.size()];
+    resampled = mean_of(drawn);
+  }
+  std::sort(means.begin(), means.end());
+  return {quantile(means, 0.025), quantile(means, 0.975)};
+}
+
 PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
                          std::uint64_t seed) {
   std::vector<double> ratios;

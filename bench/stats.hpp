@@ -39,6 +39,20 @@ struct Summary {
 /// same interval.
 Summary summarize(const std::vector<std::vector<double>>& blocks, std::uint64_t seed);
 
+/// So many episodes took so long, together.
+struct Turn {
+  double ns = 0;
+  double episodes = 0;
+
+  double mean_ns() const { return ns / episodes; }
+};
+
+/// The mean of all turns: their time over their episodes; NaN if there is no episode. An
+/// interruption counts as what it cost.
+double mean_of(const std::vector<Turn>& turns);
+/// Its interval (bootstrap over turns).
+Interval mean_interval(const std::vector<Turn>& turns, std::uint64_t seed);
+
 /// How two that took turns compare: the median over the rounds of a's median over b's, and its
 /// interval (bootstrap over rounds). What changes from round to round (the clock rate, the
 /// neighbours of a virtual machine) cancels out. NaN in either is a round to pass over.

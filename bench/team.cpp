@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +13,8 @@
 #include <cstring>
 #include <thread>
 
+#include "bench/child.hpp"
+#include "bench/regime.hpp"
 #include "machine/error.hpp"
 
 namespace muster::bench {
@@ -75,11 +75,6 @@ int run_threads(Contestant& contestant, Control& control) {
   }
   for (std::thread& thread : threads) thread.join();
   return 0;
-}
-
-void die_with(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before
 }
 
 int run_processes(Contestant& contestant, Control& control) {
@@ -174,6 +169,8 @@ Team::Team(const TeamSpec& spec) {
   control_->samples_capacity = spec.samples_max;
   control_->bytes = bytes;
   control_->batch_ns = spec.batch_ns;
+  control_->by_turns = spec.by_turns ? 1 : 0;
+  control_->late_ns = spec.late_ns;
   for (unsigned rank = 0; rank < spec.bindings.size(); ++rank) {
     for (const unsigned pu : spec.bindings[rank].to_vector()) {
       control_->mask(rank)[pu / 64] |= std::uint64_t{1} << pu % 64;
@@ -203,6 +200,7 @@ Team::Team(const TeamSpec& spec) {
 void Team::be_root(const TeamSpec& spec, int fd) {
   Control& control = *control_;
   const int code = guarded(control, [&] {
+    join_cgroup(spec.cgroup);
     if (spec.other != nullptr && !spec.other->worker.empty()) {
       const std::string path = find_worker(spec.other->worker);
       const std::string number = fmt::format("{}", fd);
@@ -231,12 +229,9 @@ Team::~Team() {
   munmap(control_, control_->bytes);
 }
 
-/// The root's number stays taken until it is reaped, so that the group killed is surely ours.
 void Team::kill_all() {
   if (reaped_) return;
-  kill(-root_, SIGKILL);
-  while (waitpid(-root_, nullptr, 0) > 0 || errno == EINTR) {
-  }
+  end_group(root_);
   reaped_ = true;
 }
 
@@ -274,10 +269,14 @@ Team::State Team::await_idle(std::int64_t until_ns) {
 
 void Team::start_slice(std::int64_t slice_ns) {
   control_->slice_ns = slice_ns;
+  control_->over.store(0, std::memory_order_relaxed);
+  control_->last_episode.store(0, std::memory_order_relaxed);
   control_->idle.store(0, std::memory_order_relaxed);
   control_->go.store(++slice_, std::memory_order_release);
   wake_all(control_->go);
 }
+
+void Team::end_turn() { control_->over.store(1, std::memory_order_relaxed); }
 
 void Team::quit() {
   quitting_ = true;
@@ -294,6 +293,16 @@ std::vector<double> Team::take_samples() {
   std::vector<double> taken(samples + samples_taken_, samples + control_->samples_count);
   samples_taken_ = control_->samples_count;
   return taken;
+}
+
+std::vector<LatencySample> Team::singles() const {
+  std::vector<LatencySample> all;
+  add_samples(control_->singles, all);
+  return all;
+}
+
+Turn Team::timed() const {
+  return {static_cast<double>(control_->timed_ns), static_cast<double>(control_->timed_episodes)};
 }
 
 std::vector<double> Team::exit_skews() const {

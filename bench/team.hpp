@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "bench/contestant.hpp"
+#include "bench/latency.hpp"
 #include "bench/measure.hpp"
+#include "bench/stats.hpp"
 #include "topology/pu_set.hpp"
 
 namespace muster::bench {
@@ -25,6 +27,9 @@ struct TeamSpec {
   std::vector<PuSet> bindings;     ///< per rank; an empty set is unbound
   std::int64_t batch_ns = 50'000;  ///< how long a batch of episodes should take
   std::uint32_t samples_max = 1U << 16;
+  bool by_turns = false;     ///< slices are turns (bench/measure.hpp)
+  std::int64_t late_ns = 0;  ///< in turns: how late the last rank is for each episode
+  std::string cgroup;        ///< that all its processes join; empty: none
 };
 
 class Team {
@@ -48,6 +53,8 @@ class Team {
   State await_idle(std::int64_t until_ns);
   /// Lets an idle team run a slice.
   void start_slice(std::int64_t slice_ns);
+  /// In a turn: the next episode is the last one.
+  void end_turn();
   /// Tells an idle team to end; the destructor then finds it gone, or soon so.
   void quit();
 
@@ -56,6 +63,9 @@ class Team {
   std::uint64_t episodes() const;  ///< finished so far
   /// Latencies [ns] sampled since the last call.
   std::vector<double> take_samples();
+  /// Single episodes that rank 0 timed in the last turn.
+  std::vector<LatencySample> singles() const;
+  Turn timed() const;  ///< all timed batches or turns so far
   /// Last exit minus first exit [ns] of each episode sampled in the last slice.
   std::vector<double> exit_skews() const;
   std::uint64_t involuntary_switches() const;  ///< of all participants so far, inside slices

@@ -60,12 +60,13 @@ void add_bench_barrier(Command& group) {
       "barrier", "Measure the barriers of this library beside those people use today");
   command
       ->add_option("--algorithms", run_options.algorithms,
-                   "Ours, by name (see `muster list`): all, none, or a list")
-      ->delimiter(',')
-      ->default_str("all");
+                   "Ours, by name (see `muster list`): all, none, or a list (default: all; with "
+                   "--regime auto)")
+      ->delimiter(',');
   command
       ->add_option("--participants", run_options.participants,
-                   "How many, a list (default: powers of two to twice the CPUs, 8 at least)")
+                   "How many, a list (default: powers of two to twice the CPUs, 8 at least; with "
+                   "--regime 2,4,8, crowded twice and four times the CPUs)")
       ->delimiter(',');
   command->add_option("--mode", options->modes, "threads, processes, or both in a list")
       ->delimiter(',')
@@ -79,19 +80,30 @@ void add_bench_barrier(Command& group) {
       "Group ours as on another machine, hwloc XML file or synthetic description; they run here "
       "(default: $MUSTER_TOPOLOGY, else this machine)");
   command
-      ->add_option("--wait", run_options.wait,
-                   "How ours wait: auto or a policy (see `muster list`)")
+      ->add_option("--wait", run_options.waits,
+                   "How ours wait: auto, policies (see `muster list`), a list (default: auto; with "
+                   "--regime all)")
+      ->delimiter(',');
+  command
+      ->add_option("--regime", run_options.regimes,
+                   "Who else wants the CPUs, a list or all; everyone runs under each, in turns "
+                   "(default: quiet, in batches of episodes)")
+      ->delimiter(',');
+  command
+      ->add_option("--turn", run_options.turn_ms, "With --regime: milliseconds that a turn takes")
       ->capture_default_str();
   command
       ->add_option("--peers", run_options.peers,
                    "Which others: all, none, or a list (see `muster list`)")
       ->delimiter(',')
       ->default_str("all");
-  command->add_option("--seconds", run_options.seconds, "Time for the whole measurement")
-      ->capture_default_str();
+  command->add_option(
+      "--seconds", run_options.seconds,
+      "Time for the whole measurement (default: 27; with --regime what turns take)");
   command
       ->add_option("--rounds", run_options.rounds,
-                   "How often everyone gets its turn (default: 5 to 20, slices of 40 ms)")
+                   "How often everyone gets its turn (default: 5 to 20, slices of 40 ms; with "
+                   "--regime 7)")
       ->check(Range(1U, 1000U));
   command->add_option("--seed", run_options.seed, "Of the bootstrap's random numbers")
       ->capture_default_str();
@@ -108,7 +120,11 @@ void add_bench_barrier(Command& group) {
       "All take turns, round by round, for equal times. A latency is the mean of a batch of "
       "episodes;\n"
       "the interval is that of the median (bootstrap over rounds), and where intervals overlap no\n"
-      "order is claimed. What cannot finish an episode in its time is said to \"did not finish\".");
+      "order is claimed. What cannot finish an episode in its time is said to \"did not finish\".\n"
+      "With --regime, auto, all wait policies and the others run back to back for whole turns, "
+      "and\n"
+      "all of their time counts. Regimes:\n" +
+      bench::regimes_to_text());
   command->callback([options] { run(*options); });
 }
 

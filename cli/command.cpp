@@ -42,6 +42,8 @@ template Option* Command::add_option(const std::string&, std::vector<unsigned>&,
                                      const std::string&);
 template Option* Command::add_option(const std::string&, std::uint64_t&, const std::string&);
 template Option* Command::add_option(const std::string&, double&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<double>&,
+                                     const std::string&);
 template Option* Command::add_option(const std::string&, std::optional<unsigned>&,
                                      const std::string&);
 template Option* Command::add_option(const std::string&, std::optional<std::uint64_t>&,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "machine/error.hpp"
+#include "sim/split_mix.hpp"
 
 namespace muster {
 
@@ -28,21 +29,6 @@ inline Pattern parse_pattern(std::string_view name) {
   throw Error(Status::unknown_name,
               "no pattern \"" + std::string(name) + "\"; there are: sequential, strided, random");
 }
-
-/// Numbers at random: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-class SplitMix64 {
- public:
-  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() noexcept {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// How an index goes on, as each thread's own. Fewer than 2^32 words.
 class Walk {

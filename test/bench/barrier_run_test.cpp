@@ -165,7 +165,7 @@ double look_at_a_run() {
       first->progress.left_s / static_cast<double>(rounds.size() * contestants.size());
   expect_turns(rounds, slice_s);
   expect_rows(rounds, results, slice_s);
-  expect_progress(told, options.seconds);
+  expect_progress(told, *options.seconds);
   return shortest_turns_ratio(rounds);
 }
 
@@ -178,8 +178,8 @@ TEST(RunBarriers, EveryoneHasATurnOfTheSameLengthInEachRound) {
 
 TEST(LongestRun, EndsWithinFortySecondsByDefault) {
   // The rest is for the statistics.
-  EXPECT_LE(longest_s(RunOptions{}.seconds), 39);
-  EXPECT_GE(RunOptions{}.seconds, 20) << "there is no need to be in such a hurry";
+  EXPECT_LE(longest_s(kSecondsDefault), 39);
+  EXPECT_GE(kSecondsDefault, 20) << "there is no need to be in such a hurry";
   EXPECT_DOUBLE_EQ(longest_s(40), 55);
   EXPECT_DOUBLE_EQ(longest_s(1), 8);
 }
@@ -193,7 +193,7 @@ TEST(LongestRun, IsKeptByOneInWhichSomeHang) {
   options.participants = {2};
   options.modes = {Mode::threads, Mode::processes};
   options.seconds = 0.7;
-  const double most_s = longest_s(options.seconds) - 4;  // all of them start
+  const double most_s = longest_s(*options.seconds) - 4;  // all of them start
   double elapsed_s = 1e9;
   unsigned stuck = 0;  // it hangs after 100 episodes, which a busy machine may not come to
   for (unsigned attempt = 0; attempt < 60 && (stuck == 0 || elapsed_s > most_s); ++attempt) {

@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bench/barrier_report.hpp"
@@ -20,6 +21,7 @@ Row row(std::string implementation, double lo, double median, double hi) {
   result.via = result.ours ? "c" : "";
   result.participants = 2;
   result.map_by = "core";
+  result.mean_ns = median;
   result.latency_ns = {median, lo, hi, {lo, hi}, 10};
   result.round_medians_ns = {median, median};
   return result;
@@ -105,7 +107,7 @@ TEST(ToJson, UnfinishedRowsHaveNoNumbers) {
   EXPECT_EQ(ok.at("latency_ns").at("ci95"), (nlohmann::ordered_json{10.0, 12.0}));
   const auto& unfinished = json.at("results").at(1);
   EXPECT_EQ(unfinished.at("status"), "did not finish");
-  for (const char* name : {"median", "min", "p99", "ci95"}) {
+  for (const char* name : {"mean", "mean_ci95", "median", "min", "p99", "p99.9", "ci95"}) {
     EXPECT_TRUE(unfinished.at("latency_ns").at(name).is_null()) << name;
   }
   EXPECT_TRUE(unfinished.at("rank").is_null());
@@ -169,10 +171,70 @@ TEST(ToText, FitsATerminal) {
   for (Row& each : results.rows) {
     each.exit_skews = 1;
     each.exit_skew_ns = 15.2e6;
+    each.mean_ns = 998e6;
     each.noise.noisy = true;
   }
   rank_rows(results.rows);
   std::istringstream lines(to_text(results));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+/// Of one group that was measured in turns.
+RunResults turns() {
+  RunResults results;
+  results.options.regimes = {"hogs"};
+  for (const auto& [name, wait, mean_ns] :
+       {std::tuple{"muster", "auto", 30e3}, std::tuple{"muster", "sleep", 20e3},
+        std::tuple{"muster", "spin", 998e6}, std::tuple{"pthread_barrier", "", 60e3},
+        std::tuple{"ck-dissemination", "", 999e6}}) {
+    Row each = row(name, 1, 2, 3);
+    each.regime = parse_regimes({"hogs"}).front();
+    if (each.ours) each.algorithm = "auto";
+    each.serves = "sense-reversing-pu";
+    each.wait_asked = wait;
+    each.mean_ns = mean_ns;
+    each.mean_ci95 = {0.9 * mean_ns, 1.1 * mean_ns};
+    each.round_means_ns = {mean_ns, mean_ns};
+    each.singles_ns = latency_distribution({{5, 1}, {7, 1}});
+    each.cpu_ns = 99.8e6;
+    each.noise.noisy = true;
+    results.rows.push_back(std::move(each));
+  }
+  rank_rows(results.rows);
+  return results;
+}
+
+TEST(Turns, AreRankedByTheirMeans) {
+  const RunResults results = turns();
+  EXPECT_EQ(results.rows[0].place, 2U);
+  EXPECT_EQ(results.rows[1].place, 1U);
+  EXPECT_DOUBLE_EQ(results.rows[0].to_best_peer.ratio, 0.5);
+  EXPECT_DOUBLE_EQ(results.rows[0].to_best_peer.paired.ratio, 0.5);
+}
+
+TEST(Turns, ConcludeWithRatiosOfMeans) {
+  const RunResults results = turns();
+  const auto json = to_json(results);
+  ASSERT_EQ(json.at("conclusions").size(), 1U);
+  const auto& conclusion = json.at("conclusions").at(0);
+  EXPECT_EQ(conclusion.at("regime"), "hogs");
+  EXPECT_EQ(conclusion.at("best_fixed"), "sleep");
+  EXPECT_EQ(conclusion.at("auto_to_best_fixed"), 1.5);
+  EXPECT_EQ(conclusion.at("best_peer"), "pthread_barrier");
+  EXPECT_EQ(conclusion.at("auto_to_best_peer"), 0.5);
+  const auto& first = json.at("results").at(0);
+  EXPECT_EQ(first.at("regime"), "hogs");
+  EXPECT_EQ(first.at("wait_asked"), "auto");
+  EXPECT_EQ(first.at("latency_ns").at("mean"), 30e3);
+  EXPECT_EQ(first.at("latency_ns").at("median"), 5.0);
+  EXPECT_TRUE(first.at("latency_ns").at("p99.9").is_null()) << "two samples say nothing of it";
+  EXPECT_EQ(first.at("cpu_ns_per_episode"), 99.8e6);
+}
+
+TEST(Turns, FitATerminal) {
+  const std::string text = to_text(turns());
+  EXPECT_NE(text.find("In hogs, auto takes 1.5 times"), std::string::npos) << text;
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 

@@ -100,6 +100,44 @@ TEST_P(EveryContestant, RunsSlicesAndReports) {
   expect_no_children();
 }
 
+TEST_P(EveryContestant, RunsTurnsUntilTheyAreEnded) {
+  TeamSpec spec = spec_of(GetParam().other, GetParam().participants, GetParam().mode);
+  spec.setting.through_template = GetParam().through_template;
+  spec.by_turns = true;
+  Team team(spec);
+  ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+  double episodes = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    team.start_slice(1'000'000);
+    EXPECT_EQ(team.await_idle(clock_ns() + 1'000'000), Team::State::busy) << "nobody ended it";
+    team.end_turn();
+    ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+    EXPECT_FALSE(team.singles().empty());
+    EXPECT_GT(team.timed().episodes, episodes);
+    episodes = team.timed().episodes;
+  }
+  EXPECT_GT(team.timed().ns, 0);
+  EXPECT_EQ(static_cast<double>(team.episodes()), episodes);
+  team.quit();
+}
+
+TEST(Team, TheLastOneIsAsLateAsSaid) {
+  for (const Mode mode : {Mode::threads, Mode::processes}) {
+    TeamSpec spec = spec_of(nullptr, 3, mode);
+    spec.by_turns = true;
+    spec.late_ns = 3'000'000;
+    Team team(spec);
+    ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+    team.start_slice(1'000'000);
+    EXPECT_EQ(team.await_idle(clock_ns() + 30'000'000), Team::State::busy);
+    team.end_turn();
+    ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
+    // Rank 0 may have left the junction after the first nap.
+    EXPECT_GE(team.timed().ns, 3e6 * (team.timed().episodes - 1));
+    team.quit();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Bench, EveryContestant, testing::ValuesIn(all_cases()), name_of_case);
 
 TEST(Team, OneThatHangsIsGivenUp) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is said of rows that belong together: pure functions.
+#include <algorithm>
+
+#include "bench/barrier_run.hpp"
+
+namespace muster::bench {
+
+std::vector<unsigned> default_participants(unsigned cpus) {
+  std::vector<unsigned> counts;
+  for (unsigned count = 2; count <= std::max(8U, 2 * cpus); count *= 2) counts.push_back(count);
+  return counts;
+}
+
+namespace {
+
+constexpr std::uint64_t kPairedSeed = 1;
+
+Comparison compare(const Row& row, const Row* base) {
+  if (base == nullptr) return {};
+  return {row.typical_ns() / base->typical_ns(), !overlap(row.interval_ns(), base->interval_ns()),
+          paired_ratio(row.rounds_ns(), base->rounds_ns(), kPairedSeed)};
+}
+
+}  // namespace
+
+void rank_rows(std::vector<Row>& rows) {
+  const Row* best_peer = nullptr;
+  const auto ranked = [](const Row& row) {
+    return row.status == RowStatus::ok && (row.ours || row.kind == Other::peer);
+  };
+  for (const Row& row : rows) {
+    if (!ranked(row) || row.ours) continue;
+    if (best_peer == nullptr || row.typical_ns() < best_peer->typical_ns()) best_peer = &row;
+  }
+  const Row* limit = nullptr;
+  for (const Row& row : rows) {
+    if (row.implementation == "limit" && row.status == RowStatus::ok) limit = &row;
+  }
+  for (Row& row : rows) {
+    row.to_best_peer = ranked(row) ? compare(row, best_peer) : Comparison{};
+    row.to_limit =
+        &row != limit && row.status == RowStatus::ok ? compare(row, limit) : Comparison{};
+    if (!ranked(row)) continue;
+    row.place = 1;
+    row.tied = false;
+    for (const Row& other : rows) {
+      if (&other == &row || !ranked(other)) continue;
+      if (other.interval_ns().hi < row.interval_ns().lo) ++row.place;
+      if (overlap(other.interval_ns(), row.interval_ns())) row.tied = true;
+    }
+  }
+}
+
+Conclusion conclude(const std::vector<const Row*>& group) {
+  Conclusion result;
+  const auto take = [](const Row*& best, const Row* row) {
+    if (best == nullptr || row->mean_ns < best->mean_ns) best = row;
+  };
+  for (const Row* row : group) {
+    if (row->status != RowStatus::ok) continue;
+    if (row->is_auto()) take(result.automatic, row);
+    if (row->is_fixed()) take(result.best_fixed, row);
+    if (!row->ours && row->kind == Other::peer) take(result.best_peer, row);
+  }
+  return result;
+}
+
+}  // namespace muster::bench
