@@ -17,7 +17,7 @@
 #include "bench/team.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
-#include "machine/wait_policy.hpp"
+#include "wait/policy.hpp"
 #include "topology/topology.hpp"
 
 namespace muster::bench {

@@ -16,6 +16,10 @@ std::vector<Ordering> weakenings(Ordering order) {
       return {Ordering::acquire, Ordering::release};
     case Ordering::seq_cst:
       return {Ordering::acq_rel};
+    case Ordering::light:
+      return {Ordering::relaxed};
+    case Ordering::heavy:
+      return {Ordering::seq_cst};
   }
   return {};
 }
@@ -32,6 +36,10 @@ const char* ordering_name(Ordering order) {
       return "acq_rel";
     case Ordering::seq_cst:
       return "seq_cst";
+    case Ordering::light:
+      return "light";
+    case Ordering::heavy:
+      return "heavy";
   }
   return "?";
 }

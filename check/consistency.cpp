@@ -116,9 +116,13 @@ bool sc_fences_ordered(const Graph& graph) {
   const std::size_t n = fences.size();
   if (n > 64) throw Error(Status::unsupported, "more than 64 seq_cst fences in one execution");
   std::vector<std::uint64_t> before(n, 0);  // bit j of [i]: fence i is before fence j
+  const auto put_before = [&](std::size_t i, std::size_t j) {
+    if (!ordered_with(graph.at(fences[i]).op.order, graph.at(fences[j]).op.order)) return;
+    before[i] |= std::uint64_t{1} << j;
+  };
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
-      if (i != j && graph.at(fences[j]).hb.contains(fences[i])) before[i] |= std::uint64_t{1} << j;
+      if (i != j && graph.at(fences[j]).hb.contains(fences[i])) put_before(i, j);
     }
   }
   std::vector<Span> spans(n);
@@ -129,7 +133,7 @@ bool sc_fences_ordered(const Graph& graph) {
     }
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) {
-        if (spans[i].first_after < spans[j].last_before) before[i] |= std::uint64_t{1} << j;
+        if (spans[i].first_after < spans[j].last_before) put_before(i, j);
       }
     }
   }

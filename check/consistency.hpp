@@ -5,7 +5,8 @@
 //   happens-before   hb = (program order | synchronizes-with)+, kept as a clock in every event
 //   coherence        irreflexive(hb; eco?)
 //   atomicity        nothing comes between an update and the write it reads from
-//   SC fences        acyclic([Fsc]; (hb | hb; eco; hb); [Fsc])
+//   SC fences        acyclic([Fsc]; (hb | hb; eco; hb); [Fsc]), but for pairs with a light one and
+//                    no heavy one
 //   no load buffering: program order and reads-from are acyclic together, by construction
 //   races            conflicting plain accesses are ordered by hb
 //

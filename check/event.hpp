@@ -44,16 +44,25 @@ struct Clock {
   bool contains(EventId id) const { return id.is_initial() || id.index < count[id.thread]; }
 };
 
-/// Memory orders as sets of what they do. Accesses have the first four, fences the last four.
+/// Memory orders as sets of what they do. Accesses have the first four, fences the last three of
+/// those and the rest. A *light* fence is nothing but ordered with each *heavy* one, which is a
+/// seq_cst one besides: on hardware a compiler's barrier and membarrier(2).
 enum class Ordering : std::uint8_t {
   relaxed = 0,
   acquire = 1,
   release = 2,
   acq_rel = 3,
   seq_cst = 7,
+  light = 8,
+  heavy = 15,
 };
 constexpr bool acquires(Ordering o) { return (static_cast<unsigned>(o) & 1U) != 0; }
 constexpr bool releases(Ordering o) { return (static_cast<unsigned>(o) & 2U) != 0; }
+/// Whether all agree which of two fences, neither of them weaker than these three, is the first.
+constexpr bool ordered_with(Ordering a, Ordering b) {
+  return (a != Ordering::light && b != Ordering::light) || a == Ordering::heavy ||
+         b == Ordering::heavy;
+}
 constexpr Ordering ordering(Order o) {
   constexpr Ordering all[] = {Ordering::relaxed, Ordering::acquire, Ordering::release,
                               Ordering::acq_rel};
@@ -137,7 +146,8 @@ struct Event {
   bool is_write() const { return op.kind == Kind::store || op.kind == Kind::update_write; }
   /// A reading half that a writing half follows.
   bool is_updating() const { return op.kind == Kind::update_read && update_succeeds(); }
-  bool is_sc_fence() const { return op.kind == Kind::fence && op.order == Ordering::seq_cst; }
+  /// Ordered with others of its kind: see ordered_with().
+  bool is_sc_fence() const { return op.kind == Kind::fence && op.order >= Ordering::seq_cst; }
   Ordering order() const {
     return op.kind == Kind::update_read && !update_succeeds() ? failure_ordering(op.order)
                                                               : op.order;

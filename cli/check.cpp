@@ -108,7 +108,7 @@ struct Chosen {
   std::vector<Algorithm> barriers;
   std::vector<std::string> locks;
   std::vector<std::string> mutexes;
-  bool sleep = false;     ///< machine/sleep.hpp
+  bool sleep = false;     ///< wait/sleep.hpp
   bool lifetime = false;  ///< machine/lifetime.hpp
   bool by_hand = false;   ///< the mutants that no order expresses
 };

@@ -17,9 +17,9 @@
 #include "cli/subcommands.hpp"
 #include "lock/registry.hpp"
 #include "machine/hardware.hpp"
-#include "machine/wait_policy.hpp"
 #include "topology/levels.hpp"
 #include "topology/topology.hpp"
+#include "wait/policy.hpp"
 
 namespace muster {
 namespace {
@@ -119,11 +119,10 @@ void add_mappings(Json& results) {
 
 void add_wait_policies(Json& results) {
   const auto add = [&](std::string_view name, std::string_view about) {
-    if (name != "auto")
-      static_cast<void>(WaitPolicy::by_name(name, 1, 1));  // throws if there is none
+    static_cast<void>(WaitPolicy::by_name(name, 1, 1));  // throws if there is none
     results.push_back(item("wait", name, {{"about", about}}));
   };
-  add("auto", "spin-yield-sleep if everyone has a CPU, else yield-sleep");
+  add("auto", "spins, or yields if CPUs are short, as long as that pays, then sleeps");
   add("spin", "never gives up the CPU");
   add("yield", "gives up the CPU at once, never sleeps");
   add("sleep", "sleeps at once");

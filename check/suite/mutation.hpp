@@ -70,7 +70,7 @@ std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
 /// Those of the sleep protocol, and of how waits begin and end.
 std::vector<Rehearsed> mutation_programs_of_sleep();
 std::vector<Rehearsed> mutation_programs_of_lifetime();
-inline constexpr const char* sleep_source = "src/machine/sleep.hpp";
+inline constexpr const char* sleep_source = "src/wait/sleep.hpp";
 inline constexpr const char* lifetime_source = "src/machine/lifetime.hpp";
 
 }  // namespace muster::check

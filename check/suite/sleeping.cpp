@@ -5,7 +5,7 @@
 
 #include "check/graph.hpp"
 #include "machine/lifetime.hpp"
-#include "machine/sleep.hpp"
+#include "wait/sleep.hpp"
 
 namespace muster::check {
 namespace {
@@ -18,13 +18,14 @@ struct Differs {
 /// Thrown by a participant's lot: it has died.
 struct Dead {};
 
-/// What happens to a participant besides sleeping.
+/// How a participant sleeps, and what happens to it besides.
 struct Accident {
+  bool asks = false;         ///< the storers for full fences
   bool interrupted = false;  ///< its first sleep may end by itself: a signal, or a slice is over
   bool mortal = false;       ///< it may die before any step of its first sleep
 };
 
-/// The primitives of machine/sleep.hpp. Both fences are seq_cst here. A queue word counts the
+/// The primitives of wait/sleep.hpp. A queue word counts the
 /// wake-ups of each word somebody may sleep on. As under the kernel's lock on its queue, who parks
 /// sees what was stored before the wake-ups that came before, and is woken by those that come
 /// after.
@@ -34,21 +35,27 @@ class CheckedLot {
   using Queues = std::map<Location, Location>;
 
   CheckedLot(Thread& thread, Tuning& tuning, const Queues& queues, Accident accident)
-      : thread_(thread), tuning_(tuning), queues_(queues) {
+      : thread_(thread), tuning_(tuning), queues_(queues), asks_(accident.asks) {
     if (accident.interrupted) interrupted_ = thread.choose(2) != 0;
     if (accident.mortal) steps_left_ = thread.choose(steps_of_a_sleep + 1);
   }
 
-  void add(const Atom& atom, Word delta, Site site = Site::here()) {
+  Word add(const Atom& atom, Word delta, Site site = Site::here()) {
     live();
-    thread_.fetch_add(atom.location, delta, Ordering::relaxed, site);
+    return thread_.fetch_add(atom.location, delta, Ordering::relaxed, site);
+  }
+  void replace(const Atom& atom, Word from, Word to, Site site = Site::here()) {
+    thread_.compare_exchange(atom.location, from, to, Ordering::relaxed, site);
   }
   Word peek(const Atom& atom, Site site = Site::here()) {
     live();
     return thread_.load(atom.location, Ordering::relaxed, site);
   }
-  void light_fence(Site site = Site::here()) { fence("light fence", site); }
-  void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
+  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
+  void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
+  bool asks_for_fences() const { return asks_; }
+  bool tired() const { return true; }
   void park(const Atom& atom, Word seen, Site site = Site::here()) {
     live();
     if (interrupted_) {
@@ -70,14 +77,16 @@ class CheckedLot {
   void live() {
     if (steps_left_-- == 0) throw Dead{};
   }
-  void fence(const char* what, Site site) {
+  void fence(const char* what, Ordering order, Site site) {
     live();
-    thread_.fence(tuning_.order_at(site, what, Ordering::seq_cst), site);
+    const Ordering tuned = tuning_.order_at(site, what, order);
+    if (tuned != Ordering::relaxed) thread_.fence(tuned, site);
   }
 
   Thread& thread_;
   Tuning& tuning_;
   const Queues& queues_;
+  bool asks_;
   bool interrupted_ = false;
   Word steps_left_ = ~Word{0};
 };
@@ -181,6 +190,9 @@ class Participant {
   Room& room_;
   CheckedLot lot_;
 };
+
+const std::string asking = "-asking";
+const std::string fences = "; sleepers ask for full fences";
 
 struct Recipe {
   SleepProgram program;
@@ -304,7 +316,10 @@ const std::vector<Recipe>& recipes() {
 const std::vector<SleepProgram>& sleep_programs() {
   static const std::vector<SleepProgram> programs = [] {
     std::vector<SleepProgram> all;
-    for (const Recipe& recipe : recipes()) all.push_back(recipe.program);
+    for (const Recipe& recipe : recipes()) {
+      all.push_back(recipe.program);
+      all.push_back({recipe.program.name + asking, recipe.program.what + fences});
+    }
     return all;
   }();
   return programs;
@@ -312,20 +327,22 @@ const std::vector<SleepProgram>& sleep_programs() {
 
 Program make_sleep_program(const std::string& name, Tuning& tuning) {
   for (const Recipe& recipe : recipes()) {
-    if (name != recipe.program.name) continue;
+    const bool asks = name == recipe.program.name + asking;
+    if (!asks && name != recipe.program.name) continue;
     Program program{.name = "sleep " + name, .threads = recipe.threads};
     const auto room = make_room(program.memory);
-    program.body = [room, &recipe, &tuning](Thread& thread) {
+    program.body = [room, asks, &recipe, &tuning](Thread& thread) {
       const bool mortal = recipe.dies == thread.id();
       try {
-        Participant self(thread, tuning, *room, {recipe.interrupted, mortal});
+        Participant self(thread, tuning, *room, {asks, recipe.interrupted, mortal});
         recipe.body(self, thread.id());
       } catch (const Dead&) {  // the others go on
       }
     };
     if (recipe.dies < recipe.threads) return program;  // it takes back no announcement
     program.at_end = [room](const Graph& graph) -> const char* {
-      bool taken_back = graph.newest_value(room->all.sleepers.location) == 0 &&
+      const Word left = graph.newest_value(room->all.sleepers.location);
+      bool taken_back = (left & sleepers_counted) == 0 &&
                         graph.newest_value(room->all.any_sleepers.location) == 0;
       for (const SleepCell& cell : room->cells) {
         taken_back = taken_back && graph.newest_value(cell.sleepers.location) == 0;

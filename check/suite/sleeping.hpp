@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs around the sleep protocol of machine/sleep.hpp, the very text that the hardware machine
+// Programs around the sleep protocol of wait/sleep.hpp, the very text that the hardware machine
 // runs: spin once, then sleep. A lost wake-up shows as a hang, since a sleep here never ends by
 // itself unless the program says so; announcements that are not taken back show at the end.
 #pragma once
@@ -12,8 +12,8 @@
 namespace muster::check {
 
 struct SleepProgram {
-  const char* name;
-  const char* what;
+  std::string name;
+  std::string what;
 };
 
 /// Their names and what happens in each.

@@ -112,8 +112,8 @@ typedef struct muster_options {
   unsigned participants;
   /** Default NULL: "auto". */
   const char* algorithm;
-  /** "auto" (default NULL), "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep",
-   * "yield-sleep". */
+  /** "auto" (default NULL), which learns from its waits, or a fixed way: "spin", "yield", "sleep",
+   * "spin-yield", "spin-yield-sleep", "yield-sleep". */
   const char* wait;
   /** MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT | MUSTER_APART; default 0. */
   unsigned flags;

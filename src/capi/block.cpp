@@ -120,6 +120,8 @@ std::vector<std::byte> describe(const Plan& plan) {
   out.text(plan.why);
   out.text(plan.dropped);
   out.text(std::string(plan.wait.name));
+  out.number(plan.wait.sharers);
+  out.number(plan.wait.yield_ns == WaitPolicy::forever ? 1 : 0);
   out.text(plan.wait_why);
   out.number(plan.usable_cpus);
   out.number(plan.numa_nodes);
@@ -148,7 +150,9 @@ Plan read_description(const std::vector<std::byte>& bytes) {
   static_cast<void>(traits_of(plan.algorithm.name));
   plan.why = in.text();
   plan.dropped = in.text();
-  plan.wait = WaitPolicy::by_name(in.text(), 1, 1);
+  const std::string wait = in.text();
+  const auto sharers = static_cast<unsigned>(in.number(1U << 20));
+  plan.wait = WaitPolicy::by_name(wait, sharers, 1, in.number(1) != 0);
   plan.wait_why = in.text();
   plan.usable_cpus = static_cast<unsigned>(in.number(1U << 20));
   plan.numa_nodes = static_cast<unsigned>(in.number(1U << 20));

@@ -15,6 +15,12 @@ std::string budget(std::int64_t ns) {
 
 std::string describe_wait(const WaitPolicy& wait) {
   std::string text;
+  if (wait.learns) {
+    if (wait.spin_ns > 0) text = "spins for up to " + budget(wait.spin_ns) + " where that pays";
+    if (wait.yield_ns == WaitPolicy::forever) return text + ", then yields where that pays";
+    if (wait.yield_ns > 0) text = "yields for up to " + budget(wait.yield_ns) + " where that pays";
+    return text + ", then sleeps";
+  }
   if (wait.spin_ns > 0) text += "spins " + budget(wait.spin_ns);
   if (wait.spin_ns != WaitPolicy::forever && wait.yield_ns > 0) {
     text += (text.empty() ? "yields " : ", then yields ") + budget(wait.yield_ns);

@@ -249,7 +249,8 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
         1, static_cast<unsigned>(std::set<unsigned>(nodes.begin(), nodes.end()).size()));
   }
   const char* wait = or_default(options.wait, "auto");
-  plan.wait = WaitPolicy::by_name(wait, plan.participants + options.others, plan.usable_cpus);
+  plan.wait = WaitPolicy::by_name(wait, plan.participants + options.others, plan.usable_cpus,
+                                  options.progress != nullptr);
   if (wait != std::string_view("auto")) {
     plan.wait_why = "as asked for";
   } else {
@@ -257,12 +258,10 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
         fmt::format("{} participants{} on {} usable CPU{}", plan.participants,
                     options.others > 0 ? fmt::format(" and {} others", options.others) : "",
                     plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
-    if ((options.flags & MUSTER_APART) != 0 && plan.wait == WaitPolicy::oversubscribed()) {
+    if ((options.flags & MUSTER_APART) != 0 && plan.wait.sharers > 1) {
       plan.wait = WaitPolicy::sleep();
       plan.wait_why += ", in scheduling groups that a yield does not leave";
-    }
-    if (options.progress != nullptr && plan.wait == WaitPolicy::dedicated()) {
-      plan.wait = WaitPolicy::attentive();
+    } else if (options.progress != nullptr) {
       plan.wait_why += ", and progress to make";
     }
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "barrier/registry.hpp"
-#include "machine/wait_policy.hpp"
+#include "wait/policy.hpp"
 #include "muster/muster.h"
 #include "topology/tree.hpp"
 

@@ -33,7 +33,7 @@ inline constexpr WaitPolicy crowded_policy{0, 2'000'000, "yield-sleep"};
 class Port : public Hardware {
  public:
   Port(Domain& domain, unsigned seat)
-      : Hardware(domain, seat, client_policy, false), announcements_(domain.announcements) {
+      : Hardware(domain, seat, client_policy, false, false), announcements_(domain.announcements) {
     cpus_of_process();  // hold() goes by the count
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who executes a request whose client does not wait, when the server leaves: an asymmetric Dekker
-// handshake, as in machine/sleep.hpp. The client posts, passes the *light* fence and looks whether
+// handshake, as in wait/sleep.hpp. The client posts, passes the *light* fence and looks whether
 // a server is there; the server takes its word back, issues the *heavy* fence and looks at what is
 // posted. One of the two sees the other.
 //
-// Each is a template over a lot `L` with the primitives of machine/sleep.hpp that it names.
+// Each is a template over a lot `L` with the primitives of wait/sleep.hpp that it names.
 // Source: ours; the fences as there.
 //
 // Invariant: a request is posted before the server's last look, or its client sees that the server

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "machine/hardware.hpp"
 
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-
-#include "machine/made_once.hpp"
+#include <utility>
 
 namespace muster {
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
-
-/// Waiting for participants on other PUs costs those on this PU nothing until they are released:
-/// worth a spin of the time that a few dozen context switches take there.
-constexpr std::int64_t spin_for_other_pus_ns = 200'000;
 constexpr std::int64_t inspection_interval_ns = 1'000'000;
 /// With a progress hook to serve, sleeps are short.
 constexpr std::int64_t slice_with_progress_ns = 500'000;
@@ -30,64 +18,20 @@ constexpr int fast_polls_dedicated = 128;
 /// thirtieth of a context switch each.
 constexpr unsigned yields_per_clock = 4;
 
-bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
 constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > WaitPolicy::forever - b ? WaitPolicy::forever : a + b;
 }
 
 }  // namespace
 
-HeavyFence register_heavy_fence(bool shared) noexcept {
-  static constinit MadeOnce<bool> own;
-  static constinit MadeOnce<bool> all;
-  if (shared) {
-    const bool has = all.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); });
-    return has ? HeavyFence::all_processes : HeavyFence::none;
-  }
-  const bool has = own.get([] { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); });
-  return has ? HeavyFence::own_process : HeavyFence::none;
-}
-
-std::int64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * ns_per_s + now.tv_nsec;
-}
-
-void FutexLot::heavy_fence() const noexcept {
-  switch (fence_) {
-    case HeavyFence::own_process:
-      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-      break;
-    case HeavyFence::all_processes:
-      membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-      break;
-    case HeavyFence::none:
-      break;
-  }
-}
-
-void FutexLot::park(const Atom& atom, Word seen) const noexcept {
-  const timespec slice{slice_ns_ / ns_per_s, slice_ns_ % ns_per_s};
-  // EAGAIN (the word changed), EINTR and ETIMEDOUT all mean: look again.
-  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, &slice, nullptr, 0);
-}
-
-void FutexLot::unpark_all(const Atom& atom) const noexcept { unpark(atom, INT_MAX); }
-void FutexLot::unpark_one(const Atom& atom) const noexcept { unpark(atom, 1); }
-
-void FutexLot::unpark(const Atom& atom, int most) const noexcept {
-  syscall(SYS_futex, &atom, shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
-}
-
-Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared) noexcept
-    : domain_(&domain), rank_(rank), lot_(shared) {
+Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared,
+                   bool asks) noexcept
+    : domain_(&domain), rank_(rank), lot_(shared, asks) {
   set_policy(policy);
 }
 
 void Hardware::set_policy(const WaitPolicy& policy) noexcept {
-  policy_ = policy;
+  patience_ = Patience(policy);
   fast_polls_ = policy.spin_ns > 0 ? fast_polls_dedicated : 1;
 }
 
@@ -102,48 +46,73 @@ bool Hardware::complete() noexcept {
   return false;
 }
 
-Hardware::Patience::Patience(Hardware& port, Awaited awaited) noexcept
-    : port_(port), spin_ns_(port.policy_.spin_ns) {
-  if (awaited == Awaited::other_pus && port.policy_.yield_ns > 0) {
-    spin_ns_ = std::max(spin_ns_, spin_for_other_pus_ns);
+Hardware::Wait::Wait(Hardware& port, Awaited awaited) noexcept
+    : port_(port), awaited_(awaited), spins_(port.policy().spin_ns > 0) {
+  if (spins_ || awaited == Awaited::other_pus || port.policy().yield_ns == 0) return;
+  if (port.policy().learns) begin(now_ns());  // what its first yields cost
+  if (port.domain_->yield_ban.load(std::memory_order_relaxed) == 0) {
+    yields_unseen_ = yields_per_clock;
   }
-  spinning_ = spin_ns_ > 0;
-  if (!spinning_ && port.policy_.yield_ns > 0) yields_before_clock_ = yields_per_clock;
 }
 
-Hardware::Next Hardware::Patience::step() noexcept {
-  if (port_.domain_->broken.load(std::memory_order_relaxed) != 0) return Next::give_up;
+Hardware::Wait::~Wait() {
+  if (!began_) return;
+  const bool knows_now = !slept_ && yields_ == 0;
+  port_.patience_.end(knows_now ? port_.patience_.last_ns() : now_ns(), yields_, slept_);
+}
+
+void Hardware::Wait::begin(std::int64_t now) noexcept {
+  began_ = true;
+  port_.patience_.begin(now, awaited_ == Awaited::other_pus);
+  next_inspection_ns_ = saturating_add(now, inspection_interval_ns);
+}
+
+void Hardware::Wait::yield() noexcept {
+  ++yields_;
+  sched_yield();
+}
+
+Hardware::Next Hardware::Wait::step() noexcept {
+  Domain& domain = *port_.domain_;
+  Patience& patience = port_.patience_;
+  if (domain.broken.load(std::memory_order_relaxed) != 0) return Next::give_up;
   const bool busy = port_.hooks_.progress != nullptr && port_.hooks_.progress(port_.hooks_.context);
-  if (yields_before_clock_ > 0 && port_.deadline_ns_ == WaitPolicy::forever) {
-    --yields_before_clock_;
-    sched_yield();
+  if (yields_unseen_ > 0 && port_.deadline_ns_ == WaitPolicy::forever) {
+    --yields_unseen_;
+    yield();
     return Next::look;
   }
   const std::int64_t now = now_ns();
-  if (start_ns_ == 0) {
-    start_ns_ = now;
-    next_inspection_ns_ = saturating_add(now, inspection_interval_ns);
-  }
-  const std::int64_t waited = now - start_ns_;
+  if (!began_) begin(now);
   if (now >= port_.deadline_ns_) {
     port_.break_domain({Status::timeout, port_.rank_});
     return Next::give_up;
   }
   if (port_.hooks_.inspect != nullptr && now >= next_inspection_ns_) {
     next_inspection_ns_ = now + inspection_interval_ns;
-    if (const Word why = port_.hooks_.inspect(port_.hooks_.context, waited); why != 0) {
+    if (const Word why = port_.hooks_.inspect(port_.hooks_.context, patience.waited_ns(now));
+        why != 0) {
       port_.break_domain(Breakage::decode(why));
       return Next::give_up;
     }
   }
-  if (waited < spin_ns_) return Next::look;
-  spinning_ = false;
-  if (busy && port_.policy_.yield_ns == 0) return Next::look;
-  if (busy || waited < saturating_add(spin_ns_, port_.policy_.yield_ns)) {
-    yields_before_clock_ = yields_per_clock;
-    sched_yield();
+  const YieldBan ban(domain.yield_ban.load(std::memory_order_relaxed));
+  Patience::Next next = patience.next(now, std::exchange(yields_, 0), ban.holds(now));
+  if (next == Patience::Next::ban_yields) {
+    domain.yield_ban.store(ban.next(now).word(), std::memory_order_relaxed);
+    next = Patience::Next::sleep;
+  }
+  if (busy && next == Patience::Next::sleep) {
+    next = port_.policy().yield_ns > 0 ? Patience::Next::yield : Patience::Next::spin;
+  }
+  spins_ = next == Patience::Next::spin;
+  if (spins_) return Next::look;
+  if (next == Patience::Next::yield) {
+    yields_unseen_ = yields_per_clock - 1;
+    yield();
     return Next::look;
   }
+  slept_ = true;
   std::int64_t slice = port_.lot_.longest_slice_ns();
   if (port_.hooks_.progress != nullptr) slice = std::min(slice, slice_with_progress_ns);
   if (port_.deadline_ns_ != WaitPolicy::forever) slice = std::min(slice, port_.deadline_ns_ - now);

@@ -16,61 +16,12 @@
 #include "machine/lifetime.hpp"
 #include "machine/machine.hpp"
 #include "machine/pu_count.hpp"
-#include "machine/sleep.hpp"
-#include "machine/wait_policy.hpp"
+#include "wait/futex_lot.hpp"
+#include "wait/patience.hpp"
+#include "wait/relax.hpp"
+#include "wait/sleep.hpp"
 
 namespace muster {
-
-/// Tells the core that this is a polling loop: frees the sibling thread's issue slots and keeps a
-/// burst of speculative reads from delaying the very store that is waited for (at P = 2 on Zen 1.7
-/// times slower without, over its three line speeds: doc/results.md).
-inline void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  // `yield` is a no-op on most cores; isb takes about as long as x86's pause.
-  asm volatile("isb" ::: "memory");
-#endif
-}
-
-/// Whether relax_briefly() is much shorter than relax().
-#if defined(__x86_64__)
-inline constexpr bool relaxes_briefly = true;
-#else
-inline constexpr bool relaxes_briefly = false;
-#endif
-
-/// The same where the store is due at once: relax() takes as long as a quick line transfer, or
-/// several. No read begins before the last one is done.
-inline void relax_briefly() noexcept {
-#if defined(__x86_64__)
-  asm volatile("lfence" ::: "memory");
-#else
-  relax();
-#endif
-}
-
-/// Asks for a line to write it, ahead of the write.
-inline void fetch_to_write(const void* line) noexcept {
-#if defined(__x86_64__)
-  // The builtin makes a read of it.
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
-
-/// How the kernel makes the heavy fence heavy.
-enum class HeavyFence : std::uint8_t { none, own_process, all_processes };
-
-/// Registers this process for the asymmetric fence, once; `shared`: the participants are several
-/// processes. `none` if the kernel lacks membarrier(2): sleeps are then short, since a wake-up can
-/// be lost. Takes the kernel 5 to 20 ms where the process has several threads already, else next
-/// to nothing: so whatever sleeps registers when it is made, not when it is first used.
-HeavyFence register_heavy_fence(bool shared) noexcept;
-
-/// Monotonic clock, nanoseconds.
-std::int64_t now_ns() noexcept;
 
 constexpr std::memory_order std_order(Order order) noexcept {
   constexpr std::memory_order orders[] = {std::memory_order_relaxed, std::memory_order_acquire,
@@ -99,42 +50,6 @@ struct PlainAtoms {
   bool compare_exchange(Atom& atom, Word& expected, Word desired, OrderTag<O>) const noexcept {
     return atom.compare_exchange_strong(expected, desired, std_order(O), failure_order(O));
   }
-};
-
-/// Sleeping on hardware: the primitives of machine/sleep.hpp on futexes.
-class FutexLot {
- public:
-  using Atom = std::atomic<Word>;
-
-  explicit FutexLot(bool shared) noexcept : fence_(register_heavy_fence(shared)), shared_(shared) {}
-  /// Where nobody ever sleeps.
-  FutexLot() noexcept : fence_(HeavyFence::none), shared_(false) {}
-
-  static void add(Atom& atom, Word delta) noexcept {
-    atom.fetch_add(delta, std::memory_order_relaxed);
-  }
-  static Word peek(const Atom& atom) noexcept { return atom.load(std::memory_order_relaxed); }
-  /// Enough because every sleeper issues the heavy one: the compiler may not move the load over the
-  /// store; the core may, unless membarrier stops it.
-  static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
-  void heavy_fence() const noexcept;
-  void park(const Atom& atom, Word seen) const noexcept;
-  void unpark_all(const Atom& atom) const noexcept;
-  void unpark_one(const Atom& atom) const noexcept;
-
-  /// Longest sleep in one go: everything but the awaited store (deadline, broken barrier, dead
-  /// participant) is noticed between.
-  void set_slice(std::int64_t slice_ns) noexcept { slice_ns_ = slice_ns; }
-  std::int64_t longest_slice_ns() const noexcept {
-    return fence_ == HeavyFence::none ? 1'000'000 : 20'000'000;
-  }
-
- private:
-  void unpark(const Atom& atom, int most) const noexcept;
-
-  std::int64_t slice_ns_ = 1'000'000;
-  HeavyFence fence_;
-  bool shared_;
 };
 
 /// Why a barrier broke, in one sticky word of its domain; 0 while it is whole.
@@ -166,7 +81,7 @@ class Hardware {
 
   struct Cell {
     Atom value;
-    Atom sleepers;  ///< how many sleep on `value`; see machine/sleep.hpp
+    Atom sleepers;  ///< how many sleep on `value`; see wait/sleep.hpp
   };
 
   template <class T>
@@ -179,6 +94,7 @@ class Hardware {
   struct Domain {
     Announcements<Atom> announcements;
     Atom broken;
+    Atom yield_ban;  ///< YieldBan
   };
 
   static Breakage breakage_of(const Domain& domain) noexcept {
@@ -215,14 +131,17 @@ class Hardware {
     std::size_t global_stride_ = 0;
   };
 
-  /// `shared`: the participants are several processes.
-  Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared) noexcept;
+  /// `shared`: the participants are several processes. `asks`: see FutexLot.
+  Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared,
+           bool asks = true) noexcept;
   /// For a machine that is hardware by name alone: no cell is waited for.
   explicit Hardware(Domain& domain) noexcept : domain_(&domain) {}
 
   void set_hooks(const Hooks& hooks) noexcept { hooks_ = hooks; }
   void set_policy(const WaitPolicy& policy) noexcept;
-  const WaitPolicy& policy() const noexcept { return policy_; }
+  const WaitPolicy& policy() const noexcept { return patience_.policy(); }
+  /// What it has learnt.
+  const Patience& patience() const noexcept { return patience_; }
   /// Absolute, on now_ns(); WaitPolicy::forever for none. A wait that is not over by then gives up
   /// and breaks the domain.
   void set_deadline(std::int64_t at_ns) noexcept { deadline_ns_ = at_ns; }
@@ -344,12 +263,15 @@ class Hardware {
  private:
   enum class Next : std::uint8_t { look, sleep, give_up };
 
-  /// One wait's way from spinning over yielding to sleeping.
-  class Patience {
+  /// One wait that the first looks have not ended.
+  class Wait {
    public:
-    Patience(Hardware& port, Awaited awaited) noexcept;
+    Wait(Hardware& port, Awaited awaited) noexcept;
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
     Next next() noexcept {
-      if (spinning_ && (++polls_ % polls_per_step) != 0) {
+      if (spins_ && (++polls_ % polls_per_step) != 0) {
         relax();
         return Next::look;
       }
@@ -359,14 +281,18 @@ class Hardware {
    private:
     static constexpr unsigned polls_per_step = 32;
     Next step() noexcept;
+    void begin(std::int64_t now) noexcept;
+    void yield() noexcept;
 
     Hardware& port_;
-    std::int64_t start_ns_ = 0;  ///< the clock's first reading
-    std::int64_t spin_ns_;
     std::int64_t next_inspection_ns_ = 0;
     unsigned polls_ = 0;
-    unsigned yields_before_clock_ = 0;
-    bool spinning_;
+    unsigned yields_ = 0;         ///< since the clock was last read
+    unsigned yields_unseen_ = 0;  ///< until it is read again
+    Awaited awaited_;
+    bool spins_;
+    bool began_ = false;  ///< for patience_
+    bool slept_ = false;
   };
 
   /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for
@@ -408,10 +334,10 @@ class Hardware {
   template <class Pred, Order O>
   [[gnu::noinline]] bool await_slowly(Cell& cell, Pred pred, OrderTag<O>,
                                       Awaited awaited) noexcept {
-    Patience patience(*this, awaited);
+    Wait wait(*this, awaited);
     for (;;) {
       if (pred(cell.value.load(std_order(O)))) return true;
-      switch (patience.next()) {
+      switch (wait.next()) {
         case Next::look:
           break;
         case Next::sleep:
@@ -426,11 +352,11 @@ class Hardware {
   template <class Pred, Order O>
   [[gnu::noinline]] bool await_all_slowly(CellSet<Hardware> cells, std::size_t ready, Pred pred,
                                           OrderTag<O> order) noexcept {
-    Patience patience(*this, Awaited::anyone);
+    Wait wait(*this, Awaited::anyone);
     for (;;) {
       ready = skip_ready(cells, ready, pred);
       if (ready == cells.size()) return acquire_all(cells, order);
-      switch (patience.next()) {
+      switch (wait.next()) {
         case Next::look:
           break;
         case Next::sleep:  // on the first that is not ready: all have to become so
@@ -445,11 +371,11 @@ class Hardware {
   template <class Pred, Order O>
   [[gnu::noinline]] std::size_t await_any_slowly(CellSet<Hardware> cells, Pred pred,
                                                  OrderTag<O> order, std::size_t from) noexcept {
-    Patience patience(*this, Awaited::anyone);
+    Wait wait(*this, Awaited::anyone);
     for (;;) {
       if (const std::size_t found = find_ready(cells, pred, order, from); found != no_cell)
         return found;
-      switch (patience.next()) {
+      switch (wait.next()) {
         case Next::look:
           break;
         case Next::sleep:
@@ -478,7 +404,7 @@ class Hardware {
   FutexLot lot_;
   Hooks hooks_;
   std::int64_t deadline_ns_ = WaitPolicy::forever;
-  WaitPolicy policy_;
+  Patience patience_;
 };
 
 static_assert(Machine<Hardware>);

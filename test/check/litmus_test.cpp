@@ -99,6 +99,30 @@ Body seq(std::vector<Body> steps) {
   };
 }
 
+// As membarrier(2) makes a compiler's barrier of others a fence.
+TEST(Litmus, LightFencesAreOrderedWithHeavyOnesAlone) {
+  constexpr Ordering light = Ordering::light;
+  constexpr Ordering heavy = Ordering::heavy;
+  const auto both_miss = [](Ordering a, Ordering b) {
+    return explore({seq({store(x, 1), fence(a), load(y)}), seq({store(y, 1), fence(b), load(x)})})
+        .reads({0, 0});
+  };
+  EXPECT_FALSE(both_miss(light, heavy));
+  EXPECT_FALSE(both_miss(heavy, heavy));
+  EXPECT_FALSE(both_miss(heavy, sc));
+  EXPECT_FALSE(both_miss(sc, sc));
+  EXPECT_TRUE(both_miss(light, light));
+  EXPECT_TRUE(both_miss(light, sc));
+  // Nor does a light one release or acquire anything.
+  const auto mp = [](Ordering s, Ordering l) {
+    return explore({seq({store(x, 1), fence(s), store(y, 1)}), seq({load(y), fence(l), load(x)})})
+        .reads({1, 0});
+  };
+  EXPECT_TRUE(mp(light, acq));
+  EXPECT_TRUE(mp(rel, light));
+  EXPECT_FALSE(mp(heavy, heavy));
+}
+
 TEST(Litmus, MessagePassing) {
   const auto mp = [](Ordering s, Ordering l) {
     return explore({seq({store(x, 1), store(y, 1, s)}), seq({load(y, l), load(x)})});

@@ -73,14 +73,14 @@ TEST(Claims, OthersOnTheSameCpuCount) {
   options.others = 1;
   options.other_bindings = bindings.data();
   EXPECT_THAT(choice(options), HasSubstr("1 participants and 1 others on 1 usable CPU"));
-  EXPECT_THAT(choice(options), HasSubstr("yield-sleep"));
+  EXPECT_THAT(choice(options), HasSubstr("waiting       auto: yields"));
 }
 
 TEST(Claims, ManyOthersSomewhereMakeWaitsGiveUpTheCpu) {
   muster_options options = options_for(2);
   options.others = 60000;
   EXPECT_THAT(choice(options), HasSubstr("2 participants and 60000 others on"));
-  EXPECT_THAT(choice(options), HasSubstr("yield-sleep"));
+  EXPECT_THAT(choice(options), HasSubstr("waiting       auto: yields"));
   options.others = 65537;
   EXPECT_THAT(choice(options), HasSubstr("0 to 65536 are possible"));
 }
@@ -95,9 +95,9 @@ TEST(Claims, ApartTheySleep) {
 TEST(Claims, WithProgressToMakeNobodySleepsWhoHasACpu) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
   muster_options options = options_for(2);
-  EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield-sleep"));
+  EXPECT_THAT(choice(options), HasSubstr("where that pays, then sleeps"));
   options.progress = [](void*) { return 0; };
-  EXPECT_THAT(choice(options), HasSubstr("waiting       spin-yield:"));
+  EXPECT_THAT(choice(options), HasSubstr("where that pays, then yields where that pays"));
 }
 
 TEST(SegmentData, HoldsABarrierThatTheCallerPlaces) {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How waiters learn, without threads or clocks: an imagined machine tells them the time.
+#include "wait/patience.hpp"
+
+#include <gtest/gtest.h>
+
+#include "machine/error.hpp"
+
+namespace muster::test {
+namespace {
+
+constexpr std::int64_t us = 1'000;
+constexpr std::int64_t ms = 1'000 * us;
+
+using Next = Patience::Next;
+
+/// One participant on an imagined machine.
+struct Waiter {
+  Patience patience;
+  std::int64_t yield_takes_ns = us;
+  std::int64_t wake_up_takes_ns = 30 * us;
+  std::int64_t now = 1'000 * ms;
+  YieldBan ban{0};
+  unsigned slept = 0;
+  unsigned bans = 0;
+  std::int64_t awake_ns = 0;  ///< in the last wait
+
+  /// One wait, which ends when `for_ns` are over; how long it took.
+  std::int64_t wait(std::int64_t for_ns, bool others_run = false) {
+    const std::int64_t start = now;
+    unsigned yields = 0;
+    bool sleeps = false;
+    patience.begin(now, others_run);
+    awake_ns = 0;
+    while (now < start + for_ns) {
+      const Next next = patience.next(now, std::exchange(yields, 0), ban.holds(now));
+      if (next == Next::ban_yields) {
+        ban = ban.next(now);
+        ++bans;
+      }
+      if (next == Next::spin) {
+        now += us;
+      } else if (next == Next::yield) {
+        now += yield_takes_ns;
+        ++yields;
+      } else {
+        awake_ns = now - start;
+        sleeps = true;
+        now = std::max(now, start + for_ns) + wake_up_takes_ns;
+      }
+    }
+    if (!sleeps) awake_ns = now - start;
+    slept += sleeps ? 1 : 0;
+    patience.end(now, yields, sleeps);
+    return now - start;
+  }
+};
+
+Waiter with_own_pu() { return {.patience = Patience(WaitPolicy::learning(2, 2, false))}; }
+Waiter among(unsigned participants, unsigned cpus) {
+  return {.patience = Patience(WaitPolicy::learning(participants, cpus, false))};
+}
+
+TEST(Patience, SpinsWhileThatPays) {
+  Waiter waiter = with_own_pu();
+  for (unsigned n = 0; n < 1'000; ++n) waiter.wait(100 * us);
+  EXPECT_EQ(waiter.slept, 0U);
+}
+
+TEST(Patience, SpinsLessWhereItIsInVain) {
+  Waiter waiter = with_own_pu();
+  waiter.wait(2 * ms);
+  EXPECT_EQ(waiter.awake_ns, 200 * us);
+  std::int64_t awake = 0;
+  for (unsigned n = 0; n < 100; ++n) {
+    waiter.wait(2 * ms);
+    awake += waiter.awake_ns;
+  }
+  EXPECT_EQ(waiter.slept, 101U);
+  EXPECT_LT(awake, 200 * ms / 50) << "a fiftieth of the time";
+}
+
+TEST(Patience, SpinsAgainSoonAfterItWouldPay) {
+  Waiter waiter = with_own_pu();
+  for (unsigned n = 0; n < 100; ++n) waiter.wait(2 * ms);
+  const std::int64_t start = waiter.now;
+  waiter.slept = 0;
+  while (waiter.now < start + 30 * ms) waiter.wait(50 * us);
+  const unsigned while_learning = waiter.slept;
+  EXPECT_GT(while_learning, 0U);
+  for (unsigned n = 0; n < 1'000; ++n) waiter.wait(50 * us);
+  EXPECT_EQ(waiter.slept, while_learning);
+}
+
+// Spinning keeps the very PU that the awaited one needs: it comes as soon as the waiter sleeps.
+TEST(Patience, DoesNotSpinAgainstWhoSharesItsPu) {
+  Waiter waiter = with_own_pu();
+  const std::int64_t start = waiter.now;
+  unsigned waits = 0;
+  while (waiter.now < start + 1'000 * ms) {
+    const std::int64_t began = waiter.now;
+    waiter.patience.begin(waiter.now, false);
+    while (waiter.patience.next(waiter.now, 0, false) == Next::spin) waiter.now += us;
+    waiter.now += 5 * us;
+    waiter.patience.end(waiter.now, 0, true);
+    EXPECT_LT(waiter.now - began, 300 * us);
+    ++waits;
+  }
+  EXPECT_GT(waits, 1'000'000 / 15U) << "hardly longer than the others' turn and a look";
+}
+
+TEST(Patience, YieldsAmongThoseWhoWait) {
+  Waiter waiter = among(64, 2);
+  waiter.yield_takes_ns = 60 * us;
+  for (unsigned n = 0; n < 1'000; ++n) waiter.wait(100 * us);
+  EXPECT_EQ(waiter.slept, 0U);
+  EXPECT_EQ(waiter.bans, 0U);
+}
+
+TEST(Patience, ForgivesALostSliceNowAndThen) {
+  Waiter waiter = among(4, 2);
+  for (unsigned n = 0; n < 100; ++n) {
+    for (unsigned i = 0; i < 1'000; ++i) waiter.wait(2 * us);
+    waiter.yield_takes_ns = 4 * ms;
+    waiter.wait(2 * us);
+    waiter.yield_takes_ns = us;
+  }
+  EXPECT_EQ(waiter.bans, 0U);
+}
+
+TEST(Patience, BansYieldsThatStrangersTake) {
+  Waiter waiter = among(4, 2);
+  waiter.yield_takes_ns = 3 * ms;
+  const std::int64_t start = waiter.now;
+  std::int64_t lost = 0;
+  while (waiter.now < start + 2'000 * ms)
+    lost += std::max<std::int64_t>(0, waiter.wait(20 * us) - 50 * us);
+  EXPECT_LT(lost, 2'000 * ms / 15);
+  EXPECT_GT(waiter.bans, 5U);
+}
+
+TEST(Patience, YieldsAgainSoonAfterTheStrangersAreGone) {
+  Waiter waiter = among(4, 2);
+  waiter.yield_takes_ns = 3 * ms;
+  const std::int64_t start = waiter.now;
+  while (waiter.now < start + 2'000 * ms) waiter.wait(20 * us);
+  waiter.yield_takes_ns = us;
+  const std::int64_t gone = waiter.now;
+  while (waiter.now < gone + 200 * ms) waiter.wait(20 * us);
+  waiter.slept = 0;
+  for (unsigned n = 0; n < 1'000; ++n) waiter.wait(20 * us);
+  EXPECT_EQ(waiter.slept, 0U);
+}
+
+TEST(Patience, OthersObserveABan) {
+  Waiter first = among(4, 2);
+  first.yield_takes_ns = 3 * ms;
+  while (first.bans == 0) first.wait(20 * us);
+  Waiter second = among(4, 2);
+  second.now = first.now;
+  second.ban = first.ban;
+  second.wait(20 * us);
+  EXPECT_EQ(second.slept, 1U);
+  EXPECT_EQ(second.awake_ns, 0);
+}
+
+TEST(Patience, YieldsForEverWhereItHasSomethingElseToDo) {
+  Waiter waiter{.patience = Patience(WaitPolicy::learning(2, 2, true))};
+  waiter.wait(50 * ms);
+  EXPECT_EQ(waiter.slept, 0U);
+}
+
+TEST(Patience, OfAFixedPolicyLearnsNothing) {
+  Waiter waiter{.patience = Patience(WaitPolicy::dedicated())};
+  waiter.yield_takes_ns = 3 * ms;
+  for (unsigned n = 0; n < 100; ++n) waiter.wait(2 * ms);
+  EXPECT_EQ(waiter.bans, 0U);
+  EXPECT_EQ(waiter.awake_ns, 200 * us + 3 * ms);
+}
+
+TEST(YieldBan, IsNoneAtFirst) {
+  for (const std::int64_t now : {std::int64_t{0}, 5 * ms, std::int64_t{1} << 50}) {
+    EXPECT_FALSE(YieldBan(0).holds(now + (std::int64_t{1} << 30)));
+  }
+}
+
+TEST(YieldBan, EndsByItselfAndIsLongerIfItsNextComesSoon) {
+  std::int64_t now = std::int64_t{1} << 45;
+  const auto length = [&](YieldBan ban) {
+    std::int64_t end = now;
+    while (ban.holds(end)) end += ms;
+    return end - now;
+  };
+  YieldBan ban = YieldBan(0).next(now);
+  std::int64_t before = length(ban);
+  EXPECT_NEAR(static_cast<double>(before), 21e6, 2e6);
+  for (unsigned n = 0; n < 3; ++n) {
+    now += before;
+    ban = ban.next(now);
+    EXPECT_NEAR(static_cast<double>(length(ban)), 2.0 * static_cast<double>(before), 2e6);
+    before = length(ban);
+  }
+  now += before;
+  ban = ban.next(now);
+  EXPECT_EQ(length(ban), before) << "no longer than that";
+  now += 1'000 * ms;
+  EXPECT_LT(length(ban.next(now)), 23 * ms) << "all is forgotten";
+}
+
+// Anything may stand in memory that several processes share.
+TEST(YieldBan, OfGarbageEndsToo) {
+  for (Word word : {0xffffffffU, 0x80000000U, 0x7fffffffU, 0x12345678U}) {
+    const std::int64_t start = std::int64_t{0x12345678U >> 2U} << 20;
+    unsigned held = 0;
+    for (unsigned n = 0; n < 1'000; ++n) held += YieldBan(word).holds(start + n * ms) ? 1 : 0;
+    EXPECT_LT(held, 200U);
+  }
+}
+
+TEST(WaitPolicyByName, KnowsItsNamesAndSaysThem) {
+  for (const char* name :
+       {"auto", "spin", "yield", "sleep", "spin-yield", "spin-yield-sleep", "yield-sleep"}) {
+    EXPECT_EQ(WaitPolicy::by_name(name, 3, 2).name, name);
+    EXPECT_EQ(WaitPolicy::by_name(name, 3, 2).learns, name == std::string("auto"));
+  }
+  try {
+    WaitPolicy::by_name("nap", 1, 1);
+    FAIL() << "it is no policy";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::unknown_name);
+    EXPECT_NE(std::string(error.what()).find("yield-sleep"), std::string::npos);
+  }
+}
+
+TEST(WaitPolicyByName, ChoosesByTheCpusThereAre) {
+  EXPECT_EQ(WaitPolicy::by_name("auto", 2, 2).sharers, 1U);
+  EXPECT_GT(WaitPolicy::by_name("auto", 2, 2).spin_ns, 0);
+  EXPECT_EQ(WaitPolicy::by_name("auto", 3, 2).sharers, 2U);
+  EXPECT_EQ(WaitPolicy::by_name("auto", 3, 2).spin_ns, 0);
+  EXPECT_EQ(WaitPolicy::by_name("spin", 3, 2), WaitPolicy::spin());
+  EXPECT_EQ(WaitPolicy::by_name("sleep", 1, 2), WaitPolicy::sleep());
+}
+
+}  // namespace
+}  // namespace muster::test
