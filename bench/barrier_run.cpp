@@ -17,8 +17,8 @@
 #include "bench/team.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
-#include "wait/policy.hpp"
 #include "topology/topology.hpp"
+#include "wait/policy.hpp"
 
 namespace muster::bench {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "barrier/registry.hpp"
-#include "wait/policy.hpp"
 #include "muster/muster.h"
 #include "topology/tree.hpp"
+#include "wait/policy.hpp"
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeping on hardware: the primitives of wait/sleep.hpp on futexes and membarrier(2), and the clock.
+// Sleeping on hardware: the primitives of wait/sleep.hpp on futexes and membarrier(2); the clock.
 #pragma once
 
 #include <atomic>

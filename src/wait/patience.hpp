@@ -2,9 +2,10 @@
 // How long a waiter stays awake, and what it does meanwhile: a pure function of what it has seen in
 // its own waits. Times are told to it; it knows no clock, thread or cell.
 //
-// Staying awake pays if the wait ends meanwhile. Each wait that is slept through halves the budgets,
-// one that ends before restores them. How long a wait lasted tells less: who is awaited may need the
-// very PU that the waiter keeps. Where budgets are short, now and then a wait gets them whole.
+// Staying awake pays if the wait ends meanwhile. Each wait that is slept through halves the
+// budgets, one that ends before restores them. How long a wait lasted tells less: who is awaited
+// may need the very PU that the waiter keeps. Where budgets are short, now and then a wait gets
+// them whole.
 //
 // Yielding: a yield is worth a sleep and a wake-up (WaitPolicy::sleep_costs_ns). Among participants
 // that wait it costs less. A stranger keeps the PU for a whole time slice: what yields cost beyond

@@ -3,16 +3,16 @@
 // and looks once more before it sleeps; the storer stores, passes a fence and looks for
 // announcements. One of the two must see the other.
 //
-// Where sleeps are rare the fences are asymmetric: the sleeper issues the *heavy* one, membarrier(2)
-// on hardware, which makes every running participant's *light* one, a mere compiler barrier, as good
-// as a full one. So a storer pays one load of a line that stays in its cache. But a heavy fence costs
-// more than the sleep itself (it interrupts other CPUs, one at a time in a process). So the first
-// sleeper asks the storers to pass *full* fences instead, and the next sleepers do the same. Storers
-// end that when they have met no sleeper for some time.
+// Where sleeps are rare the fences are asymmetric: the sleeper issues the *heavy* one,
+// membarrier(2) on hardware, which makes every running participant's *light* one, a mere compiler
+// barrier, as good as a full one. So a storer pays one load of a line that stays in its cache. But
+// a heavy fence costs more than the sleep itself (it interrupts other CPUs, one at a time in a
+// process). So the first sleeper asks the storers to pass *full* fences instead, and the next
+// sleepers do the same. Storers end that when they have met no sleeper for some time.
 //
 // Each function is a template over a parking lot `L` with the primitives
-//   add(Atom&, delta) -> what was there   peek(Atom&)   replace(Atom&, from, to)   park(Atom&, seen)
-//   unpark_all(Atom&)   light_fence()   heavy_fence()   full_fence()
+//   add(Atom&, delta), which returns what was there   peek(Atom&)   replace(Atom&, from, to)
+//   park(Atom&, seen)   unpark_all(Atom&)   light_fence()   heavy_fence()   full_fence()
 // all accesses relaxed (what was waited for is read again, with acquire, by the caller), and
 //   asks_for_fences()   whether its sleepers ask the storers for full fences
 //   tired()             a storer met no sleeper: whether it shall end the full fences
