@@ -32,7 +32,7 @@ Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool
 
 void Hardware::set_policy(const WaitPolicy& policy) noexcept {
   patience_ = Patience(policy);
-  fast_polls_ = policy.spin_ns > 0 ? fast_polls_dedicated : 1;
+  fast_polls_ = patience_.spins() ? fast_polls_dedicated : 1;
 }
 
 void Hardware::break_domain(Breakage why) noexcept {
@@ -47,18 +47,18 @@ bool Hardware::complete() noexcept {
 }
 
 Hardware::Wait::Wait(Hardware& port, Awaited awaited) noexcept
-    : port_(port), awaited_(awaited), spins_(port.policy().spin_ns > 0) {
+    : port_(port), awaited_(awaited), spins_(port.patience_.spins()) {
   if (spins_ || awaited == Awaited::other_pus || port.policy().yield_ns == 0) return;
   if (port.policy().learns) begin(now_ns());  // what its first yields cost
-  if (port.domain_->yield_ban.load(std::memory_order_relaxed) == 0) {
-    yields_unseen_ = yields_per_clock;
-  }
+  const bool banned = port.domain_->yield_ban.load(std::memory_order_relaxed) != 0;
+  if (!banned && !port.patience_.loses()) yields_unseen_ = yields_per_clock;
 }
 
 Hardware::Wait::~Wait() {
   if (!began_) return;
   const bool knows_now = !slept_ && yields_ == 0;
   port_.patience_.end(knows_now ? port_.patience_.last_ns() : now_ns(), yields_, slept_);
+  port_.fast_polls_ = port_.patience_.spins() ? fast_polls_dedicated : 1;
 }
 
 void Hardware::Wait::begin(std::int64_t now) noexcept {

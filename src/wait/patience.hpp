@@ -70,6 +70,10 @@ class Patience {
 
   /// How often the budgets are halved: so many waits in a row were slept through.
   constexpr unsigned doubts() const noexcept { return doubts_; }
+  /// Whether a wait begins with polls that nobody times.
+  constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && doubts_ < doubts_max; }
+  /// Whether it asks for a ban when it is next asked.
+  constexpr bool loses() const noexcept { return policy_.learns && lost_ns_ > bearable_ns; }
 
   /// A wait begins. `others_run`: those awaited are on other PUs, so that yields do not help them,
   /// and cost those on this PU nothing.
@@ -89,7 +93,7 @@ class Patience {
   constexpr Next next(std::int64_t now_ns, unsigned yields, bool banned) noexcept {
     const std::int64_t waited_ns = this->waited_ns(now_ns);
     count_yields(now_ns, yields);
-    if (policy_.learns && (banned || lost_ns_ > bearable_ns)) {
+    if (policy_.learns && (banned || loses())) {
       lost_ns_ = bearable_ns - slice_ns;  // afterwards one lost slice is enough
       if (!banned) return Next::ban_yields;
       return waited_ns < shortened(policy_.spin_ns) ? Next::spin : Next::sleep;
@@ -114,8 +118,8 @@ class Patience {
   }
 
  private:
-  /// A budget of a sixty-fourth is about as long as the polls before any clock is read.
-  static constexpr unsigned doubts_max = 6;
+  /// Then they are nothing: before, a sixty-fourth, shorter than the polls that nobody times.
+  static constexpr unsigned doubts_max = 7;
   /// A probe costs 0.2 ms, or 1 ms where it yields.
   static constexpr std::int64_t between_probes_ns = 20'000'000;
   /// Less than any kernel's time slice, more than what an interrupt takes.
@@ -124,7 +128,8 @@ class Patience {
   static constexpr std::int64_t bearable_ns = 5 * slice_ns;
 
   constexpr std::int64_t shortened(std::int64_t budget_ns) const noexcept {
-    return budget_ns == WaitPolicy::forever ? budget_ns : budget_ns >> halvings_;
+    if (budget_ns == WaitPolicy::forever) return budget_ns;
+    return halvings_ < doubts_max ? budget_ns >> halvings_ : 0;
   }
 
   constexpr void count_yields(std::int64_t now_ns, unsigned yields) noexcept {
