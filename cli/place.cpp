@@ -86,11 +86,11 @@ std::string pus_text(const Topology& topology, unsigned core) {
 
 std::string to_text(const NamedMachine& machine, const CoreTree& tree, const Answer& answer) {
   const Topology& topology = machine.topology;
-  std::string text = fmt::format("{}: {} cores, tree {}\n\n", machine.title(), tree.cores(),
+  std::string text = fmt::format("{}: {} cores\ntree {}\n\n", machine.title(), tree.cores(),
                                  fmt::join(tree.levels(), " > "));
   for (std::size_t i = 0; i < answer.servers.size(); ++i) {
     const Placer::Server& server = answer.servers[i];
-    text += fmt::format("server {:<4} core {:<4} PU {:<6} {}; {}\n", i, server.core,
+    text += fmt::format("server {:<4} core {:<4} PU {:<6} {}\n            {}\n", i, server.core,
                         pus_text(topology, server.core), numa_text(tree, tree.numa_of(server.core)),
                         memory_text(tree, server.memory));
   }

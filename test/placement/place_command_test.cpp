@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,13 +38,22 @@ const char* const kOak = MUSTER_TEST_MACHINES "/oak.txt";
 TEST(PlaceCommand, TextSaysWhereAndWhatMemoryDoes) {
   const std::string text = run({"--topology", kOak, "--servers", "2", "--policy", "spread"});
   EXPECT_NE(text.find("tree MACHINE > NUMA"), std::string::npos) << text;
-  EXPECT_NE(text.find("server 0    core 0    PU 0      NUMA node 0; memory bound to NUMA node 0, "
-                      "earlier blocks migrate there"),
+  EXPECT_NE(text.find("server 0    core 0    PU 0      NUMA node 0\n"
+                      "            memory bound to NUMA node 0, earlier blocks migrate there\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("NUMA node 1; memory no longer bound"), std::string::npos) << text;
+  EXPECT_NE(text.find("NUMA node 1\n            memory no longer bound\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("thread 5 "), std::string::npos) << text;
   EXPECT_EQ(text.find("thread 6 "), std::string::npos) << text;
+}
+
+TEST(PlaceCommand, TextFitsATerminal) {
+  for (const char* policy : {"pack", "spread"}) {
+    std::istringstream lines(
+        run({"--machine", "kunpeng920-2s", "--servers", "9", "--policy", policy}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
 }
 
 TEST(PlaceCommand, Json) {
@@ -62,7 +72,7 @@ TEST(PlaceCommand, Json) {
 
 TEST(PlaceCommand, AMachineMayBeNamed) {
   const std::string text = run({"--machine", "kunpeng920-2s", "--threads", "1"});
-  EXPECT_EQ(text.find("kunpeng920-2s: 128 cores, tree "), 0U) << text;
+  EXPECT_EQ(text.find("kunpeng920-2s: 128 cores\ntree "), 0U) << text;
 }
 
 TEST(PlaceCommand, RefusesWhatIsNotThere) {
