@@ -46,7 +46,7 @@ step "4. Locks: increments in a critical section, 1, 2 and 8 threads" $((seconds
 step "5. One MPI program, unmodified, without Muster and with it" 20
 "$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out/mpi.json" \
   >"$out/mpi.txt" || failed mpi
-step "6. By the model: 128 ranks and 63 threads of a server that is not here" 3
+step "6. By the model: 128 ranks, 63 threads of a server that is not here" 3
 "$muster" sim barrier --machine kunpeng920-2s --algorithms all,auto --output "$out" \
   >"$out/sim.txt" || failed sim
 "$muster" sim lock --machine kunpeng920-2s --locks all --pattern sequential --threads 63 \
