@@ -331,6 +331,7 @@ void launch(MpiSamples& samples, const MpiRunOptions& options) {
   samples.greatest.push_back(value_of(line, "greatest"));
   samples.cycle.push_back(value_of(line, "cycle"));
   samples.skew.push_back(value_of(line, "skew"));
+  samples.fetch.push_back(value_of(line, "fetch"));
   samples.count.push_back(value_of(line, "count"));
 }
 
@@ -396,7 +397,7 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
         launch(samples, options);
       } else {  // what failed once, or takes too long, is not waited for again
         for (auto* values : {&samples.latency, &samples.least, &samples.greatest, &samples.cycle,
-                             &samples.skew, &samples.count}) {
+                             &samples.skew, &samples.fetch, &samples.count}) {
           values->push_back(nan);
         }
       }

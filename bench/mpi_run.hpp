@@ -44,6 +44,7 @@ struct MpiSamples {
   std::vector<double> greatest;
   std::vector<double> cycle;  ///< dup, 8 barriers, free
   std::vector<double> skew;   ///< from the first rank's leaving to the last's, median
+  std::vector<double> fetch;  ///< MPI_Fetch_and_op to a rank that waits in its barrier, median
   std::vector<double> count;  ///< barriers timed
   std::string why;            ///< if a round failed: the first reason
   bool hopeless = false;      ///< beyond MpiRunOptions::hopeless in the first round, its only one

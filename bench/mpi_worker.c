@@ -6,7 +6,8 @@
  *
  * The barrier is measured as osu_barrier does: each rank times every call, its mean is one value,
  * of which the mean, the least and the greatest over the ranks are told. Then, each apart: dup, 8
- * barriers, free; and how far apart the ranks leave.
+ * barriers, free; how far apart the ranks leave; and how soon a rank that waits in its barrier
+ * serves a passive-target MPI_Fetch_and_op.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -129,6 +130,66 @@ static double exit_skew_us(double seconds) {
   return median;
 }
 
+static void must_get(void* function, const char* name) {
+  void* const symbol = must_find(name);
+  memcpy(function, &symbol, sizeof symbol);
+}
+
+/* Rank 0's, to the last rank, while all but rank 0 wait: the median, us. The memory is the
+ * program's own, which an MPI cannot reach by itself as it could memory that it has allocated. */
+static double fetch_and_op_us(double seconds) {
+  enum { at_once = 4, most = 20000 };
+  int (*create)(void* base, intptr_t bytes, int unit, mpi_handle info, mpi_handle comm, void* win) =
+      NULL;
+  int (*lock)(int kind, int target, int assertion, mpi_handle win) = NULL;
+  int (*fetch)(const void* operand, void* result, mpi_handle type, int target, intptr_t at,
+               mpi_handle op, mpi_handle win) = NULL;
+  int (*unlock)(int target, mpi_handle win) = NULL;
+  int (*destroy)(void* win) = NULL;
+  must_get(&create, "MPI_Win_create");
+  must_get(&lock, "MPI_Win_lock");
+  must_get(&fetch, "MPI_Fetch_and_op");
+  must_get(&unlock, "MPI_Win_unlock");
+  must_get(&destroy, "MPI_Win_free");
+  const bool ints = mpi->handles_are_ints;
+  const int lock_shared = ints ? 235 : 2;
+  const mpi_handle info_null = ints ? 0x1c000000 : (mpi_handle)must_find("ompi_mpi_info_null");
+  const mpi_handle op_sum = ints ? 0x58000003 : (mpi_handle)must_find("ompi_mpi_op_sum");
+  static int counter; /* MPICH 4.0.2 does not find one on the stack */
+  void* made = NULL;
+  create(&counter, sizeof counter, 1, info_null, world, &made);
+  const mpi_handle window = handle_from(mpi, &made);
+  const int64_t end = now_ns() + (int64_t)(1e9 * seconds);
+  double* const each = malloc(most * sizeof *each);
+  int done = 0;
+  for (int more = 1;; more = done + at_once <= most && now_ns() < end) {
+    mpi->Bcast(&more, sizeof more, mpi->type_byte, 0, world);
+    if (!more) break;
+    if (rank == 0) {
+      nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); /* till the others wait */
+      for (int i = 0; i < at_once; ++i) {
+        const int one = 1;
+        int before = 0;
+        const int64_t start = now_ns();
+        lock(lock_shared, size - 1, 0, window);
+        fetch(&one, &before, mpi->type_int, size - 1, 0, op_sum, window);
+        unlock(size - 1, window);
+        if (before != done) {
+          fprintf(stderr, "MPI_Fetch_and_op: %d where %d had to be\n", before, done);
+          exit(2);
+        }
+        each[done++] = (double)(now_ns() - start) / 1e3;
+      }
+    }
+    barrier(world);
+  }
+  destroy(&made);
+  qsort(each, (size_t)done, sizeof *each, compare);
+  const double median = done == 0 ? 0 : each[done / 2];
+  free(each);
+  return median;
+}
+
 int main(int argc, char** argv) {
   const double seconds = argc > 2 ? atof(argv[2]) : 0;
   if (seconds <= 0 || dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == NULL) {
@@ -138,12 +199,9 @@ int main(int argc, char** argv) {
   }
   int (*init)(int*, char***) = NULL;
   int (*finalize)(void) = NULL;
-  void* symbol = must_find("MPI_Init");
-  memcpy(&init, &symbol, sizeof symbol);
-  symbol = must_find("MPI_Finalize");
-  memcpy(&finalize, &symbol, sizeof symbol);
-  symbol = must_find("MPI_Barrier");
-  memcpy(&barrier, &symbol, sizeof symbol);
+  must_get(&init, "MPI_Init");
+  must_get(&finalize, "MPI_Finalize");
+  must_get(&barrier, "MPI_Barrier");
   mpi = the_mpi();
   if (mpi == NULL || init(&argc, &argv) != 0) return 2;
   world = mpi->comm_world;
@@ -154,9 +212,12 @@ int main(int argc, char** argv) {
   const spread latency = measure(barriers, seconds, &count);
   const spread cycle = measure(dup_and_free, seconds / 2, &cycles);
   const double skew = exit_skew_us(seconds / 2);
+  const double fetch = size == 1 ? 0 : fetch_and_op_us(seconds / 2);
   if (rank == 0) {
-    printf("result mean=%.4f least=%.4f greatest=%.4f count=%d cycle=%.4f cycles=%d skew=%.4f\n",
-           latency.mean, latency.least, latency.greatest, count, cycle.greatest, cycles, skew);
+    printf(
+        "result mean=%.4f least=%.4f greatest=%.4f count=%d cycle=%.4f cycles=%d skew=%.4f "
+        "fetch=%.4f\n",
+        latency.mean, latency.least, latency.greatest, count, cycle.greatest, cycles, skew, fetch);
     fflush(stdout);
   }
   return finalize();

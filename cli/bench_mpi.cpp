@@ -49,6 +49,32 @@ bool is_chance(const bench::PairedRatio& ratio) {
 
 std::string us(double value) { return std::isnan(value) ? "-" : bench::format_ns(1000 * value); }
 
+/// How soon a rank that waits serves a message: an MPI's own choice, then ours under it.
+std::string fetches_to_text(const MpiRunResults& results, unsigned ranks) {
+  std::string text;
+  const bench::MpiInstallation* mpi = nullptr;
+  double own = NAN;
+  for (const MpiSamples& samples : results.samples) {
+    const double fetch = median_of_rounds(samples.fetch);
+    const bool is_own = samples.contender.name == "default";  // comes before ours
+    if (samples.ranks != ranks || (!is_own && !samples.contender.ours)) continue;
+    if (is_own || samples.contender.mpi != mpi) own = is_own ? fetch : NAN;
+    mpi = samples.contender.mpi;
+    if (std::isnan(fetch)) continue;
+    text += fmt::format("{:<18} {:<24}{:>8}{:>15}\n", samples.contender.mpi->name,
+                        samples.contender.name, us(fetch),
+                        !samples.contender.ours ? ""
+                        : std::isnan(own)       ? "-"
+                                                : bench::format_times(fetch / own));
+  }
+  if (text.empty() || ranks == 1) return "";
+  return fmt::format(
+             "\nMPI_Fetch_and_op to a rank in its MPI_Barrier, {} ranks\n\n"
+             "{:<18} {:<24}{:>8}{:>15}\n",
+             ranks, "MPI", "barrier", "latency", "times its own") +
+         text;
+}
+
 /// Tables of 80 columns at most, but for reasons: one for each number of ranks, the fastest first.
 std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& ranks) {
   std::string text;
@@ -85,6 +111,7 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
       text += "\nspeed: times as fast as the best peer; ~ is no surer difference than chance\n";
     }
     if (has_hopeless) text += "*: one round only, so slow is it\n";
+    text += fetches_to_text(results, count);
   }
   return text;
 }
@@ -119,7 +146,7 @@ std::string to_json(const MpiRunResults& results) {
     Json row{{"mpi", samples.contender.mpi->name},  {"barrier", samples.contender.name},
              {"ours", samples.contender.ours},      {"ranks", samples.ranks},
              {"latency_us", list(samples.latency)}, {"dup_8_free_us", list(samples.cycle)},
-             {"exit_skew_us", list(samples.skew)}};
+             {"exit_skew_us", list(samples.skew)},  {"fetch_and_op_us", list(samples.fetch)}};
     row["to_best_peer"] = bench::ratio_to_json(ratio);
     if (samples.hopeless) row["hopeless"] = true;
     if (!samples.why.empty()) row["why"] = samples.why;

@@ -22,8 +22,10 @@ echo "$1 I_MPI_PIN=\${I_MPI_PIN:-} OPAL_PREFIX=\${OPAL_PREFIX:-} \$*" >>"$scratc
 [[ \$* != *MUSTER_MPI_COUNTERS=1* ]] ||
   echo "muster[1]: counters: inside=9 hosts=0 messages=0 theirs=\${THEIRS:-0} alone=0" >&2
 mean=2.5
+fetch=4
+[[ \$* != *MUSTER_MPI_COUNTERS=1* ]] || fetch=6
 [[ \$* != *=mpir\\ * ]] || mean=250
-echo "result mean=\$mean least=2 greatest=3 count=100 cycle=41 cycles=9 skew=0.25"
+echo "result mean=\$mean least=2 greatest=3 count=100 cycle=41 cycles=9 skew=0.25 fetch=\$fetch"
 END
   chmod +x "$bin/$2"
 }
@@ -76,6 +78,10 @@ grep -qE '^MPICH 9\.8\.7 +release_gather +2\.50 us +41\.0 us +250 ns ' <<<"$text
   grep -qE '^MPICH 9\.8\.7 +mpir +250 us .* 1/100\*$' <<<"$text" &&
   grep -qE '^Intel MPI 9\.8\.7 +muster \(preload\) +2\.50 us +41\.0 us +250 ns +1\.00~$' \
     <<<"$text" && ! grep -E '.{81}|\b0\.00\b' <<<"$text" || fail "the table: $text"
+for row in 'MPICH 9\.8\.7 +default +4\.00 us' \
+  'MPICH 9\.8\.7 +muster \(preload\) +6\.00 us +1\.5'; do
+  [ "$(grep -cE "^$row *$" <<<"$text")" = 2 ] || fail "of messages to who waits: $text"
+done
 if text=$(THEIRS=1 played --ranks 2 2>&1); then fail "barriers of the MPI's own count as ours"; fi
 grep -qF "the barriers were not ours" <<<"$text" || fail "it does not say why: $text"
 echo kept >"$scratch/file"
@@ -133,9 +139,10 @@ rows = json.load(open(sys.argv[1]))["results"]
 found = {}
 for row in rows:
     found.setdefault(row["mpi"].rsplit(" ", 1)[0], set()).add(row["barrier"])
-    for name in "latency_us", "dup_8_free_us", "exit_skew_us":
+    for name in "latency_us", "dup_8_free_us", "exit_skew_us", "fetch_and_op_us":
         assert len(row[name]) == 1 and row[name][0] >= 0, (name, row)
-    assert row["latency_us"][0] > 0 and row["dup_8_free_us"][0] > 0, row
+    for name in "latency_us", "dup_8_free_us", "fetch_and_op_us":
+        assert row[name][0] > 0, (name, row)
 tuned = "linear", "double ring", "recursive doubling", "bruck", "two ranks", "tree"
 wanted = {"Open MPI": {"default", "sm", "muster (preload)"} | {"tuned " + name for name in tuned},
           "MPICH": {"default", "release_gather", "mpir", "muster (preload)"}}
