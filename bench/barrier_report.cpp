@@ -90,8 +90,6 @@ std::string interval_to_text(const Interval& interval) {
   return lo + " - " + hi;
 }
 
-std::string ns_or_dash(double value) { return std::isnan(value) ? "-" : format_ns(value); }
-
 /// What there is to say of single episodes and their costs, or of batches.
 std::string figures_of(const Row& row) {
   if (row.regime != nullptr) {
@@ -149,59 +147,39 @@ std::vector<std::vector<const Row*>> groups_of(const RunResults& results) {
   return groups;
 }
 
-/// A ratio beside what it is to, "-" if there is none.
-std::string ratio_to_text(double ratio) { return ratio > 0 ? format_times(ratio) : "-"; }
+BesideAuto beside_auto(const std::vector<const Row*>& group) {
+  const Conclusion c = conclude(group);
+  const Row& first = *group.front();
+  return {.where = fmt::format("{} {}", first.participants, mode_name(first.mode)),
+          .automatic = c.automatic != nullptr ? format_ns(c.automatic->mean_ns) : "",
+          .own = c.best_fixed != nullptr ? c.best_fixed->wait_asked : "",
+          .to_own = c.to_fixed(),
+          .peer = c.best_peer != nullptr ? c.best_peer->implementation : "",
+          .to_peer = c.to_peer()};
+}
 
-/// The sentence that closes a regime: `auto` beside the best fixed policy and the best peer.
+/// What closes a regime: `auto` beside the best fixed policy and the best peer.
 std::string conclusion_to_text(const std::vector<std::vector<const Row*>>& groups,
                                const Regime& regime) {
-  std::string text = fmt::format("\n{}: mean of auto, as a multiple of\n", regime.name);
-  text += fmt::format("  {:<17}{:>10}  {:<26}{}\n", "", "auto", "the best fixed policy's",
-                      "the best peer's");
-  double fixed = 0;
-  double peer = 0;
-  unsigned both = 0;
+  std::vector<BesideAuto> settings;
   for (const std::vector<const Row*>& group : groups) {
-    const Row& first = *group.front();
-    if (first.regime != &regime) continue;
-    const Conclusion c = conclude(group);
-    text += fmt::format(
-        "  {:<17}{:>10}  {:<26}{}\n",
-        fmt::format("{} {}", first.participants, mode_name(first.mode)),
-        c.automatic != nullptr ? format_ns(c.automatic->mean_ns) : "-",
-        fmt::format("{} {}", ratio_to_text(c.to_fixed()),
-                    c.best_fixed != nullptr ? "(" + c.best_fixed->wait_asked + ")" : ""),
-        fmt::format("{} {}", ratio_to_text(c.to_peer()),
-                    c.best_peer != nullptr ? "(" + c.best_peer->implementation + ")" : ""));
-    if (!(c.to_fixed() > 0 && c.to_peer() > 0)) continue;
-    fixed += std::log(c.to_fixed());
-    peer += std::log(c.to_peer());
-    ++both;
+    if (group.front()->regime == &regime) settings.push_back(beside_auto(group));
   }
-  if (both == 0) return text;
-  return text + fmt::format(
-                    "In {}, auto takes {} times the time of the best fixed policy, and {}\n"
-                    "times that of the best peer (geometric means of {}).\n",
-                    regime.name, format_times(std::exp(fixed / both)),
-                    format_times(std::exp(peer / both)), both);
+  return beside_auto_to_text(regime.name,
+                             {.figure = "mean time",
+                              .does = "takes",
+                              .own = "the time of the best fixed policy",
+                              .peer = "that of the best peer"},
+                             settings);
 }
 
 Json conclusion_to_json(const std::vector<const Row*>& group) {
-  const Conclusion c = conclude(group);
-  const auto ratio = [](double value) { return value > 0 ? rounded(value, 1e-4) : Json(); };
-  const auto name = [](const Row* row, const std::string& text) {
-    return row == nullptr ? Json() : Json(text);
-  };
   const Row& first = *group.front();
-  return {
-      {"regime", first.regime->name},
-      {"mode", mode_name(first.mode)},
-      {"participants", first.participants},
-      {"auto_mean_ns", c.automatic == nullptr ? Json() : ns(c.automatic->mean_ns)},
-      {"best_fixed", name(c.best_fixed, c.best_fixed == nullptr ? "" : c.best_fixed->wait_asked)},
-      {"auto_to_best_fixed", ratio(c.to_fixed())},
-      {"best_peer", name(c.best_peer, c.best_peer == nullptr ? "" : c.best_peer->implementation)},
-      {"auto_to_best_peer", ratio(c.to_peer())}};
+  Json json{{"regime", first.regime->name},
+            {"mode", mode_name(first.mode)},
+            {"participants", first.participants}};
+  json.update(beside_auto_to_json(beside_auto(group)));
+  return json;
 }
 
 }  // namespace

@@ -169,9 +169,7 @@ class Run {
     } else {
       regimes_ = parse_regimes(o.regimes);
     }
-    if (!(o.turn_ms > 0 && o.turn_ms <= 60'000)) {
-      throw Error(Status::invalid, "--turn: more than 0, at most 60000 ms");
-    }
+    check_turn(o.turn_ms);
     if (o.via != "c" && o.via != "template" && o.via != "both") {
       throw Error(Status::unknown_name,
                   fmt::format("no way \"{}\" to call; there are: c, template, both", o.via));
@@ -191,13 +189,10 @@ class Run {
   void leave_out_regimes() {
     for (const Regime* regime : regimes_) {
       if (regime == nullptr) continue;
-      try {
-        const Disturbance trial(*regime, topology_.pus());
-      } catch (const Error& error) {
-        if (error.code() != Status::unsupported) throw;
-        results_.left_out.push_back({std::string(regime->name), error.what()});
-        std::erase_if(groups_, [&](const Group& group) { return group.regime == regime; });
-      }
+      const std::string why = why_not(*regime, topology_.pus());
+      if (why.empty()) continue;
+      results_.left_out.push_back({std::string(regime->name), why});
+      std::erase_if(groups_, [&](const Group& group) { return group.regime == regime; });
     }
   }
 
@@ -368,9 +363,8 @@ class Run {
     const double done = static_cast<double>(clock_ns() - begin_ns_);
     const double left = std::max(0.0, total - done);
     report_({std::min(1.0, done / total), left / 1e9,
-             fmt::format("{}{} {}, {}",
-                         group.regime != nullptr ? fmt::format("{}, ", group.regime->name) : "",
-                         group.participants, mode_name(group.mode), what)});
+             fmt::format("{}{} {}, {}", regime_prefix(group.regime), group.participants,
+                         mode_name(group.mode), what)});
   }
 
   void run_group(Group& group) {

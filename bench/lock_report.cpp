@@ -44,13 +44,18 @@ Json row_to_json(const LockRow& row) {
   json["pattern"] = pattern_name(row.pattern);
   json["status"] = row_status_name(row.status);
   json["reason"] = row.reason;
+  json["regime"] = row.regime != nullptr ? Json(row.regime->name) : Json();
   json["throughput_ops_s"] = {
+      {"mean", if_ok(row.mean_ops_s, 1)},
+      {"mean_ci95",
+       ok ? Json::array({rounded(row.mean_ci95.lo, 1), rounded(row.mean_ci95.hi, 1)}) : Json()},
       {"median", if_ok(t.median, 1)},
       {"min", if_ok(t.min, 1)},
       {"ci95", ok ? Json::array({rounded(t.ci95.lo, 1), rounded(t.ci95.hi, 1)}) : Json()}};
   json["rounds_ops_s"] = Json::array();
   for (const double value : row.rounds_ops_s) json["rounds_ops_s"].push_back(rounded(value, 1));
   json["latency_ns"] = latency_to_json(row.latency_ns);
+  json["cpu_ns_per_operation"] = if_ok(row.cpu_ns, 0.1);
   json["fairness"] = if_ok(row.fairness, 0.01);
   const bool counted = ok && std::isfinite(row.cache_misses_percent);
   json["cache_misses_percent"] = counted ? rounded(row.cache_misses_percent, 0.01) : Json("n/a");
@@ -70,32 +75,66 @@ std::string millions(double ops) {
                                       : fmt::format("{:.3g}", value);
 }
 
-std::string ns_or_dash(double value) { return std::isnan(value) ? "-" : format_ns(value); }
-
 std::string group_to_text(std::vector<const LockRow*> rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const LockRow* a, const LockRow* b) {
     const bool a_ok = a->status == RowStatus::ok;
     const bool b_ok = b->status == RowStatus::ok;
     if (a_ok != b_ok) return a_ok;
-    return a_ok && a->throughput_ops_s.median > b->throughput_ops_s.median;
+    return a_ok && a->mean_ops_s > b->mean_ops_s;
   });
+  const bool in_turns = rows.front()->regime != nullptr;
+  double pthread_ops_s = 0;
+  for (const LockRow* row : rows) {
+    if (row->lock == "pthread_mutex") pthread_ops_s = row->mean_ops_s;
+  }
   std::string text = fmt::format(" {:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", "lock", "M/s",
-                                 "95 % interval", "latency", "p99", "p99.9", "fairness", "as fast");
+                                 in_turns ? "CPU" : "95 % interval", "latency", "p99", "p99.9",
+                                 "fairness", "as fast");
   for (const LockRow* row : rows) {
     if (row->status != RowStatus::ok) {
       text += fmt::format(" {:<14} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
       continue;
     }
-    const Summary& t = row->throughput_ops_s;
     const LatencyDistribution& l = row->latency_ns;
-    text += fmt::format(
-        "{}{:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", row->noise.noisy ? "!" : " ", row->lock,
-        millions(t.median), millions(t.ci95.lo) + " - " + millions(t.ci95.hi), ns_or_dash(l.median),
-        ns_or_dash(l.p99), ns_or_dash(l.p999),
-        std::isfinite(row->fairness) ? fmt::format("{:.3g}", row->fairness) : "starved",
-        row->to_pthread.rounds > 0 ? format_times(row->to_pthread.ratio) : "");
+    text +=
+        fmt::format("{}{:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", row->noise.noisy ? "!" : " ",
+                    row->lock, millions(row->mean_ops_s),
+                    in_turns ? format_ns(row->cpu_ns)
+                             : millions(row->mean_ci95.lo) + " - " + millions(row->mean_ci95.hi),
+                    ns_or_dash(l.median), ns_or_dash(l.p99), ns_or_dash(l.p999),
+                    std::isfinite(row->fairness) ? fmt::format("{:.3g}", row->fairness) : "starved",
+                    pthread_ops_s > 0 ? format_times(row->mean_ops_s / pthread_ops_s) : "");
   }
   return text;
+}
+
+bool same_group(const LockRow& a, const LockRow& b) {
+  return a.regime == b.regime && a.threads == b.threads && a.pattern == b.pattern;
+}
+
+/// The rows in their groups.
+std::vector<std::vector<const LockRow*>> groups_of(const LockRunResults& results) {
+  std::vector<std::vector<const LockRow*>> groups;
+  for (const LockRow& row : results.rows) {
+    if (groups.empty() || !same_group(*groups.back().front(), row)) groups.emplace_back();
+    groups.back().push_back(&row);
+  }
+  return groups;
+}
+
+std::string title_of(const LockRow& row) {
+  return fmt::format("{} thread{}, {}", row.threads, row.threads == 1 ? "" : "s",
+                     pattern_name(row.pattern));
+}
+
+BesideAuto beside_auto(const std::vector<const LockRow*>& group) {
+  const LockConclusion c = conclude(group);
+  return {.where = title_of(*group.front()),
+          .automatic = c.automatic != nullptr ? millions(c.automatic->mean_ops_s) + " M/s" : "",
+          .own = c.best_own != nullptr ? c.best_own->lock : "",
+          .to_own = c.to_own(),
+          .peer = c.best_peer != nullptr ? c.best_peer->lock : "",
+          .to_peer = c.to_peer()};
 }
 
 }  // namespace
@@ -112,17 +151,35 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["seed"] = o.seed;
   json["operations"] = o.operations ? Json(*o.operations) : Json();
   json["rounds"] = o.rounds;
-  json["seconds"] = o.seconds;
+  json["seconds"] = o.seconds.value_or(0);
+  json["regimes"] = o.regimes;
+  json["turn_ms"] = o.turn_ms;
   json["elapsed_s"] = rounded(results.elapsed_s, 0.01);
   json["verdict"] = verdict(results.noise);
   json["noise"] = noise_to_json(results.noise);
   json["left_out"] = left_out_to_json(results.left_out);
   json["results"] = Json::array();
   for (const LockRow& row : results.rows) json["results"].push_back(row_to_json(row));
+  json["conclusions"] = Json::array();
+  for (const std::vector<const LockRow*>& group : groups_of(results)) {
+    const LockRow& first = *group.front();
+    if (first.regime == nullptr) continue;
+    Json conclusion{{"regime", first.regime->name},
+                    {"pattern", pattern_name(first.pattern)},
+                    {"threads", first.threads}};
+    conclusion.update(beside_auto_to_json(beside_auto(group)));
+    json["conclusions"].push_back(std::move(conclusion));
+  }
   return json;
 }
 
 std::string to_csv(const LockRunResults& results) {
+  const auto split = [](Json& figures, const std::string& name) {  // one column each
+    const Json interval = figures[name];
+    figures.erase(name);
+    figures[name + "_lo"] = interval.is_null() ? Json() : interval.at(0);
+    figures[name + "_hi"] = interval.is_null() ? Json() : interval.at(1);
+  };
   std::string names;
   std::string lines;
   for (const LockRow& row : results.rows) {
@@ -133,10 +190,8 @@ std::string to_csv(const LockRunResults& results) {
     for (const char* name : {"throughput_ops_s", "to_pthread_mutex", "to_best"}) {
       Json& figures = json[name];
       if (figures.is_null()) figures = {{"ratio", nullptr}, {"ci95", nullptr}};
-      const Json ci95 = figures["ci95"];
-      figures.erase("ci95");
-      figures["ci95_lo"] = ci95.is_null() ? Json() : ci95.at(0);
-      figures["ci95_hi"] = ci95.is_null() ? Json() : ci95.at(1);
+      if (std::string_view(name) == "throughput_ops_s") split(figures, "mean_ci95");
+      split(figures, "ci95");
     }
     const Json flat = json.flatten();
     std::string line;
@@ -158,19 +213,29 @@ std::string to_text(const LockRunResults& results) {
       fmt::format("{}, {} CPUs; array of {} words\n{}\n", results.host.model, results.cpus,
                   results.options.array,
                   results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"));
-  for (std::size_t i = 0; i < results.rows.size();) {
-    std::vector<const LockRow*> group;
-    const LockRow& first = results.rows[i];
-    for (; i < results.rows.size() && results.rows[i].threads == first.threads &&
-           results.rows[i].pattern == first.pattern;
-         ++i) {
-      group.push_back(&results.rows[i]);
-    }
-    text += fmt::format("\n{} thread{}, {}\n", first.threads, first.threads == 1 ? "" : "s",
-                        pattern_name(first.pattern));
-    text += group_to_text(group);
+  std::vector<BesideAuto> settings;
+  const std::vector<std::vector<const LockRow*>> groups = groups_of(results);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const LockRow& first = *groups[i].front();
+    text += fmt::format("\n{}{}\n",
+                        first.regime != nullptr ? fmt::format("{}: ", first.regime->name) : "",
+                        title_of(first));
+    text += group_to_text(groups[i]);
+    if (first.regime == nullptr) continue;
+    settings.push_back(beside_auto(groups[i]));
+    if (i + 1 < groups.size() && groups[i + 1].front()->regime == first.regime) continue;
+    text += beside_auto_to_text(first.regime->name,
+                                {.figure = "sections a second",
+                                 .does = "does",
+                                 .own = "the sections of the best other lock of ours",
+                                 .peer = "those of the best peer"},
+                                settings);
+    settings.clear();
   }
-  text += "\nas fast: so many times as many sections a second as pthread_mutex.\n";
+  text +=
+      "\nM/s: all sections over all of the time. as fast: so many times as many as\n"
+      "pthread_mutex.";
+  text += results.options.regimes.empty() ? "\n" : " CPU: of the lock's process, of a section.\n";
   if (std::any_of(results.rows.begin(), results.rows.end(),
                   [](const LockRow& row) { return row.noise.noisy; })) {
     text += "! was disturbed meanwhile: the JSON object says how.\n";

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "bench/measure.hpp"
+#include "bench/regime.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -24,6 +25,7 @@ constexpr std::int64_t kPatience_ns = 2 * kNsPerS;
 constexpr std::int64_t kStall_ns = 20 * kNsPerS;  // without any of a given number of operations
 constexpr std::int64_t kSliceMin_ns = 2'000'000;
 constexpr unsigned kThreadsMax = 4096;
+constexpr double kSecondsDefault = 28;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -40,7 +42,9 @@ std::vector<T> without_repeats(const std::vector<T>& items) {
   return once;
 }
 
-std::vector<unsigned> threads_of(const LockRunOptions& options) {
+std::vector<unsigned> threads_of(const LockRunOptions& options, const Regime* regime,
+                                 unsigned cpus) {
+  if (options.threads.empty() && regime != nullptr) return regime->default_participants(cpus);
   if (options.threads.empty()) return {1, 2, 4, 8};
   return without_repeats(options.threads);
 }
@@ -83,9 +87,11 @@ class Array {
 
 struct Candidate {
   LockRow row;
-  const LockEntry* entry;
+  const LockEntry* entry = nullptr;
   std::unique_ptr<LockTeam> team;
   std::vector<LatencySample> latencies;
+  std::vector<Turn> turns;
+  std::int64_t cpu_ns = 0;
   Activity activity;
 
   void end(RowStatus status, std::string reason) {
@@ -101,24 +107,36 @@ class Run {
       : report_(report), topology_(Topology::this_machine()) {
     check(options);
     results_.options = options;
-    results_.options.threads = threads_of(options);
     results_.options.patterns = without_repeats(options.patterns);
     results_.host = this_host();
     results_.cpus = usable_cpus();
     mapping_ = parse_map_by(options.map_by);
     choose();
+    choose_regimes();
   }
 
   LockRunResults run() {
     const Array array(options().array);
     begin_ns_ = clock_ns();
-    const std::size_t groups = options().threads.size() * options().patterns.size();
-    const std::size_t rows = groups * chosen_.size();
+    std::size_t groups = 0;
+    for (const Regime* regime : regimes_) groups += threads_in(regime).size();
+    const std::size_t rows = groups * options().patterns.size() * chosen_.size();
     turns_ = rows * options().rounds;
-    share_ns_ = static_cast<std::int64_t>(options().seconds * 1e9) /
+    if (!options().seconds) {
+      results_.options.seconds = options().regimes.empty()
+                                     ? kSecondsDefault
+                                     : options().turn_ms / 1000 * static_cast<double>(turns_);
+    }
+    share_ns_ = static_cast<std::int64_t>(seconds() * 1e9) /
                 static_cast<std::int64_t>(std::max<std::size_t>(1, rows));
-    for (const Pattern pattern : options().patterns) {
-      for (const unsigned threads : options().threads) run_group(array, pattern, threads);
+    for (const Regime* regime : regimes_) {
+      if (regime != nullptr) disturbance_.emplace(*regime, topology_.pus());
+      for (const Pattern pattern : options().patterns) {
+        for (const unsigned threads : threads_in(regime)) {
+          run_group(array, regime, pattern, threads);
+        }
+      }
+      disturbance_.reset();
     }
     results_.noise = judge(activity_, results_.cpus);
     results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
@@ -127,6 +145,23 @@ class Run {
 
  private:
   const LockRunOptions& options() const { return results_.options; }
+  double seconds() const { return options().seconds.value_or(0); }
+  std::vector<unsigned> threads_in(const Regime* regime) const {
+    return threads_of(options(), regime, results_.cpus);
+  }
+
+  void choose_regimes() {
+    if (options().regimes.empty()) regimes_ = {nullptr};
+    for (const Regime* regime : parse_regimes(options().regimes)) {
+      const std::string why = regime->late_ns != 0 ? "nobody waits for the last one at a lock"
+                                                   : why_not(*regime, topology_.pus());
+      if (why.empty()) {
+        regimes_.push_back(regime);
+      } else {
+        results_.left_out.push_back({std::string(regime->name), why});
+      }
+    }
+  }
 
   void choose() {
     const auto& asked = options().locks;
@@ -143,8 +178,9 @@ class Run {
     }
   }
 
-  void run_group(const Array& array, Pattern pattern, unsigned threads) {
+  void run_group(const Array& array, const Regime* regime, Pattern pattern, unsigned threads) {
     LockSetting setting;
+    if (disturbance_) setting.cgroup = disturbance_->cgroup();
     setting.threads = threads;
     setting.pattern = pattern;
     setting.stride = options().stride;
@@ -155,7 +191,9 @@ class Run {
     if (mapping_) setting.bindings = topology_.map_ranks(*mapping_, threads);
     std::vector<Candidate> candidates;
     for (const LockEntry* entry : chosen_) {
-      Candidate c{.row = {}, .entry = entry, .team = nullptr, .latencies = {}, .activity = {}};
+      Candidate c;
+      c.entry = entry;
+      c.row.regime = regime;
       c.row.lock = entry->name;
       c.row.kind = entry->kind;
       c.row.threads = threads;
@@ -173,8 +211,8 @@ class Run {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = candidates[(i + round) % candidates.size()];
         c.row.rounds_ops_s.resize(round + 1, kNone);
-        turn_ = fmt::format("{}, {} threads, round {} of {}, {}", pattern_name(pattern), threads,
-                            round + 1, rounds, c.row.lock);
+        turn_ = fmt::format("{}{}, {} threads, round {} of {}, {}", regime_prefix(regime),
+                            pattern_name(pattern), threads, round + 1, rounds, c.row.lock);
         if (c.team != nullptr) run_slice(c, std::max(kSliceMin_ns, share_ns_ / rounds));
         ++turns_done_;
         tell(0);
@@ -186,7 +224,8 @@ class Run {
   void run_slice(Candidate& c, std::int64_t slice_ns) {
     const CpuTimes before = cpu_times(topology_.pus());
     const std::uint64_t involuntary = c.team->involuntary_switches();
-    const std::int64_t cpu_ns = c.team->cpu_ns();
+    const std::int64_t cpu_before = c.team->cpu_ns();
+    const std::int64_t hogs_before = disturbance_ ? disturbance_->cpu_ns() : 0;
     const std::int64_t begin_ns = clock_ns();
     c.team->start_slice();
     const LockTeam::State state =
@@ -206,13 +245,19 @@ class Run {
     activity.known = before.known && after.known;
     activity.busy_ns = after.busy_ns - before.busy_ns;
     activity.steal_ns = after.steal_ns - before.steal_ns;
-    activity.team_cpu_ns = c.team->cpu_ns() - cpu_ns;
+    const std::int64_t cpu_ns = c.team->cpu_ns() - cpu_before;
+    // The hogs are no others: they belong to the measurement.
+    activity.team_cpu_ns = cpu_ns + (disturbance_ ? disturbance_->cpu_ns() - hogs_before : 0);
     const bool has_server = c.row.lock.rfind("rcl", 0) == 0;
     activity.involuntary = c.team->involuntary_switches() - involuntary;
-    activity.oversubscribed = c.row.threads + (has_server ? 1 : 0) > results_.cpus;
+    activity.oversubscribed = c.row.threads + (has_server ? 1 : 0) > results_.cpus ||
+                              (c.row.regime != nullptr && c.row.regime->disturbed);
     c.activity.add(activity);
     activity_.add(activity);
-    c.row.rounds_ops_s.back() = c.team->throughput_ops_s();
+    const Turn turn = c.team->slice();
+    c.row.rounds_ops_s.back() = 1e9 / turn.mean_ns();
+    c.turns.push_back(turn);
+    c.cpu_ns += cpu_ns;
     const std::vector<LatencySample> latencies = c.team->latencies();
     c.latencies.insert(c.latencies.end(), latencies.begin(), latencies.end());
   }
@@ -241,6 +286,9 @@ class Run {
         if (!std::isnan(value)) blocks.push_back({value});
       }
       row.throughput_ops_s = summarize(blocks, options().seed);
+      const Interval mean_ns = mean_interval(c.turns, options().seed);
+      row.mean_ops_s = 1e9 / mean_of(c.turns);
+      row.mean_ci95 = {1e9 / mean_ns.hi, 1e9 / mean_ns.lo};
       row.latency_ns = latency_distribution(std::move(c.latencies));
       row.cache_misses_percent = c.team->cache_misses_percent();
       const std::vector<std::uint64_t> operations = c.team->operations();
@@ -248,6 +296,7 @@ class Run {
       row.fairness = *fewest == 0 ? std::numeric_limits<double>::infinity()
                                   : static_cast<double>(*most) / static_cast<double>(*fewest);
       for (const std::uint64_t count : operations) row.operations += count;
+      row.cpu_ns = static_cast<double>(c.cpu_ns) / static_cast<double>(row.operations);
       if (row.lock == "pthread_mutex") pthread = &row.rounds_ops_s;
       // Without waiting, or without a lock, is not the same task.
       const bool compared = row.kind != LockEntry::reference && row.lock != "rcl-post";
@@ -272,7 +321,7 @@ class Run {
     // Turns take what they take: to start a team, to wait for one that comes to no end.
     const double turns = static_cast<double>(turns_done_) + share;
     const double so_far_s = done_s * static_cast<double>(turns_) / turns;
-    const double all_s = options().operations ? so_far_s : std::max(options().seconds, so_far_s);
+    const double all_s = options().operations ? so_far_s : std::max(seconds(), so_far_s);
     report_({std::min(1.0, done_s / all_s), std::max(0.0, all_s - done_s), turn_});
   }
 
@@ -281,6 +330,8 @@ class Run {
   LockRunResults results_;
   std::optional<Mapping> mapping_;
   std::vector<const LockEntry*> chosen_;
+  std::vector<const Regime*> regimes_;      // null: none was asked for
+  std::optional<Disturbance> disturbance_;  // in which a group runs
   Activity activity_;
   std::int64_t begin_ns_ = 0;
   std::int64_t share_ns_ = 0;
@@ -293,7 +344,7 @@ class Run {
 
 void check(const LockRunOptions& o) {
   unsigned most = 0;
-  for (const unsigned count : threads_of(o)) {
+  for (const unsigned count : threads_of(o, nullptr, 1)) {
     if (count < 1 || count > kThreadsMax) {
       throw Error(Status::invalid, fmt::format("--threads {}: 1 to {}", count, kThreadsMax));
     }
@@ -306,10 +357,32 @@ void check(const LockRunOptions& o) {
     throw Error(Status::invalid, fmt::format("--operations {}: {} or more, one for each thread",
                                              *o.operations, most));
   }
-  check_seconds(o.seconds);
+  if (o.seconds) check_seconds(*o.seconds);
+  check_turn(o.turn_ms);
+  static_cast<void>(parse_regimes(o.regimes));
+  if (!o.regimes.empty() && o.operations) {
+    throw Error(Status::invalid, "--operations: with --regime a turn has its time");
+  }
   if (o.rounds < 1) throw Error(Status::invalid, "--rounds: 1 or more");
   static_cast<void>(parse_map_by(o.map_by));
   check_locks(o.locks);
+}
+
+LockConclusion conclude(const std::vector<const LockRow*>& group) {
+  LockConclusion result;
+  const auto take = [](const LockRow*& best, const LockRow* row) {
+    if (best == nullptr || row->mean_ops_s > best->mean_ops_s) best = row;
+  };
+  for (const LockRow* row : group) {
+    // Without waiting is not the same task.
+    if (row->status != RowStatus::ok || row->lock == "rcl-post") continue;
+    if (row->lock == "auto") {
+      take(result.automatic, row);
+    } else if (row->kind != LockEntry::reference) {
+      take(row->kind == LockEntry::ours ? result.best_own : result.best_peer, row);
+    }
+  }
+  return result;
 }
 
 LockRunResults run_locks(const LockRunOptions& options,

@@ -15,12 +15,15 @@ namespace muster::bench {
 
 struct LockRunOptions {
   std::vector<std::string> locks{"all"};  ///< names, "all", "ours", "peers"
-  std::vector<unsigned> threads;          ///< empty: 1, 2, 4 and 8
+  std::vector<unsigned> threads;          ///< empty: 1, 2, 4 and 8, or as the regime has it
   std::vector<Pattern> patterns{Pattern::sequential, Pattern::random};
   std::uint64_t array = 50'000'000;  ///< words of 4 bytes
   std::uint64_t stride = 20;
   std::optional<std::uint64_t> operations;  ///< of all threads, in a round; instead of `seconds`
-  double seconds = 28;                      ///< shared out equally
+  /// Who else wants the CPUs (bench/regime.hpp): everyone runs under each, in turns of `turn_ms`.
+  std::vector<std::string> regimes;
+  double turn_ms = 150;
+  std::optional<double> seconds;  ///< shared out equally; nothing: 28, or what turns take
   unsigned rounds = 5;
   std::uint64_t seed = 1;
   std::string map_by = "core";
@@ -31,8 +34,12 @@ struct LockRow {
   LockEntry::Kind kind = LockEntry::ours;
   unsigned threads = 0;
   Pattern pattern = Pattern::sequential;
+  const Regime* regime = nullptr;  ///< null: none was asked for
   RowStatus status = RowStatus::ok;
   std::string reason;
+  double mean_ops_s = 0;             ///< all operations over all of the time
+  Interval mean_ci95;                ///< of that
+  double cpu_ns = 0;                 ///< CPU time of an operation, its lock's whole process'
   Summary throughput_ops_s;          ///< of rounds; min is the slowest
   std::vector<double> rounds_ops_s;  ///< NaN where it had no turn
   LatencyDistribution latency_ns;
@@ -51,8 +58,25 @@ struct LockRunResults {
   double elapsed_s = 0;
   Noise noise;
   std::vector<LeftOut> left_out;
-  std::vector<LockRow> rows;  ///< in groups of equal pattern and threads
+  std::vector<LockRow> rows;  ///< in groups of equal regime, pattern and threads
 };
+
+/// How `auto` did in one group. Null: there is none that finished.
+struct LockConclusion {
+  const LockRow* automatic = nullptr;
+  const LockRow* best_own = nullptr;  ///< of ours by name
+  const LockRow* best_peer = nullptr;
+
+  /// Ratios of means; 0: there is nothing to compare.
+  double to_own() const { return ratio_to(best_own); }
+  double to_peer() const { return ratio_to(best_peer); }
+
+ private:
+  double ratio_to(const LockRow* other) const {
+    return automatic == nullptr || other == nullptr ? 0 : automatic->mean_ops_s / other->mean_ops_s;
+  }
+};
+LockConclusion conclude(const std::vector<const LockRow*>& group);
 
 /// Throws Error for options that run_locks() would refuse.
 void check(const LockRunOptions& options);

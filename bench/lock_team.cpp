@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,7 +16,9 @@
 #include <limits>
 #include <thread>
 
+#include "bench/child.hpp"
 #include "bench/lock_slice.hpp"
+#include "bench/regime.hpp"
 #include "machine/error.hpp"
 
 namespace muster::bench {
@@ -118,13 +119,13 @@ LockTeam::LockTeam(const LockEntry& entry, const LockSetting& setting)
   root_ = fork();
   if (root_ < 0) throw Error(Status::system, "a process for a lock cannot be made");
   if (root_ > 0) return;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != coordinator) _exit(1);
+  die_with(coordinator);
   be_root(entry, setting);
 }
 
 void LockTeam::be_root(const LockEntry& entry, const LockSetting& setting) {
   try {
+    join_cgroup(setting.cgroup);
     map_pages(setting);
     const CacheCounters counters;
     const std::unique_ptr<LockSubject> subject = entry.make(setting.lock);
@@ -206,7 +207,7 @@ std::uint64_t LockTeam::slice_operations() const {
   return sum;
 }
 
-double LockTeam::throughput_ops_s() const {
+Turn LockTeam::slice() const {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = 0;
   for (unsigned t = 0; t < threads_; ++t) {
@@ -214,8 +215,8 @@ double LockTeam::throughput_ops_s() const {
     begin_ns = std::min(begin_ns, report.begin_ns);
     end_ns = std::max(end_ns, report.end_ns);
   }
-  return static_cast<double>(slice_operations()) * 1e9 /
-         static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns));
+  return {static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns)),
+          static_cast<double>(slice_operations())};
 }
 
 std::vector<std::uint64_t> LockTeam::operations() const {

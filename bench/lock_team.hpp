@@ -14,6 +14,7 @@
 
 #include "bench/contestant.hpp"
 #include "bench/latency.hpp"
+#include "bench/stats.hpp"
 #include "sim/walk.hpp"
 #include "topology/pu_set.hpp"
 
@@ -29,6 +30,7 @@ struct LockSetting {
   std::uint32_t* array = nullptr;
   std::uint64_t words = 0;
   std::vector<PuSet> bindings;  ///< per thread; an empty set is unbound
+  std::string cgroup;           ///< that its process joins; empty: none
 };
 
 struct LockShared;
@@ -93,7 +95,7 @@ class LockTeam {
 
   std::string error() const;
   std::uint64_t slice_operations() const;         ///< of all threads, in the last slice
-  double throughput_ops_s() const;                ///< of the last slice
+  Turn slice() const;                             ///< the last one, and its operations
   std::vector<std::uint64_t> operations() const;  ///< of each thread, in all slices
   std::vector<LatencySample> latencies() const;   ///< sampled in the last slice
   double cache_misses_percent() const;            ///< of all slices; NaN: the machine does not tell

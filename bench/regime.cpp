@@ -274,6 +274,26 @@ std::vector<pid_t> Disturbance::hogs() const {
 
 std::string Disturbance::cgroup() const { return shared_[0].directory; }
 
+std::string why_not(const Regime& regime, const PuSet& cpus) {
+  try {
+    const Disturbance trial(regime, cpus);
+    return {};
+  } catch (const Error& error) {
+    if (error.code() != Status::unsupported) throw;
+    return error.what();
+  }
+}
+
+std::string regime_prefix(const Regime* regime) {
+  return regime == nullptr ? "" : fmt::format("{}, ", regime->name);
+}
+
+void check_turn(double ms) {
+  if (!(ms > 0 && ms <= 60'000)) {
+    throw Error(Status::invalid, "--turn: more than 0, at most 60000 ms");
+  }
+}
+
 void join_cgroup(const std::string& directory) {
   if (directory.empty()) return;
   if (const int error = write_value(directory + "/cgroup.procs", "0")) {

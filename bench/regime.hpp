@@ -70,6 +70,15 @@ class Disturbance {
   pid_t keeper_ = -1;  // of the control group
 };
 
+/// Why this machine cannot make it, tried; empty if it can.
+std::string why_not(const Regime& regime, const PuSet& cpus);
+
+/// "hogs, ", for who tells of progress; "" without one.
+std::string regime_prefix(const Regime* regime);
+
+/// Throws Error(invalid) for what `--turn` cannot be.
+void check_turn(double ms);
+
 /// The calling process moves into that control group; "": it stays where it is. Throws
 /// Error(system).
 void join_cgroup(const std::string& directory);

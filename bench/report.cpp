@@ -96,6 +96,44 @@ std::string format_times(double ratio) {
   return fmt::format("{:.0f}", std::round(ratio / unit) * unit);
 }
 
+std::string ns_or_dash(double value) { return std::isnan(value) ? "-" : format_ns(value); }
+
+std::string beside_auto_to_text(std::string_view regime, const BesideWords& words,
+                                const std::vector<BesideAuto>& settings) {
+  std::string text =
+      fmt::format("\n{}: {}, and as a multiple of {}\n", regime, words.figure, "the best other's");
+  text += fmt::format(" {:<21}{:>10} {:<23} {}\n", "", "auto", "of ours", "of the peers");
+  const auto beside = [](double ratio, const std::string& name) {
+    return ratio > 0 ? fmt::format("{} ({})", format_times(ratio), name) : "-";
+  };
+  double own = 0;
+  double peer = 0;
+  unsigned both = 0;
+  for (const BesideAuto& s : settings) {
+    text +=
+        fmt::format(" {:<21}{:>10} {:<23} {}\n", s.where, s.automatic.empty() ? "-" : s.automatic,
+                    beside(s.to_own, s.own), beside(s.to_peer, s.peer));
+    if (!(s.to_own > 0 && s.to_peer > 0)) continue;
+    own += std::log(s.to_own);
+    peer += std::log(s.to_peer);
+    ++both;
+  }
+  if (both == 0) return text;
+  return text +
+         fmt::format("In {}, auto {} {} times {},\nand {} times {} (geometric means of {}).\n",
+                     regime, words.does, format_times(std::exp(own / both)), words.own,
+                     format_times(std::exp(peer / both)), words.peer, both);
+}
+
+Json beside_auto_to_json(const BesideAuto& s) {
+  const auto ratio = [](double value) { return value > 0 ? rounded(value, 1e-4) : Json(); };
+  const auto name = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return {{"best_own", name(s.own)},
+          {"auto_to_best_own", ratio(s.to_own)},
+          {"best_peer", name(s.peer)},
+          {"auto_to_best_peer", ratio(s.to_peer)}};
+}
+
 std::string format_ns(double value) {
   const char* unit = "ns";
   for (const char* larger : {"us", "ms", "s"}) {

@@ -39,6 +39,31 @@ std::string csv_field(const Json& value);
 /// A ratio of speeds as a person says it: "0.71", "1.04", "1.4", "370", "25000", "1/14".
 std::string format_times(double ratio);
 
+std::string ns_or_dash(double value);  ///< "-" for NaN
+
+/// `auto` in one setting of a regime, beside the best of what else there is.
+struct BesideAuto {
+  std::string where;      ///< "4 threads"
+  std::string automatic;  ///< its figure; empty: it did not finish
+  std::string own;        ///< the best of ours
+  double to_own = 0;      ///< auto's mean as a multiple of that; 0: there is none
+  std::string peer;
+  double to_peer = 0;
+};
+
+/// How a sentence about them goes: "In hogs, auto `does` 1.2 times `own`, and 0.9 times `peer`."
+struct BesideWords {
+  std::string_view figure;  ///< over the column: "mean of auto"
+  std::string_view does;    ///< "takes"
+  std::string_view own;     ///< "the time of the best fixed policy"
+  std::string_view peer;    ///< "that of the best peer"
+};
+
+/// A line each, and the sentence that closes a regime.
+std::string beside_auto_to_text(std::string_view regime, const BesideWords& words,
+                                const std::vector<BesideAuto>& settings);
+Json beside_auto_to_json(const BesideAuto& setting);
+
 /// "812 ns", "2.31 us", "15.2 ms": three digits.
 std::string format_ns(double value);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "bench/report.hpp"
 #include "machine/error.hpp"
@@ -99,24 +100,37 @@ std::string counted(unsigned count, const std::string& what, unsigned cpus) {
                      count > cpus ? fmt::format(" on {} CPU{}", cpus, cpus == 1 ? "" : "s") : "");
 }
 
+std::string text_of(const Json& row, const char* name) {
+  const auto found = row.find(name);
+  return found == row.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+/// ", hogs" of a row that was measured in a regime.
+std::string regime_of(const Json& row) {
+  const std::string regime = text_of(row, "regime");
+  return regime.empty() ? "" : ", " + regime;
+}
+
 void add_barriers(ResultSummary& summary, const Json& results) {
   const auto cpus = results.at("machine").at("cpus").get<unsigned>();
-  Groups<std::pair<std::string, unsigned>> groups;
+  Groups<std::tuple<std::string, unsigned, std::string>> groups;
   for (const Json& row : results.at("results")) {
     const bool ours = row.at("implementation") == "muster";
+    if (!text_of(row, "regime").empty() && ours && row.at("wait_asked") != "auto") continue;
     // References have no rank, nor has who did not finish.
     const bool ok = row.at("status") == "ok";
     if (ours ? row.at("algorithm") != "auto" || row.at("via") != "c"
              : !ok || row.at("rank").is_null())
       continue;
-    auto& group = groups.at({row.at("mode"), row.at("participants")});
+    auto& group = groups.at({row.at("mode"), row.at("participants"), regime_of(row)});
     (ours ? group.ours : group.others)
         .push_back({ours ? row.at("algorithm") : row.at("implementation"),
                     ok ? numbers(row.at("round_means_ns")) : std::vector<double>{}});
   }
   for (const auto& [key, group] : groups) {
-    add_finding(summary, key.first == "threads" ? Finding::threads : Finding::processes,
-                counted(key.second, key.first, cpus), group.ours, group.others);
+    const auto& [mode, participants, regime] = key;
+    add_finding(summary, mode == "threads" ? Finding::threads : Finding::processes,
+                counted(participants, mode, cpus) + regime, group.ours, group.others);
   }
 }
 
@@ -126,7 +140,8 @@ void add_locks(ResultSummary& summary, const Json& results) {
     const bool ours = row.at("lock") == "auto";
     const bool ok = row.at("status") == "ok";
     if (!ours && (!ok || row.at("kind") != "peer")) continue;
-    auto& group = groups.at({row.at("pattern"), row.at("threads")});
+    auto& group = groups.at(
+        {row.at("pattern").get<std::string>() + regime_of(row), row.at("threads").get<unsigned>()});
     (ours ? group.ours : group.others)
         .push_back({row.at("lock"),
                     ok ? inverted(numbers(row.at("rounds_ops_s"))) : std::vector<double>{}});

@@ -59,7 +59,11 @@ void add_bench_lock(Command& group) {
       ->add_option("--locks", o.locks, "By name (see `muster list`), or all, ours, peers; a list")
       ->delimiter(',')
       ->default_str("all");
-  command->add_option("--threads", o.threads, "How many, a list (default: 1,2,4,8)")
+  command
+      ->add_option(
+          "--threads", o.threads,
+          "How many, a list (default: 1,2,4,8; with --regime 2,4,8, crowded twice and four "
+          "times the CPUs)")
       ->delimiter(',');
   command->add_option("--pattern", options->patterns, "sequential, strided, random; a list")
       ->delimiter(',')
@@ -73,9 +77,15 @@ void add_bench_lock(Command& group) {
   command->add_option("--map-by", o.map_by, "How threads are bound: core, numa, socket, none")
       ->capture_default_str();
   command
-      ->add_option("--seconds", o.seconds,
-                   "Time for all turns together; does not hold with --operations")
+      ->add_option("--regime", o.regimes,
+                   "Who else wants the CPUs, a list or all; everyone runs under each (default: "
+                   "quiet)")
+      ->delimiter(',');
+  command->add_option("--turn", o.turn_ms, "With --regime: milliseconds that a turn takes")
       ->capture_default_str();
+  command->add_option("--seconds", o.seconds,
+                      "Time for all turns together; does not hold with --operations (default: 28; "
+                      "with --regime what turns take)");
   command->add_option("--rounds", o.rounds, "How often each lock has its turn")
       ->check(Range(1U, 1000U))
       ->capture_default_str();
@@ -94,7 +104,9 @@ void add_bench_lock(Command& group) {
       "few samples for that one. The JSON object has the whole distribution, the picture draws "
       "it.\n"
       "Fairness: most over fewest operations of a thread. Cache misses, where the machine counts\n"
-      "them, are in the JSON object and the CSV. What each field means: doc/delegation.md.");
+      "them, are in the JSON object and the CSV. What each field means: doc/delegation.md. "
+      "Regimes:\n" +
+      bench::regimes_to_text());
   command->callback([options] { run(*options); });
 }
 

@@ -4,7 +4,7 @@
 
     plot_barrier.py barrier.json DIRECTORY      writes DIRECTORY/barrier.png and barrier.svg
 
-Bands are the 95 % intervals of the medians. Exit codes: see common.py.
+Bands are the 95 % intervals of the means. Exit codes: see common.py.
 """
 import json
 import math
@@ -74,13 +74,13 @@ def scale(rows):
     fastest = {}
     for row in rows:
         group = (row["mode"], row["participants"])
-        median = row["latency_ns"]["median"]
-        fastest[group] = min(median, fastest.get(group, median))
+        mean = row["latency_ns"]["mean"]
+        fastest[group] = min(mean, fastest.get(group, mean))
     kept = [row for row in rows
-            if row["latency_ns"]["median"] <= 50 * fastest[row["mode"], row["participants"]]
+            if row["latency_ns"]["mean"] <= 50 * fastest[row["mode"], row["participants"]]
             or row["implementation"] == "muster"]
-    low = min(row["latency_ns"]["ci95"][0] for row in kept)
-    high = max(row["latency_ns"]["ci95"][1] for row in kept)
+    low = min(row["latency_ns"]["mean_ci95"][0] for row in kept)
+    high = max(row["latency_ns"]["mean_ci95"][1] for row in kept)
     return low / 1.8, high * (3 if len(kept) == len(rows) else 10)  # room for their names
 
 
@@ -101,26 +101,26 @@ def draw_panel(axes, rows, style, cpus):
     off_scale = []
     for name, points in curves(rows).items():
         if points[0]["implementation"] in REFERENCES:
-            median = points[0]["latency_ns"]["median"]
+            mean = points[0]["latency_ns"]["mean"]
             below = name == "limit"
-            axes.axhline(median, color="#8c8c8c", lw=0.9, ls=":", zorder=1)
-            axes.annotate(f"{name} of two: {format_ns(median)}", xy=(high, median),
+            axes.axhline(mean, color="#8c8c8c", lw=0.9, ls=":", zorder=1)
+            axes.annotate(f"{name} of two: {format_ns(mean)}", xy=(high, mean),
                           xytext=(-4, -3 if below else 2), textcoords="offset points",
                           ha="right", va="top" if below else "bottom", fontsize=8.5,
                           color="#666666")
             continue
         count = [row["participants"] for row in points]
-        median = [row["latency_ns"]["median"] for row in points]
-        lo = [row["latency_ns"]["ci95"][0] for row in points]
-        hi = [row["latency_ns"]["ci95"][1] for row in points]
-        if max(median) > top:
-            off_scale.append(f"{name} {format_ns(max(median))}")
-        axes.plot(count, median, **style[name])
+        mean = [row["latency_ns"]["mean"] for row in points]
+        lo = [row["latency_ns"]["mean_ci95"][0] for row in points]
+        hi = [row["latency_ns"]["mean_ci95"][1] for row in points]
+        if max(mean) > top:
+            off_scale.append(f"{name} {format_ns(max(mean))}")
+        axes.plot(count, mean, **style[name])
         if len(count) > 1:
             axes.fill_between(count, lo, hi, color=style[name]["color"], alpha=0.15, lw=0,
                               zorder=2)
         else:
-            axes.errorbar(count, median, yerr=[[median[0] - lo[0]], [hi[0] - median[0]]],
+            axes.errorbar(count, mean, yerr=[[mean[0] - lo[0]], [hi[0] - mean[0]]],
                           color=style[name]["color"], capsize=3, lw=1, zorder=2)
     if off_scale:
         axes.text(0.985, 0.98, "above: " + ",\n".join(sorted(off_scale)), fontsize=8.5, va="top",
@@ -141,15 +141,15 @@ def draw_panel(axes, rows, style, cpus):
 def draw_dots(axes, rows, style):
     """One number of participants: a line a name, the fastest on top."""
     rows = sorted((row for row in rows if row["status"] == "ok"),
-                  key=lambda row: row["latency_ns"]["median"], reverse=True)
+                  key=lambda row: row["latency_ns"]["mean"], reverse=True)
     axes.set_xscale("log")
     for y, row in enumerate(rows):
-        median, (lo, hi) = row["latency_ns"]["median"], row["latency_ns"]["ci95"]
+        mean, (lo, hi) = row["latency_ns"]["mean"], row["latency_ns"]["mean_ci95"]
         look = style.get(name_of(row), dict(color="#8c8c8c", marker="|", ms=9))
         axes.plot([lo, hi], [y, y], color=look["color"], lw=5, alpha=0.3, solid_capstyle="round",
                   zorder=2)
-        axes.plot([median], [y], **{**look, "ls": "none"})
-        axes.annotate(format_ns(median), xy=(max(hi, median), y), xytext=(8, 0),
+        axes.plot([mean], [y], **{**look, "ls": "none"})
+        axes.annotate(format_ns(mean), xy=(max(hi, mean), y), xytext=(8, 0),
                       textcoords="offset points", va="center", fontsize=8.5, color="#555555")
     axes.set_yticks(range(len(rows)), [name_of(row) for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows):
@@ -164,7 +164,7 @@ def draw_dots(axes, rows, style):
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.set_xlabel("latency of an episode (median)")
+    axes.set_xlabel("latency of an episode (mean)")
 
 
 def legend_entries(rows, style):
@@ -172,7 +172,7 @@ def legend_entries(rows, style):
     best = {}
     for row in rows:
         if row["status"] == "ok":
-            best[name_of(row)] = (-row["participants"], row["latency_ns"]["median"])
+            best[name_of(row)] = (-row["participants"], row["latency_ns"]["mean"])
     missing = sorted({name_of(row) for row in rows if row["status"] != "ok"} - set(best))
     for group, title in ((True, TITLES[0]), (False, TITLES[1])):
         names = [name for name in style if name in best and
@@ -197,7 +197,7 @@ def draw_curves(rows, modes, style, cpus):
     for axes, mode in zip(panels[0], modes):
         draw_panel(axes, [row for row in rows if row["mode"] == mode], style, cpus)
         axes.set_title(mode, fontsize=11.5, loc="left", fontweight="bold", color="#333333")
-    panels[0][0].set_ylabel("latency of an episode (median)")
+    panels[0][0].set_ylabel("latency of an episode (mean)")
 
     width, height = figure.get_size_inches()
     left, right, top, bottom = 0.85 / width, 1 - 2.5 / width, 1 - 1.1 / height, 0.85 / height
@@ -254,7 +254,7 @@ def draw(data):
              "unbound" if mapping == "none" else f"mapped by {mapping}"]
     figure.text(left, 1 - 0.62 / height, ", ".join(parts), fontsize=9, color="#555555",
                 va="center")
-    foot = ["lower is better; bands: 95 % interval of the median", f"verdict: {data['verdict']}"]
+    foot = ["lower is better; bands: 95 % interval of the mean", f"verdict: {data['verdict']}"]
     if machine["ping_pong_ns"]:
         foot.append(f"ping-pong {format_ns(machine['ping_pong_ns'])}")
     if data["build"]["commit"]:
@@ -266,6 +266,17 @@ def draw(data):
     return figure
 
 
+def in_panels(rows):
+    """A panel for each regime and mode; ours that wait as one policy does go by its name."""
+    for row in rows:
+        if row["regime"] is None:
+            continue
+        row["mode"] = f"{row['regime']}: {row['mode']}"
+        if row["wait_asked"] not in (None, "auto"):
+            row["algorithm"] = row["wait_asked"] if row["algorithm"] == "auto" else \
+                f"{row['algorithm']}, {row['wait_asked']}"
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(f"usage: {sys.argv[0]} barrier.json DIRECTORY")
@@ -273,6 +284,7 @@ def main():
         data = json.load(file)
     if not any(row["status"] == "ok" for row in data["results"]):
         nothing_to_draw("nothing finished")
+    in_panels(data["results"])
     figure = draw(data)
     save(figure, sys.argv[2], "barrier", dpi=150)
 

@@ -5,7 +5,7 @@
 
     plot_lock.py lock.json DIRECTORY      writes DIRECTORY/lock.png and lock.svg
 
-Bands are the 95 % intervals of the medians. Exit codes: see common.py.
+Bands are the 95 % intervals of the means. Exit codes: see common.py.
 """
 import json
 import sys
@@ -37,9 +37,9 @@ def draw_throughput(axes, rows, style):
         points = [row for row in rows if row["lock"] == lock]
         x = [row["threads"] for row in points]
         figures = [row["throughput_ops_s"] for row in points]
-        axes.plot(x, [figure["median"] / 1e6 for figure in figures], **style[lock])
-        axes.fill_between(x, [figure["ci95"][0] / 1e6 for figure in figures],
-                          [figure["ci95"][1] / 1e6 for figure in figures],
+        axes.plot(x, [figure["mean"] / 1e6 for figure in figures], **style[lock])
+        axes.fill_between(x, [figure["mean_ci95"][0] / 1e6 for figure in figures],
+                          [figure["mean_ci95"][1] / 1e6 for figure in figures],
                           color=style[lock]["color"], alpha=0.15)
     threads = sorted({row["threads"] for row in rows})
     axes.set_xscale("log", base=2)
@@ -88,6 +88,9 @@ def main():
     rows = [row for row in data["results"] if row["status"] == "ok" and row["kind"] != "reference"]
     if not rows:
         nothing_to_draw("no lock came to an end")
+    for row in rows:  # a panel for each
+        if row["regime"] is not None:
+            row["pattern"] = f"{row['regime']}: {row['pattern']}"
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "muster"})
     patterns = in_order(rows, "pattern")
     style = styles(data["results"])

@@ -218,8 +218,8 @@ TEST(Turns, ConcludeWithRatiosOfMeans) {
   ASSERT_EQ(json.at("conclusions").size(), 1U);
   const auto& conclusion = json.at("conclusions").at(0);
   EXPECT_EQ(conclusion.at("regime"), "hogs");
-  EXPECT_EQ(conclusion.at("best_fixed"), "sleep");
-  EXPECT_EQ(conclusion.at("auto_to_best_fixed"), 1.5);
+  EXPECT_EQ(conclusion.at("best_own"), "sleep");
+  EXPECT_EQ(conclusion.at("auto_to_best_own"), 1.5);
   EXPECT_EQ(conclusion.at("best_peer"), "pthread_barrier");
   EXPECT_EQ(conclusion.at("auto_to_best_peer"), 0.5);
   const auto& first = json.at("results").at(0);

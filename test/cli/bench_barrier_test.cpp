@@ -243,9 +243,38 @@ TEST(BenchBarrier, WhatIsRefusedLeavesNoFolder) {
                                  "no peer \"nonsense\"; there are: all, none, ck (its five), "},
                                 {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
                                 {{"--rounds", "0"}, "--rounds"},
+                                {{"--turn", "0"}, "--turn: more than 0"},
+                                {{"--regime", "hogs,nonsense"},
+                                 "no regime \"nonsense\"; there are: all, quota (both), quiet, "
+                                 "crowded, hogs, session, quota150, quota50, late"},
                                 {{"--via", "nonsense"}, "c, template, both"},
                                 {{"--hidden", "nonsense"}, "no test contestant \"nonsense\""},
                             });
+}
+
+TEST(BenchBarrier, RegimesAreWrittenDrawnAndSummed) {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("muster-regimes-" + std::to_string(getpid()));
+  const Outcome outcome =
+      run_muster(bench({"--regime", "quiet,hogs", "--participants", "2,3", "--turn", "5",
+                        "--rounds", "2", "--peers", "pthread_barrier", "--output", directory}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("hogs: 3 threads"));
+  std::ifstream file(directory / "barrier.json");
+  const json results = json::parse(file);
+  ASSERT_EQ(results.at("results").size(), 4U * (7 + 1));
+  for (const json& row : results.at("results")) {
+    EXPECT_TRUE(row.at("regime") == "quiet" || row.at("regime") == "hogs");
+    if (row.at("status") != "ok") continue;
+    EXPECT_GT(row.at("latency_ns").at("mean"), 0) << row;
+    EXPECT_GE(row.at("cpu_ns_per_episode"), 0) << row;
+  }
+  EXPECT_EQ(results.at("conclusions").size(), 4U);
+  expect_written(directory, outcome, {"barrier.json", "barrier.csv"}, {"barrier"});
+  const Outcome summary = run_muster({"bench", "summary", directory});
+  EXPECT_EQ(summary.exit_code, 0) << summary.err;
+  EXPECT_THAT(summary.out, HasSubstr("hogs"));
+  std::filesystem::remove_all(directory);
 }
 
 TEST(BenchBarrier, CsvHasAsManyRows) {

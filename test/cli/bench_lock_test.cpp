@@ -83,6 +83,8 @@ void expect_row(const json& row) {
   const json& throughput = row.at("throughput_ops_s");
   const double median = throughput.at("median");
   EXPECT_GT(throughput.at("min"), 0) << row;
+  EXPECT_GE(throughput.at("mean"), throughput.at("min")) << row;
+  EXPECT_GE(row.at("cpu_ns_per_operation"), 0) << row;
   EXPECT_LE(throughput.at("min"), median) << row;
   ASSERT_EQ(throughput.at("ci95").size(), 2U) << row;
   EXPECT_LE(throughput.at("ci95").at(0), median) << row;
@@ -285,6 +287,8 @@ TEST(BenchLock, OutputIsWrittenAndDrawn) {
                              "cache_misses_percent", "operations", "verdict"}) {
       same(name, row.at(name));
     }
+    same("throughput_ops_s_mean", throughput.at("mean"));
+    same("throughput_ops_s_mean_ci95_hi", throughput.at("mean_ci95").at(1));
     same("throughput_ops_s_median", throughput.at("median"));
     same("throughput_ops_s_min", throughput.at("min"));
     same("throughput_ops_s_ci95_lo", throughput.at("ci95").at(0));
@@ -321,6 +325,23 @@ TEST(BenchLock, WhereNothingCanBeWrittenNothingIsMeasured) {
   std::filesystem::remove(file);
 }
 
+TEST(BenchLock, RegimesHaveTheirRowsOrAreLeftOut) {
+  const json results =
+      run_json({"--regime", "hogs,quota50,late", "--locks", "auto,mcs,pthread_mutex", "--threads",
+                "2", "--pattern", "sequential", "--turn", "5", "--rounds", "2"});
+  std::set<std::string> there;
+  for (const json& row : results.at("results")) there.insert(row.at("regime"));
+  for (const json& item : results.at("left_out")) there.insert(item.at("implementation"));
+  EXPECT_EQ(there, (std::set<std::string>{"hogs", "quota50", "late"}));
+  ASSERT_FALSE(results.at("conclusions").empty());
+  const json& conclusion = results.at("conclusions").at(0);
+  EXPECT_EQ(conclusion.at("regime"), "hogs");
+  EXPECT_EQ(conclusion.at("threads"), 2);
+  for (const char* name : {"auto_to_best_own", "auto_to_best_peer", "best_own", "best_peer"}) {
+    EXPECT_TRUE(conclusion.contains(name)) << name;
+  }
+}
+
 TEST(BenchLock, MistakesAreTold) {
   expect_refused(
       {"bench", "lock"},
@@ -340,6 +361,9 @@ TEST(BenchLock, MistakesAreTold) {
           {{"--operations", "3", "--threads", "4,2"},
            "--operations 3: 4 or more, one for each thread"},
           {{"--rounds", "0"}, "--rounds"},
+          {{"--regime", "hogs,nonsense"}, "no regime \"nonsense\"; there are: all, quota (both)"},
+          {{"--regime", "hogs", "--operations", "100"}, "--operations"},
+          {{"--turn", "0"}, "--turn: more than 0"},
           {{"--seconds", "0"}, "--seconds: more than 0, at most 86400"},
           {{"--seconds", "-1"}, "--seconds: more than 0, at most 86400"},
           {{"--seconds", "nan"}, "--seconds: more than 0, at most 86400"},
