@@ -199,6 +199,10 @@ class Run {
   void choose_algorithms() {
     for (const std::string& name : options().algorithms) {
       if (name == "none") continue;
+      if (is_over_messages(name)) {
+        add_algorithm(name);
+        continue;
+      }
       if (name != "all") {
         const Algorithm algorithm = parse_algorithm(name);
         static_cast<void>(parse_level_mask(algorithm.levels));
@@ -281,8 +285,10 @@ class Run {
   void add_group(Group group) {
     for (const std::string& algorithm : algorithms_) {
       for (const std::string& wait : options().waits) {
-        if (options().via != "template") add_candidate(group, nullptr, {algorithm, wait, false});
-        if (options().via != "c") add_candidate(group, nullptr, {algorithm, wait, true});
+        const bool has_c = !is_over_messages(algorithm);
+        if (has_c && options().via != "template")
+          add_candidate(group, nullptr, {algorithm, wait, false});
+        if (!has_c || options().via != "c") add_candidate(group, nullptr, {algorithm, wait, true});
       }
     }
     for (const Other* other : others_) {
@@ -318,7 +324,10 @@ class Run {
     row.kind = other == nullptr ? Other::peer : other->kind;
     row.implementation = row.ours ? "muster" : std::string(other->name);
     row.algorithm = row.ours ? ours.algorithm : algorithm_of(*other);
-    row.via = !row.ours ? "" : ours.through_template ? "template" : "c";
+    row.via = !row.ours                          ? ""
+              : is_over_messages(ours.algorithm) ? "messages"
+              : ours.through_template            ? "template"
+                                                 : "c";
     row.regime = group.regime;
     row.participants = group.participants;
     row.mode = group.mode;

@@ -60,7 +60,7 @@ struct Comparison {
 struct Row {
   std::string implementation;  ///< "muster", a peer's name, "limit" or "ping-pong"
   std::string algorithm;       ///< as asked for; a peer's own where known
-  std::string via;             ///< of ours: "c" or "template"
+  std::string via;             ///< of ours: "c", "template" or "messages"
   std::string serves;          ///< of ours: the algorithm that serves
   Other::Kind kind = Other::peer;
   bool ours = false;

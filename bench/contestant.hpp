@@ -102,5 +102,7 @@ std::string why_missing(const Other& other);
 /// Ours: through the C interface, or over the templates. Throws Error: what creating the barrier
 /// throws. note() has two lines: the algorithm that serves, and the wait policy.
 std::unique_ptr<Contestant> make_muster(const Setting& setting);
+/// "base-linear" and the like, which are measured where they are asked for by name.
+bool is_over_messages(std::string_view algorithm);
 
 }  // namespace muster::bench

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Our own barriers as contestants: through the C interface, as users have them, and straight over
-// the templates, to show what the interface costs.
+// the templates, to show what the interface costs. Those over messages have no other way.
 #include <sys/mman.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "barrier/base_barriers.hpp"
 #include "bench/contestant.hpp"
 #include "capi/block.hpp"
 #include "capi/plan.hpp"
@@ -113,9 +114,65 @@ class ThroughTemplate final : public Contestant {
   Block block_;
 };
 
+template <class Fn>
+bool with_base_barrier(std::string_view name, Fn&& fn) {
+  bool found = false;
+  for_each_base_barrier<Hardware>([&]<class B>() {
+    if (B::traits.name != name) return;
+    found = true;
+    fn.template operator()<B>();
+  });
+  return found;
+}
+
+/// A barrier over messages, each of which is a flag here.
+class OverFlags final : public Contestant {
+ public:
+  explicit OverFlags(const Setting& setting)
+      : plan_(make_plan(Options(as_registered(setting)).get())),
+        name_(setting.algorithm),
+        memory_(kLine * (1 + std::size_t{setting.participants} * setting.participants)),
+        domain_(*new (memory_.data()) Hardware::Domain{}) {
+    shape_.participants = setting.participants;
+  }
+
+  void serve(Participant& participant, unsigned rank) override {
+    with_base_barrier(name_, [&]<class B>() {
+      std::byte* const first = memory_.data() + kLine;
+      const B barrier(shape_, {first, first, kLine, kLine * shape_.participants});
+      Hardware port(domain_, rank, plan_.wait, plan_.shared);
+      auto ticket = barrier.ticket(rank);
+      participant.serve([&] {
+        if (!barrier.wait(port, ticket)) [[unlikely]]
+          throw Error(Status::broken, "a wait gave up");
+      });
+    });
+  }
+
+  std::string note() const override { return name_ + "\n" + std::string(plan_.wait.name); }
+
+ private:
+  /// One that has a plan: they wait as it does.
+  static Setting as_registered(Setting setting) {
+    setting.algorithm = "dissemination";
+    return setting;
+  }
+
+  Plan plan_;
+  std::string name_;
+  SharedBytes memory_;
+  Hardware::Domain& domain_;
+  Shape shape_;
+};
+
 }  // namespace
 
+bool is_over_messages(std::string_view algorithm) {
+  return with_base_barrier(algorithm, []<class B>() {});
+}
+
 std::unique_ptr<Contestant> make_muster(const Setting& setting) {
+  if (is_over_messages(setting.algorithm)) return std::make_unique<OverFlags>(setting);
   if (setting.through_template) return std::make_unique<ThroughTemplate>(setting);
   return std::make_unique<ThroughC>(setting);
 }

@@ -59,9 +59,10 @@ void add_bench_barrier(Command& group) {
   Command* const command = group.add_subcommand(
       "barrier", "Measure the barriers of this library beside those people use today");
   command
-      ->add_option("--algorithms", run_options.algorithms,
-                   "Ours, by name (see `muster list`): all, none, or a list (default: all; with "
-                   "--regime auto)")
+      ->add_option(
+          "--algorithms", run_options.algorithms,
+          "Ours, by name (see `muster list`): all, none, or a list, also with barriers over "
+          "messages (default: all, but none of those; with --regime auto)")
       ->delimiter(',');
   command
       ->add_option("--participants", run_options.participants,

@@ -78,7 +78,7 @@ void add_algorithms(Json& results) {
 void add_message_barriers(Json& results) {
   for_each_base_barrier<Hardware>([&]<class B>() {
     results.push_back(item("message barrier", B::traits.name,
-                           {{"about", "for comparison, in the model and over an MPI's messages"},
+                           {{"about", "for comparison: sim, bench barrier, an MPI's messages"},
                             {"champion", champion_name(B::traits.champion)},
                             {"splits", B::traits.splits},
                             {"cost", B::traits.cost},

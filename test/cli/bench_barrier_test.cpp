@@ -152,6 +152,28 @@ TEST(BenchBarrier, ProcessesRunAndArePeersWhereTheyCan) {
     EXPECT_EQ(left_out.count(name), 1U) << name;
 }
 
+// What an MPI runs over its messages, here over flags: asked for by name, they are measured.
+TEST(BenchBarrier, ThoseOverMessagesAreThereByName) {
+  const std::set<std::string> all{"base-linear", "base-double-ring", "base-recursive-doubling",
+                                  "base-bruck", "base-tree"};
+  std::string list;
+  for (const std::string& name : all) list += name + ",";
+  list.pop_back();
+  std::multiset<std::string> found;
+  for (unsigned attempt = 0; attempt < 60 && found.size() < 2 * all.size(); ++attempt) {
+    found.clear();
+    const json results = run_json({"--seconds", "1", "--participants", "3", "--mode",
+                                   "threads,processes", "--algorithms", list, "--peers", "none"});
+    for (const json& row : results.at("results")) {
+      if (row.at("implementation") != "muster") continue;
+      expect_row(row);
+      EXPECT_EQ(row.at("via"), "messages");
+      if (row.at("status") == "ok") found.insert(row.at("algorithm"));
+    }
+  }
+  for (const std::string& name : all) EXPECT_EQ(found.count(name), 2U) << name;
+}
+
 TEST(BenchBarrier, WhatHangsDidNotFinishAndTheOthersGoOn) {
   for (const char* mode : {"threads", "processes"}) {
     const json results =
