@@ -11,16 +11,16 @@
 #include <omp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
-#include "bench/measure.hpp"
+#include "bench/worker.hpp"
 
 using muster::bench::Control;
+using muster::bench::map_control;
+using muster::bench::report_failure;
 
 // libomp notes in /dev/shm that it is loaded, and leaves that behind if it is killed. A file
 // without a name serves it as well. (libgomp calls neither.)
@@ -30,29 +30,6 @@ __attribute__((visibility("default"))) int shm_open(const char* name, int, mode_
 }
 __attribute__((visibility("default"))) int shm_unlink(const char*) { return 0; }
 }
-
-namespace {
-
-Control* map_control(int fd) {
-  struct stat file {};
-  if (fstat(fd, &file) != 0 || static_cast<std::size_t>(file.st_size) < sizeof(Control))
-    return nullptr;
-  const auto bytes = static_cast<std::size_t>(file.st_size);
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* const control = static_cast<Control*>(memory);
-  return control->magic == Control::kMagic && control->bytes == bytes ? control : nullptr;
-}
-
-void report_failure(Control& control, const char* why) {
-  std::uint32_t nobody = 0;
-  if (!control.reporting.compare_exchange_strong(nobody, 1)) return;
-  std::strncpy(control.error, why, sizeof control.error - 1);
-  control.failed.store(1, std::memory_order_release);
-  muster::bench::wake_all(control.idle);
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   Control* const control = argc == 2 ? map_control(std::atoi(argv[1])) : nullptr;

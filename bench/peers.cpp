@@ -211,6 +211,8 @@ const std::vector<Other>& others() {
       {"libomp", Other::peer, true, false, 0, nullptr, "muster-bench-libomp",
        MUSTER_BENCH_LIBOMP_MISSING,
        "LLVM's `#pragma omp barrier`; OMP_WAIT_POLICY=active with a CPU each, else its default"},
+      {"python", Other::peer, false, true, 0, nullptr, "muster-bench-python",
+       MUSTER_BENCH_PYTHON_MISSING, "Python's multiprocessing.Barrier"},
       {"ck-centralized", Other::peer, true, true, 0, ck_centralized, "", ck_package,
        "ConcurrencyKit's; never gives up the CPU, like the other four"},
       {"ck-combining", Other::peer, true, false, 0, ck_combining, "", ck_package,
