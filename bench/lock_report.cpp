@@ -55,11 +55,11 @@ Json row_to_json(const LockRow& row) {
   json["rounds_ops_s"] = Json::array();
   for (const double value : row.rounds_ops_s) json["rounds_ops_s"].push_back(rounded(value, 1));
   json["latency_ns"] = latency_to_json(row.latency_ns);
-  json["cpu_ns_per_operation"] = if_ok(row.cpu_ns, 0.1);
   json["fairness"] = if_ok(row.fairness, 0.01);
   const bool counted = ok && std::isfinite(row.cache_misses_percent);
   json["cache_misses_percent"] = counted ? rounded(row.cache_misses_percent, 0.01) : Json("n/a");
   json["operations"] = row.operations;
+  json["cpu_ns_per_operation"] = if_ok(row.cpu_ns, 0.1);
   json["to_pthread_mutex"] = ratio_to_json(row.to_pthread);
   json["to_best"] = ratio_to_json(row.to_best);
   json["verdict"] = verdict(row.noise);
@@ -190,8 +190,8 @@ std::string to_csv(const LockRunResults& results) {
     for (const char* name : {"throughput_ops_s", "to_pthread_mutex", "to_best"}) {
       Json& figures = json[name];
       if (figures.is_null()) figures = {{"ratio", nullptr}, {"ci95", nullptr}};
-      if (std::string_view(name) == "throughput_ops_s") split(figures, "mean_ci95");
       split(figures, "ci95");
+      if (std::string_view(name) == "throughput_ops_s") split(figures, "mean_ci95");
     }
     const Json flat = json.flatten();
     std::string line;
