@@ -29,6 +29,7 @@ typedef struct slot {
   unsigned polls;           /**< of this wait so far; see attend() */
   int64_t last_attended_ns; /**< when MPI's progress was made for it last */
   int64_t found_ns;         /**< when that found something last */
+  bool expects_more;        /**< it was not long after the time before */
 
   /* the pool's own */
   struct slot* next;

@@ -78,14 +78,15 @@ static int64_t now_ns(void) {
  * After that in every step: who has waited so long loses nothing by it. After a sleep for a while,
  * since whoever is answered then may ask again at once; not long if it was woken late, since then
  * others want the CPU.
- * Nonzero, for who is asked once is asked again: not long ago there was something to do. That no
- * MPI tells; but to find nothing takes it a fraction of a microsecond, always the same, and to
- * serve a message many times that. So do an interrupt, a few hundred times a second, and the first
- * look after a sleep, which does not count; who was away for longer has to share the CPU. */
+ * Nonzero: twice lately there was something to do, so there may be more soon. That no MPI tells; but
+ * to find nothing takes it a fraction of a microsecond, always about the same, and to serve a
+ * message many times that. So does an interrupt, but hardly twice in a millisecond, and the first
+ * look after a sleep, which does not count; who was away for longer has to share the CPU. What a
+ * look takes at its quickest may change: each longer one raises it a little. */
 static int attend(void* waiting) {
   enum { steps_without = 16, sleep_ns = 200000, late_ns = 1000000 };
   enum { preempted_ns = 50000, look_ns = 10000, glance_ns = 1000, linger_ns = 200000, many = 8 };
-  static atomic_long quickest_ns = LONG_MAX; /* that any thread has seen */
+  static atomic_long quickest_ns = LONG_MAX; /* that any thread has seen lately */
   slot* const at = waiting;
   if (++at->polls < steps_without) return 0;
   int64_t now = now_ns();
@@ -105,11 +106,14 @@ static int attend(void* waiting) {
     if (took < quickest) {
       atomic_store_explicit(&quickest_ns, took, memory_order_relaxed);
     } else if (took / many > quickest) {
-      at->found_ns = took < preempted_ns ? now : 0;
+      atomic_store_explicit(&quickest_ns, quickest + quickest / 64 + 1, memory_order_relaxed);
+      const bool served = took < preempted_ns;
+      at->expects_more = served && now - at->found_ns < late_ns;
+      at->found_ns = served ? now : 0;
     }
   } while (now < until);
   at->last_attended_ns = now;
-  return now - at->found_ns < linger_ns;
+  return at->expects_more && now - at->found_ns < linger_ns;
 }
 
 int number_in(const char* variable) {
