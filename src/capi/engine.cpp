@@ -168,6 +168,21 @@ Engine::Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
       hooks_(hooks),
       is_seen_(plan.pid_namespace == own_pid_namespace()) {}
 
+Learnt Engine::learnt() const {
+  Learnt all;
+  if (!plan_.wait.learns) return all;
+  all.yields_banned_ns = Hardware::yields_banned_ns(block_.domain());
+  for (unsigned rank = 0; rank < plan_.participants; ++rank) {
+    if (seat(rank) == nullptr) continue;
+    const Hardware::Learnt own = seat(rank)->port.learnt();
+    ++all.ranks;
+    all.slept += own.slept;
+    all.shorter += own.stay == Patience::Stay::shorter ? 1 : 0;
+    all.not_awake += own.stay == Patience::Stay::none ? 1 : 0;
+  }
+  return all;
+}
+
 Word Engine::own_pid() const noexcept {
   return is_seen_ ? static_cast<Word>(getpid()) : unseen_pid;
 }

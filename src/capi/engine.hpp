@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "capi/block.hpp"
+#include "capi/explain.hpp"
 #include "capi/plan.hpp"
 
 namespace muster {
@@ -90,6 +91,8 @@ class Engine {
   int depart(unsigned rank);
   /// Leaves a wait that gave up.
   [[gnu::cold]] static int give_up(Seat& seat, Word phase) noexcept;
+  /// Of the ranks that wait here.
+  Learnt learnt() const;
   /// Why a seat that is taken cannot be entered.
   [[gnu::cold]] static int refuse(const Seat& seat) noexcept;
 

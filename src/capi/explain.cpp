@@ -35,6 +35,18 @@ std::string count(std::size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+std::string describe(const Learnt& learnt) {
+  std::string text = fmt::format(
+      "{} here: {} may stay awake in full, {} for less, {} not at all; {} slept through",
+      count(learnt.ranks, "rank"), learnt.ranks - learnt.shorter - learnt.not_awake, learnt.shorter,
+      learnt.not_awake, count(learnt.slept, "wait"));
+  if (learnt.yields_banned_ns > 0) {
+    text += fmt::format("; yields lose whole time slices, none for {} ms",
+                        learnt.yields_banned_ns / 1'000'000);
+  }
+  return text;
+}
+
 /// "NUMA, 4 groups of 32"
 std::string where(const GroupLevel& level) {
   std::size_t least = level.groups.front().members.size();
@@ -136,7 +148,7 @@ std::vector<std::string> steps_of(const Plan& plan) {
 
 }  // namespace
 
-std::string explain_as_text(const Plan& plan, const BlockLayout& layout) {
+std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
   const Traits& traits = traits_of(plan.algorithm.name);
   std::string text;
   text += fmt::format("algorithm     {} (asked for: {})\n", plan.algorithm.text(), plan.asked);
@@ -148,6 +160,7 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout) {
                       count(plan.usable_cpus, "usable CPU"));
   text += fmt::format("waiting       {}: {} ({})\n", plan.wait.name, describe_wait(plan.wait),
                       plan.wait_why);
+  if (learnt.ranks > 0) text += "learnt        " + describe(learnt) + "\n";
   if (!plan.dropped.empty()) text += fmt::format("levels left   {}\n", plan.dropped);
   for (const GroupLevel& level : plan.groups.levels) {
     std::string groups;
@@ -165,7 +178,7 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout) {
   return text;
 }
 
-std::string explain_as_json(const Plan& plan, const BlockLayout& layout) {
+std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
   using nlohmann::json;
   json groups = json::array();
   for (const GroupLevel& level : plan.groups.levels) {
@@ -177,7 +190,7 @@ std::string explain_as_json(const Plan& plan, const BlockLayout& layout) {
   const auto ns = [](std::int64_t value) {
     return value == WaitPolicy::forever ? json(nullptr) : json(value);
   };
-  const json object = {
+  json object = {
       {"algorithm", plan.algorithm.text()},
       {"asked", plan.asked},
       {"why", plan.why},
@@ -198,6 +211,13 @@ std::string explain_as_json(const Plan& plan, const BlockLayout& layout) {
         {"paged", layout.paged},
         {"line_bytes", layout.line}}},
   };
+  if (learnt.ranks > 0) {
+    object["learnt"] = {{"ranks", learnt.ranks},
+                        {"shorter", learnt.shorter},
+                        {"not_awake", learnt.not_awake},
+                        {"slept", learnt.slept},
+                        {"yields_banned_ns", learnt.yields_banned_ns}};
+  }
   // Texts of another process may not be UTF-8.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -9,11 +9,20 @@
 
 namespace muster {
 
-std::string explain_as_text(const Plan& plan, const BlockLayout& layout);
+/// What the ranks of one process that wait by `auto` have learnt.
+struct Learnt {
+  unsigned ranks = 0;       ///< that have waited; 0: nothing is told
+  unsigned shorter = 0;     ///< of these: in the next wait awake for less than they may
+  unsigned not_awake = 0;   ///< and not at all
+  std::uint64_t slept = 0;  ///< waits
+  std::int64_t yields_banned_ns = 0;
+};
+
+std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {});
 
 /// One object: algorithm, asked, why, participants, shared, usable_cpus, wait {policy, why,
 /// spin_ns, yield_ns}, levels_dropped, groups [{level, members, leader}] bottom up, steps [text],
-/// memory {bytes, bytes_per_rank, paged, line_bytes}.
-std::string explain_as_json(const Plan& plan, const BlockLayout& layout);
+/// memory {bytes, bytes_per_rank, paged, line_bytes}, and what `learnt` is, if it is told.
+std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {});
 
 }  // namespace muster

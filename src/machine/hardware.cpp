@@ -59,6 +59,8 @@ Hardware::Wait::~Wait() {
   const bool knows_now = !slept_ && yields_ == 0;
   port_.patience_.end(knows_now ? port_.patience_.last_ns() : now_ns(), yields_, slept_);
   port_.fast_polls_ = port_.patience_.spins() ? fast_polls_dedicated : 1;
+  std::atomic_ref(port_.stay_).store(port_.patience_.stay(), std::memory_order_relaxed);
+  if (slept_) std::atomic_ref(port_.slept_).store(port_.slept_ + 1, std::memory_order_relaxed);
 }
 
 void Hardware::Wait::begin(std::int64_t now) noexcept {

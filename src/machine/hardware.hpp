@@ -140,8 +140,19 @@ class Hardware {
   void set_hooks(const Hooks& hooks) noexcept { hooks_ = hooks; }
   void set_policy(const WaitPolicy& policy) noexcept;
   const WaitPolicy& policy() const noexcept { return patience_.policy(); }
-  /// What it has learnt.
-  const Patience& patience() const noexcept { return patience_; }
+  /// What it has learnt from its waits; may be asked by any thread.
+  struct Learnt {
+    Patience::Stay stay = Patience::Stay::whole;  ///< awake, in the next wait
+    Word slept = 0;                               ///< so many waits; wraps
+  };
+  Learnt learnt() const noexcept {
+    return {std::atomic_ref(stay_).load(std::memory_order_relaxed),
+            std::atomic_ref(slept_).load(std::memory_order_relaxed)};
+  }
+  /// For how long yields are banned still; 0: they are not.
+  static std::int64_t yields_banned_ns(const Domain& domain) noexcept {
+    return YieldBan(domain.yield_ban.load(std::memory_order_relaxed)).left_ns(now_ns());
+  }
   /// Absolute, on now_ns(); WaitPolicy::forever for none. A wait that is not over by then gives up
   /// and breaks the domain.
   void set_deadline(std::int64_t at_ns) noexcept { deadline_ns_ = at_ns; }
@@ -405,6 +416,9 @@ class Hardware {
   Hooks hooks_;
   std::int64_t deadline_ns_ = WaitPolicy::forever;
   Patience patience_;
+  // By atomic_ref, since ports are copied.
+  mutable Patience::Stay stay_ = Patience::Stay::whole;
+  mutable Word slept_ = 0;
 };
 
 static_assert(Machine<Hardware>);

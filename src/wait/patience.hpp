@@ -28,9 +28,11 @@ class YieldBan {
   explicit constexpr YieldBan(Word word) noexcept : word_(word) {}
   constexpr Word word() const noexcept { return word_; }
 
-  constexpr bool holds(std::int64_t now_ns) const noexcept {
-    const Word left = until() - ticks(now_ns);
-    return (left & tick_mask) - 1 < longest;
+  constexpr bool holds(std::int64_t now_ns) const noexcept { return left_ns(now_ns) > 0; }
+  /// How long it holds still; 0: it doesn't.
+  constexpr std::int64_t left_ns(std::int64_t now_ns) const noexcept {
+    const Word left = (until() - ticks(now_ns)) & tick_mask;
+    return left <= longest ? std::int64_t{left} << 20 : 0;
   }
   /// The next one, from now on.
   constexpr YieldBan next(std::int64_t now_ns) const noexcept {
@@ -68,10 +70,13 @@ class Patience {
   explicit constexpr Patience(const WaitPolicy& policy = {}) noexcept : policy_(policy) {}
   const WaitPolicy& policy() const noexcept { return policy_; }
 
-  /// How often the budgets are halved: so many waits in a row were slept through.
-  constexpr unsigned doubts() const noexcept { return doubts_; }
+  /// How long the next wait stays awake at most: the whole budgets, less, or not at all.
+  enum class Stay : std::uint8_t { whole, shorter, none };
+  constexpr Stay stay() const noexcept {
+    return doubts_ == 0 ? Stay::whole : doubts_ < doubts_max ? Stay::shorter : Stay::none;
+  }
   /// Whether a wait begins with polls that nobody times.
-  constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && doubts_ < doubts_max; }
+  constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && stay() != Stay::none; }
   /// Whether it asks for a ban when it is next asked.
   constexpr bool loses() const noexcept { return policy_.learns && lost_ns_ > bearable_ns; }
 

@@ -363,6 +363,27 @@ TEST(Memory, OfTheCaller) {
       << "it is destroyed";
 }
 
+TEST(Explain, TellsWhatItsRanksHaveLearnt) {
+  const CapiSubject barrier(options_for(2, "sense-reversing"));
+  EXPECT_FALSE(json::parse(explain(barrier.handle(), "json")).contains("learnt"));
+  constexpr unsigned late_waits = 20;
+  std::thread late([&] {
+    for (unsigned n = 0; n < late_waits; ++n) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ASSERT_EQ(muster_barrier_wait(barrier.handle(), 1), MUSTER_OK);
+    }
+  });
+  for (unsigned n = 0; n < late_waits; ++n) {
+    ASSERT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK);
+  }
+  const json told = json::parse(explain(barrier.handle(), "json"));
+  late.join();
+  EXPECT_EQ(told["learnt"]["ranks"], 2);
+  EXPECT_GT(told["learnt"]["slept"], late_waits / 2);
+  EXPECT_GE(told["learnt"]["shorter"].get<int>() + told["learnt"]["not_awake"].get<int>(), 1);
+  EXPECT_THAT(explain(barrier.handle(), "text"), HasSubstr("learnt        2 ranks here: "));
+}
+
 TEST(Explain, TellsWhatWasChosenAndWhy) {
   muster_options options = options_for(4, "combining-tree:4");
   options.wait = "yield-sleep";
