@@ -49,9 +49,10 @@ bool Hardware::complete() noexcept {
 Hardware::Wait::Wait(Hardware& port, Awaited awaited) noexcept
     : port_(port), awaited_(awaited), spins_(port.patience_.spins()) {
   if (spins_ || awaited == Awaited::other_pus || port.policy().yield_ns == 0) return;
-  if (port.policy().learns) begin(now_ns());  // what its first yields cost
-  const bool banned = port.domain_->yield_ban.load(std::memory_order_relaxed) != 0;
-  if (!banned && !port.patience_.loses()) yields_unseen_ = yields_per_clock;
+  const bool suspects = port.patience_.suspects();
+  if (port.patience_.times_yields()) begin(now_ns());
+  const bool was_banned = port.domain_->yield_ban.load(std::memory_order_relaxed) != 0;
+  if (!was_banned && !suspects) yields_unseen_ = yields_per_clock;
 }
 
 Hardware::Wait::~Wait() {
@@ -103,6 +104,8 @@ Hardware::Next Hardware::Wait::step() noexcept {
   if (next == Patience::Next::ban_yields) {
     domain.yield_ban.store(ban.next(now).word(), std::memory_order_relaxed);
     next = Patience::Next::sleep;
+  } else if (ban.word() != 0 && !ban.holds(now) && !patience.suspects()) {
+    domain.yield_ban.store(0, std::memory_order_relaxed);  // yields have paid since
   }
   if (busy && next == Patience::Next::sleep) {
     next = port_.policy().yield_ns > 0 ? Patience::Next::yield : Patience::Next::spin;

@@ -77,8 +77,13 @@ class Patience {
   }
   /// Whether a wait begins with polls that nobody times.
   constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && stay() != Stay::none; }
-  /// Whether it asks for a ban when it is next asked.
-  constexpr bool loses() const noexcept { return policy_.learns && lost_ns_ > bearable_ns; }
+  /// Whether yields have lately cost more than they are worth.
+  constexpr bool suspects() const noexcept { return lost_ns_ > 0; }
+  /// Whether a wait's first yields are to be timed. A sample, since two looks at the clock are a
+  /// twentieth of what a switch to another participant and back takes; all, where it suspects.
+  constexpr bool times_yields() noexcept {
+    return policy_.learns && (suspects() || ++waits_ % 8 == 0);
+  }
 
   /// A wait begins. `others_run`: those awaited are on other PUs, so that yields do not help them,
   /// and cost those on this PU nothing.
@@ -98,7 +103,7 @@ class Patience {
   constexpr Next next(std::int64_t now_ns, unsigned yields, bool banned) noexcept {
     const std::int64_t waited_ns = this->waited_ns(now_ns);
     count_yields(now_ns, yields);
-    if (policy_.learns && (banned || loses())) {
+    if (policy_.learns && (banned || lost_ns_ > bearable_ns)) {
       lost_ns_ = bearable_ns - slice_ns;  // afterwards one lost slice is enough
       if (!banned) return Next::ban_yields;
       return waited_ns < shortened(policy_.spin_ns) ? Next::spin : Next::sleep;
@@ -129,7 +134,7 @@ class Patience {
   static constexpr std::int64_t between_probes_ns = 20'000'000;
   /// Less than any kernel's time slice, more than what an interrupt takes.
   static constexpr std::int64_t slice_ns = 1'000'000;
-  /// Two or three slices in a row, but not one, since everybody loses the PU at times.
+  /// Three long yields in a row, but not one however long: everybody loses the PU at times.
   static constexpr std::int64_t bearable_ns = 5 * slice_ns;
 
   constexpr std::int64_t shortened(std::int64_t budget_ns) const noexcept {
@@ -138,8 +143,9 @@ class Patience {
   }
 
   constexpr void count_yields(std::int64_t now_ns, unsigned yields) noexcept {
+    const std::int64_t took_ns = std::min(now_ns - last_ns_, 2 * slice_ns);
     const std::int64_t worth_ns = yields * policy_.sharers * WaitPolicy::sleep_costs_ns;
-    if (yields > 0) lost_ns_ = std::max<std::int64_t>(0, lost_ns_ + now_ns - last_ns_ - worth_ns);
+    if (yields > 0) lost_ns_ = std::max<std::int64_t>(0, lost_ns_ + took_ns - worth_ns);
     last_ns_ = now_ns;
   }
 
@@ -148,6 +154,7 @@ class Patience {
   std::int64_t last_ns_ = 0;
   std::int64_t spin_until_ns_ = 0;
   std::int64_t lost_ns_ = 0;  ///< by yields, beyond what sleeps would have cost
+  unsigned waits_ = 0;        ///< that began with yields
   unsigned doubts_ = 0;
   unsigned halvings_ = 0;  ///< in this wait
   std::int64_t next_probe_ns_ = 0;

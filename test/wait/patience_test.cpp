@@ -121,7 +121,7 @@ TEST(Patience, ForgivesALostSliceNowAndThen) {
   Waiter waiter = among(4, 2);
   for (unsigned n = 0; n < 100; ++n) {
     for (unsigned i = 0; i < 1'000; ++i) waiter.wait(2 * us);
-    waiter.yield_takes_ns = 4 * ms;
+    waiter.yield_takes_ns = 40 * ms;
     waiter.wait(2 * us);
     waiter.yield_takes_ns = us;
   }
