@@ -78,11 +78,11 @@ static int64_t now_ns(void) {
  * After that in every step: who has waited so long loses nothing by it. After a sleep for a while,
  * since whoever is answered then may ask again at once; not long if it was woken late, since then
  * others want the CPU.
- * Nonzero: twice lately there was something to do, so there may be more soon. That no MPI tells; but
- * to find nothing takes it a fraction of a microsecond, always about the same, and to serve a
- * message many times that. So does an interrupt, but hardly twice in a millisecond, and the first
- * look after a sleep, which does not count; who was away for longer has to share the CPU. What a
- * look takes at its quickest may change: each longer one raises it a little. */
+ * Nonzero: twice lately there was something to do, so there may be more soon. That no MPI tells;
+ * but to find nothing takes it a fraction of a microsecond, always about the same, and to serve
+ * a message many times that. So does an interrupt, but hardly twice in a millisecond, and the
+ * first look after a sleep, which does not count; who was away for longer has to share the CPU.
+ * What a look takes at its quickest may change: each longer one raises it a little. */
 static int attend(void* waiting) {
   enum { steps_without = 16, sleep_ns = 200000, late_ns = 1000000 };
   enum { preempted_ns = 50000, look_ns = 10000, glance_ns = 1000, linger_ns = 200000, many = 8 };
