@@ -82,7 +82,7 @@ class Patience {
   /// Whether a wait's first yields are to be timed. A sample, since two looks at the clock are a
   /// twentieth of what a switch to another participant and back takes; all, where it suspects.
   constexpr bool times_yields() noexcept {
-    return policy_.learns && (suspects() || ++waits_ % 8 == 0);
+    return policy_.learns && (suspects() || waits_++ % 8 == 0);
   }
 
   /// A wait begins. `others_run`: those awaited are on other PUs, so that yields do not help them,
