@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "fitting/fitting.hpp"
 #include "machine/made_once.hpp"
@@ -23,24 +23,19 @@ const char* or_default(const char* text, const char* fallback) {
 
 /// Topologies do not change while a process runs, and reading one takes milliseconds.
 const Topology& cached_topology(const std::string& spec) {
-  struct Cached {
-    std::string spec;
-    Topology topology;
-    const Cached* next = nullptr;
-  };
-  // Without a mutex, which a fork's child might find taken. Never destroyed, and read by two
-  // threads at once it is there twice.
-  static constinit std::atomic<const Cached*> cache{nullptr};
-  const Cached* first = cache.load(std::memory_order_acquire);
-  for (const Cached* at = first; at != nullptr; at = at->next) {
-    if (at->spec == spec) return at->topology;
-  }
-  auto* const made =
-      new Cached{spec, Topology::from_spec_or_environment(spec, Topology::Cpus::of_host)};
-  do {
-    made->next = first;
-  } while (!cache.compare_exchange_weak(first, made, std::memory_order_acq_rel));
-  return made->topology;
+  static constinit Remembered<std::string, const Topology*, ~0U> topologies;
+  return *topologies.of(spec, [&] {
+    return new Topology(Topology::from_spec_or_environment(spec, Topology::Cpus::of_host));
+  });
+}
+
+/// The same participants make many barriers, and to fit one takes milliseconds too.
+Choice cached_choice(const Topology& topology, const std::vector<PuSet>& bindings,
+                     bool progresses) {
+  using Key = std::tuple<const Topology*, std::vector<PuSet>, bool>;
+  static constinit Remembered<Key, Choice, 64> choices;
+  return choices.of(Key(&topology, bindings, progresses),
+                    [&] { return fit_choice(topology, bindings, progresses); });
 }
 
 /// Where the ranks are, as far as the options say.
@@ -277,7 +272,7 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
                       .compose = {}};
   if (bound) {
     situation.compose = [&] {
-      return fit_choice(*bindings.topology, bindings.pus, options.progress != nullptr);
+      return cached_choice(*bindings.topology, bindings.pus, options.progress != nullptr);
     };
   }
   const auto choose = [&](const std::string& prefix) {
