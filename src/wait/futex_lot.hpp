@@ -44,8 +44,8 @@ class FutexLot {
   /// store; the core may, unless membarrier stops it.
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void heavy_fence() const noexcept;
-  static void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
-  bool asks_for_fences() const noexcept { return asks_; }
+  static void full_fence() noexcept;
+  bool asks_for_fences() const noexcept { return asks_ && fence_ != HeavyFence::none; }
   /// A heavy fence takes as long as some thousand full ones.
   bool tired() noexcept { return ++stores_unseen_ % 1024 == 0; }
   void park(const Atom& atom, Word seen) const noexcept;
