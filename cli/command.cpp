@@ -51,6 +51,9 @@ template Option* Command::add_option(const std::string&, std::optional<std::uint
 Option* Command::add_flag(const std::string& name, bool& value, const std::string& about) {
   return &options_.emplace_back(app_->add_flag(name, value, about));
 }
+Option* Command::add_flag(const std::string& name, std::string& value, const std::string& about) {
+  return &options_.emplace_back(app_->add_flag(name, value, about));
+}
 Command* Command::callback(const std::function<void()>& function) {
   return app_->callback(function), this;
 }

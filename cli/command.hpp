@@ -54,6 +54,8 @@ class Command {
   template <class T>
   Option* add_option(const std::string& name, T& value, const std::string& about);
   Option* add_flag(const std::string& name, bool& value, const std::string& about);
+  /// "--name{value}": that value without one, else what stands after "=".
+  Option* add_flag(const std::string& name, std::string& value, const std::string& about);
   Command* callback(const std::function<void()>& function);
   Command* footer(const std::string& text);
   Command* require_subcommand(std::size_t count);

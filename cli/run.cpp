@@ -25,6 +25,7 @@
 #include <system_error>
 #include <vector>
 
+#include "barrier/registry.hpp"
 #include "cli/command.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/usable_cpus.hpp"
@@ -43,6 +44,7 @@ struct Options {
   std::string affinity = "hierarchical";
   std::string memory = "default";
   std::string mutex;
+  std::string barrier;
   bool bind_main = false;
   bool verbose = false;
   std::string json;
@@ -202,12 +204,18 @@ std::string find_library(const std::string& folder, const std::string& name) {
 }
 
 /// What LD_PRELOAD shall be: ours in front of what is preloaded already.
-std::string preloads(bool aware) {
+std::string preloads(bool aware, bool barriers) {
   const std::string run = find_library("run", "libmuster_run.so");
   if (run.empty()) {
     throw Error(Status::system, "libmuster_run.so is neither beside this program nor installed");
   }
   std::vector<std::string> all{run};
+  if (barriers) {
+    all.push_back(find_library("run", "libmuster_barriers.so"));
+    if (all.back().empty()) {
+      throw Error(Status::unsupported, "--barrier: this build has no libmuster_barriers.so");
+    }
+  }
   if (aware) {
     all.push_back(find_library("src/allocation", "libmuster-malloc.so"));
     if (all.back().empty()) {
@@ -335,6 +343,7 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
     }
   }
   if (!options.mutex.empty()) fmt::print(stderr, "  mutexes: {}\n", options.mutex);
+  if (!options.barrier.empty()) fmt::print(stderr, "  barriers: {}\n", options.barrier);
 }
 
 void run(Options& options) {
@@ -350,6 +359,7 @@ void run(Options& options) {
   check_name("affinity", options.affinity, std::array{"hierarchical", "none"});
   check_name("memory", options.memory, std::array{"default", "aware"});
   if (!options.mutex.empty()) check_name("mutex", options.mutex, mutex_names);
+  if (!options.barrier.empty()) parse_algorithm(options.barrier);
   const bool binds = options.affinity == "hierarchical";
   const bool aware = options.memory == "aware";
   if (aware && options.servers == 0) {
@@ -368,9 +378,10 @@ void run(Options& options) {
       throw Error(Status::unsupported, reason);
     }
   }
-  set("LD_PRELOAD", preloads(aware));
-  for (const char* name : {"MUSTER_RUN_CORES", "MUSTER_RUN_MAIN", "MUSTER_RUN_MUTEX",
-                           "MUSTER_RUN_CPUS", "MUSTER_RUN_REPORT", "MUSTER_RUN_JSON"}) {
+  set("LD_PRELOAD", preloads(aware, !options.barrier.empty()));
+  for (const char* name :
+       {"MUSTER_RUN_CORES", "MUSTER_RUN_MAIN", "MUSTER_RUN_MUTEX", "MUSTER_RUN_BARRIER",
+        "MUSTER_RUN_CPUS", "MUSTER_RUN_REPORT", "MUSTER_RUN_JSON"}) {
     unsetenv(name);
   }
   std::optional<Topology> topology;
@@ -394,6 +405,7 @@ void run(Options& options) {
   }
   if (options.bind_main) set("MUSTER_RUN_MAIN", "1");
   if (!options.mutex.empty()) set("MUSTER_RUN_MUTEX", options.mutex);
+  if (!options.barrier.empty()) set("MUSTER_RUN_BARRIER", options.barrier);
   if (const auto quota = cpu_quota()) set("MUSTER_RUN_CPUS", fmt::format("{}", *quota));
   if (options.verbose) set("MUSTER_RUN_REPORT", "1");
   if (!options.json.empty()) set("MUSTER_RUN_JSON", fresh_file(options.json));
@@ -427,6 +439,8 @@ void add_run(Command& app) {
       "--mutex", options->mutex,
       fmt::format("What pthread mutexes are: {} (as they are, counted); default: left alone",
                   fmt::join(std::rbegin(mutex_names), std::rend(mutex_names), ", ")));
+  command->add_flag("--barrier{auto}", options->barrier,
+                    "Barriers are Muster's: pthread_barrier_t's; =NAME: of this algorithm");
   command->add_flag("--bind-main", options->bind_main, "The main thread is placed, too");
   command->add_flag("--verbose", options->verbose,
                     "Say on standard error what is done and, when a process ends, what happened");

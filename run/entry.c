@@ -70,6 +70,11 @@ void muster_preload_servers(unsigned pu, int more) {
   started();
   run_servers(pu, more);
 }
+/* Called by libmuster_barriers.so. */
+EXPORTED const run_settings* muster_preload_settings(void) {
+  started();
+  return &settings;
+}
 
 /* ---- mutexes ---- */
 

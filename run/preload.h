@@ -70,12 +70,13 @@ enum run_mutex {
 typedef struct run_settings {
   enum run_mutex mutex;
   const char* mutex_name;
-  const char* cores; /* "0,8;1,9": PUs of the cores for threads, the best first; NULL: none */
-  bool binds_main;   /* the main thread is a working thread */
-  bool reports;      /* on standard error */
-  const char* json;  /* a line for each process is appended to this file */
-  unsigned cpus;     /* that the process may use */
-  long launcher;     /* the process that the launcher became */
+  const char* cores;   /* "0,8;1,9": PUs of the cores for threads, the best first; NULL: none */
+  bool binds_main;     /* the main thread is a working thread */
+  bool reports;        /* on standard error */
+  const char* json;    /* a line for each process is appended to this file */
+  unsigned cpus;       /* that the process may use */
+  const char* barrier; /* the algorithm of OpenMP's; NULL: barriers are left alone */
+  long launcher;       /* the process that the launcher became */
 } run_settings;
 
 extern run_libc theirs;
@@ -149,6 +150,15 @@ int run_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t c
 int run_cond_signal(pthread_cond_t* cond);
 int run_cond_broadcast(pthread_cond_t* cond);
 void run_conditions_after_fork(void);
+
+/* ---- libmuster_barriers.so, where it is preloaded: barrier.hpp ---- */
+
+#pragma GCC visibility push(default)
+/* Started, if need be. */
+const run_settings* muster_preload_settings(void);
+uint64_t muster_preload_barriers(void); /* waits at them, ours and others */
+void muster_preload_print_barriers(int file, bool as_json);
+#pragma GCC visibility pop
 
 /* ---- report.c ---- */
 

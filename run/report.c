@@ -16,11 +16,19 @@ static bool get_memory(muster_memory_counters* memory) {
   return muster_memory_get_counters != NULL && muster_memory_get_counters(memory) == MUSTER_OK;
 }
 
+extern __typeof__(muster_preload_barriers) muster_preload_barriers __attribute__((weak));
+extern __typeof__(muster_preload_print_barriers) muster_preload_print_barriers
+    __attribute__((weak));
+
+static bool has_barriers(void) {
+  return settings.barrier != NULL && muster_preload_barriers != NULL;
+}
+
 static bool counts_mutexes(void) { return settings.mutex > RUN_MUTEX_THEIRS; }
 
 static bool is_worth_a_word(void) {
   return getpid() == (pid_t)settings.launcher || run_total(RUN_CREATED) != 0 ||
-         run_total(RUN_LOCKS) != 0;
+         run_total(RUN_LOCKS) != 0 || (has_barriers() && muster_preload_barriers() != 0);
 }
 
 static void print_threads(int file) {
@@ -90,6 +98,7 @@ static void print(int file) {
   dprintf(file, " (process %ld)\n", (long)getpid());
   print_threads(file);
   print_memory(file);
+  if (has_barriers()) muster_preload_print_barriers(file, false);
   if (!counts_mutexes()) return;
   dprintf(file,
           "  mutexes: %s; %" PRIu64 " locks, of which %" PRIu64 " waited and slept %" PRIu64
@@ -119,6 +128,7 @@ static void print_json(int file) {
             settings.mutex_name, run_total(RUN_LOCKS), run_total(RUN_WAITED), run_total(RUN_SLEPT),
             run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
   }
+  if (has_barriers()) muster_preload_print_barriers(file, true);
   muster_memory_counters memory;
   if (get_memory(&memory)) {
     dprintf(file,

@@ -82,6 +82,7 @@ static void after_fork_in_child(void) {
 
 /* For the report at the end: programs that set their title write over their environment. */
 static char mutex_name[32];
+static char barrier_name[256];
 static char json_file[PATH_MAX];
 
 /* Null if it is not set, or does not fit. */
@@ -122,6 +123,7 @@ void run_start(void) {
     return;
   }
   settings.mutex_name = copy_of("MUSTER_RUN_MUTEX", mutex_name, sizeof mutex_name);
+  settings.barrier = copy_of("MUSTER_RUN_BARRIER", barrier_name, sizeof barrier_name);
   settings.cores = secure_getenv("MUSTER_RUN_CORES");
   settings.binds_main = number_in("MUSTER_RUN_MAIN") != 0;
   settings.reports = number_in("MUSTER_RUN_REPORT") != 0;

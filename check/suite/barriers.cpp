@@ -5,17 +5,29 @@
 #include <charconv>
 #include <map>
 
+#include "barrier/anyone.hpp"
 #include "barrier/base_barriers.hpp"
 #include "check/suite/rehearsal.hpp"
 
 namespace muster::check {
 namespace {
 
-/// Calls `fn.template operator()<B>()` with the barrier over messages of that name.
+/// The barriers that muster_options cannot name: those over messages, and pthread_barrier_wait()'s.
 template <class Fn>
-bool with_base_barrier(std::string_view name, Fn&& fn) {
+void for_each_other_barrier(Fn&& fn) {
+  for_each_base_barrier<Checked>(fn);
+  fn.template operator()<Anyone<Checked>>();
+}
+
+/// Arrivals that try again make many executions, minutes where others have seconds: it is not among
+/// checked_algorithms().
+bool is_anyone(std::string_view algorithm) { return algorithm == Anyone<Checked>::traits.name; }
+
+/// Calls `fn.template operator()<B>()` with that one of them.
+template <class Fn>
+bool with_other_barrier(std::string_view name, Fn&& fn) {
   bool found = false;
-  for_each_base_barrier<Checked>([&]<class B>() {
+  for_each_other_barrier([&]<class B>() {
     if (name != B::traits.name) return;
     fn.template operator()<B>();
     found = true;
@@ -50,7 +62,7 @@ std::string Scenario::name() const {
 Program make_barrier_program(const Scenario& scenario, Tuning& tuning) {
   Program program;
   const auto make = [&]<class B>() { program = rehearse<B>(scenario, tuning); };
-  if (!with_base_barrier(scenario.algorithm.name, make)) {
+  if (!with_other_barrier(scenario.algorithm.name, make)) {
     with_barrier<Checked>(scenario.algorithm.name, make);
   }
   return program;
@@ -127,6 +139,7 @@ const std::vector<GroupTree>& group_trees(unsigned participants) {
 
 std::vector<unsigned> usual_participants(const std::string& algorithm) {
   if (algorithm.starts_with("base-")) return {2, 3, 4, 5, 6};
+  if (is_anyone(algorithm)) return {2, 3};
   if (algorithm == "combining-tree" || algorithm == "scheduled") return {2, 3, 4, 5};
   const bool any_order = checked_traits(algorithm).champion == Champion::last_to_arrive;
   return any_order ? std::vector{2U, 3U, 4U} : std::vector{2U, 3U, 4U, 5U, 6U, 7U, 8U};
@@ -139,7 +152,7 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
   const auto add = [&](unsigned n, const GroupTree& tree) {
     for (const unsigned e : episodes) all.push_back({algorithm, n, e, Variant::plain, tree});
     // The other variants are about single waits, and no more about many participants.
-    if (n > 3) return;
+    if (n > (is_anyone(algorithm.name) ? 2 : 3)) return;
     for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::timed,
                             Variant::destroy, Variant::reuse}) {
       if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, tree});
@@ -186,13 +199,13 @@ std::vector<std::string> checked_names() {
 }
 
 Algorithm parse_checked_algorithm(const std::string& text) {
-  const bool base = with_base_barrier(text, []<class B>() {});
-  return base ? Algorithm{.name = text, .levels = {}} : parse_algorithm(text);
+  const bool other = with_other_barrier(text, []<class B>() {});
+  return other ? Algorithm{.name = text, .levels = {}} : parse_algorithm(text);
 }
 
 const Traits& checked_traits(const std::string& name) {
   const Traits* traits = nullptr;
-  with_base_barrier(name, [&]<class B>() { traits = &B::traits; });
+  with_other_barrier(name, [&]<class B>() { traits = &B::traits; });
   return traits != nullptr ? *traits : traits_of(name);
 }
 

@@ -70,6 +70,11 @@ TEST(CheckedBarriers, HoldForMoreParticipantsWhereFlagsLeaveNoChoice) {
   }
 }
 
+TEST(CheckedBarriers, HoldWithoutRanks) {
+  const Algorithm anyone = parse_checked_algorithm("anyone");
+  for (const Scenario& scenario : scenarios_of(anyone, {2, 3}, {2})) check(scenario);
+}
+
 // Random programs are small; these are what is shipped. The standard's words, on each execution.
 TEST(CheckedBarriers, AreConsistentBySomeoneElsesJudgement) {
   std::size_t judged = 0;
@@ -175,6 +180,7 @@ TEST(MutationGate, NoticesEveryWeakerOrderAsTheDocumentationSays) {
     }
     judge(name, mutation_programs(variants, {2, 3, 4}, {2, 3}));
   }
+  judge("anyone", mutation_programs({parse_checked_algorithm("anyone")}, {2}, {2}));
   judge("sleep", mutation_programs_of_sleep(), sleep_source);
   judge("lifetime", mutation_programs_of_lifetime(), lifetime_source);
   EXPECT_GE(mutants, 30U);

@@ -25,6 +25,7 @@ expect 2 'no affinity "x"; there are: hierarchical, none' --affinity x -- true
 expect 2 'no memory "x"; there are: default, aware' --memory x -- true
 expect 2 'not with --affinity none' --affinity none --servers 2 -- true
 expect 2 'not with --affinity none' --affinity none --bind-main -- true
+expect 2 'no barrier "nonsense"; there are: auto, .*mcs' --barrier=nonsense -- true
 expect 2 'program' --mutex mcs
 expect 1 '--json: /nowhere/at/all' --json /nowhere/at/all -- true
 

@@ -296,6 +296,22 @@ def case_affinity():
         expect(done == [str(allowed[-1])] * 2, f"bound outside of what is allowed: {done}")
 
 
+def case_barriers():
+    """A C++ program at pthread barriers: teams, crowds, ends, forks."""
+    expect(subprocess.run([sys.argv[3]], capture_output=True, text=True, check=True, timeout=900,
+                          env=ENVIRONMENT).stdout == "passed\n", "alone it fails")
+    for options in ([], ["--affinity", "none"], ["--mutex", "cna", "--bind-main"]):
+        done, processes = run(["--barrier", *options], [sys.argv[3]])
+        expect(done.stdout == "passed\n", f"{options}: {done.stdout}")
+        waits = [process["barriers"]["pthread"] for process in processes]
+        expect(sum(one["ours"] for one in waits) >= 2 * 70_000 + 3 * 5000, f"not ours: {waits}")
+        # The child that shares one ends without a report.
+        expect(sum(one["shared"] for one in waits) == 50, f"shared ones: {waits}")
+        expect(sum(one["too_many"] for one in waits) == 0, f"too many: {waits}")
+    done, _ = run(["--barrier", "--verbose"], [sys.argv[3]])
+    expect("waits at pthread barriers" in done.stderr, f"it told {done.stderr}")
+
+
 try:
     globals()["case_" + sys.argv[2]]()
 finally:

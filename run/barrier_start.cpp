@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Threads at barriers and what they count, what a fork changes, and the report.
+#include <dlfcn.h>
+#include <sched.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdlib>
+#include <new>
+
+#include "run/barrier.hpp"
+
+namespace muster::run {
+namespace {
+
+/// Of all barriers without ranks: who sleeps at one costs those at others a look.
+constinit Hardware::Domain domain{};
+constinit std::atomic<Member*> members{nullptr};
+constinit thread_local Member* self = nullptr;
+pthread_key_t end_of_thread;
+
+void leave(void*) {
+  self->is_taken.store(false, std::memory_order_release);  // pairs with take_member()
+  self = nullptr;
+}
+
+Member& take_member() {
+  for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next) {
+    if (!it->is_taken.exchange(true, std::memory_order_acquire)) return *it;
+  }
+  auto* const made = new (std::nothrow) Member(domain);
+  if (made == nullptr) {
+    dprintf(STDERR_FILENO, "muster run: no memory for a thread at a barrier\n");
+    std::abort();
+  }
+  made->next = members.load(std::memory_order_relaxed);
+  while (!members.compare_exchange_weak(made->next, made, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+  }
+  return *made;
+}
+
+bool is_anyone_inside(const void* barrier) {
+  for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next) {
+    if (it->inside.load(std::memory_order_acquire) == barrier) return true;
+  }
+  return false;
+}
+
+/// One thread is left: nobody else is inside anything, or asleep.
+void after_fork_in_child() {
+  for (Member* it = members.load(std::memory_order_relaxed); it != nullptr; it = it->next) {
+    for (auto& counter : it->counts) counter.store(0, std::memory_order_relaxed);
+    if (it == self) continue;
+    it->inside.store(nullptr, std::memory_order_relaxed);
+    it->is_taken.store(false, std::memory_order_relaxed);
+  }
+  domain.announcements.sleepers.store(0, std::memory_order_relaxed);
+}
+
+std::uint64_t total(Waits what) {
+  std::uint64_t sum = 0;
+  for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next) {
+    sum += it->counts[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+/// While the process has one thread, so that the kernel is quick to register it for membarrier.
+__attribute__((constructor)) void start() {
+  if (!is_at_work()) return;
+  pthread_key_create(&end_of_thread, leave);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  register_heavy_fence(false);
+}
+
+}  // namespace
+
+Member::Member(Hardware::Domain& its) noexcept
+    : port(its, 0, WaitPolicy::learning(1, 1, false), false, true) {}
+
+bool is_at_work() noexcept { return muster_preload_settings()->barrier != nullptr; }
+
+Member& me() noexcept {
+  if (self == nullptr) [[unlikely]] {
+    self = &take_member();
+    pthread_setspecific(end_of_thread, self);
+  }
+  return *self;
+}
+
+void Member::serve(unsigned participants) noexcept {
+  if (participants == participants_) return;
+  participants_ = participants;
+  port.set_policy(WaitPolicy::learning(participants, muster_preload_settings()->cpus, false));
+}
+
+void await_left(const void* barrier) noexcept {
+  constexpr timespec nap{0, 50'000};
+  for (unsigned looks = 0; is_anyone_inside(barrier); ++looks) {
+    if (looks < 64) {
+      relax();
+    } else if (looks < 1024) {
+      sched_yield();
+    } else {
+      nanosleep(&nap, nullptr);
+    }
+  }
+}
+
+void* next_function(const char* name) noexcept {
+  void* const found = dlsym(RTLD_NEXT, name);
+  if (found != nullptr) return found;
+  dprintf(STDERR_FILENO, "muster run: no library has %s\n", name);
+  std::abort();
+}
+
+}  // namespace muster::run
+
+using namespace muster::run;
+
+uint64_t muster_preload_barriers() {
+  std::uint64_t sum = 0;
+  for (unsigned what = 0; what < kinds_of_waits; ++what) sum += total(static_cast<Waits>(what));
+  return sum;
+}
+
+void muster_preload_print_barriers(int file, bool as_json) {
+  dprintf(file,
+          as_json ? ", \"barriers\": {\"algorithm\": \"%s\", \"pthread\": {\"ours\": %" PRIu64
+                    ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64 "}}"
+                  : "  barriers: %s; %" PRIu64 " waits at pthread barriers; passed on: %" PRIu64
+                    " at those that processes share, %" PRIu64 " at those of too many threads\n",
+          muster_preload_settings()->barrier, total(Waits::posix), total(Waits::posix_shared),
+          total(Waits::posix_too_many));
+}
