@@ -32,12 +32,19 @@ Json row_to_json(const Row& row) {
   const Json none = nullptr;
   const auto if_ok = [&](double value) { return ok ? ns(value) : none; };
   Json json;
-  json["implementation"] = row.implementation;
-  json["algorithm"] = row.algorithm;
-  json["serves"] = row.ours && !row.serves.empty() ? Json(row.serves) : none;
-  json["via"] = row.ours ? Json(row.via) : none;
-  json["participants"] = row.participants;
-  json["mode"] = mode_name(row.mode);
+  if (row.mpi.empty()) {
+    json["implementation"] = row.implementation;
+    json["algorithm"] = row.algorithm;
+    json["serves"] = row.ours && !row.serves.empty() ? Json(row.serves) : none;
+    json["via"] = row.ours ? Json(row.via) : none;
+    json["participants"] = row.participants;
+    json["mode"] = mode_name(row.mode);
+  } else {  // as where no regime was asked for
+    json["mpi"] = row.mpi;
+    json["barrier"] = row.algorithm;
+    json["ours"] = row.ours;
+    json["ranks"] = row.participants;
+  }
   json["map_by"] = row.map_by;
   json["regime"] = row.regime != nullptr ? Json(row.regime->name) : none;
   json["wait"] = row.wait;
@@ -73,6 +80,7 @@ Json row_to_json(const Row& row) {
 }
 
 std::string name_of(const Row& row) {
+  if (!row.mpi.empty()) return (row.ours ? "*" : " ") + row.algorithm;
   if (!row.ours) return " " + row.implementation;
   const bool policy = row.regime != nullptr && row.is_fixed();  // auto's algorithm, if not another
   std::string name = "*" + (policy && row.algorithm == "auto" ? row.wait_asked : row.algorithm);
@@ -134,7 +142,8 @@ std::string group_to_text(const std::vector<const Row*>& rows) {
 }
 
 bool same_group(const Row& a, const Row& b) {
-  return a.regime == b.regime && a.mode == b.mode && a.participants == b.participants;
+  return a.regime == b.regime && a.mode == b.mode && a.participants == b.participants &&
+         a.mpi == b.mpi;
 }
 
 /// The rows in their groups.
@@ -149,13 +158,24 @@ std::vector<std::vector<const Row*>> groups_of(const RunResults& results) {
 
 BesideAuto beside_auto(const std::vector<const Row*>& group) {
   const Conclusion c = conclude(group);
-  const Row& first = *group.front();
-  return {.where = fmt::format("{} {}", first.participants, mode_name(first.mode)),
+  return {.where = group.front()->where(),
           .automatic = c.automatic != nullptr ? format_ns(c.automatic->mean_ns) : "",
           .own = c.best_fixed != nullptr ? c.best_fixed->wait_asked : "",
           .to_own = c.to_fixed(),
           .peer = c.best_peer != nullptr ? c.best_peer->implementation : "",
           .to_peer = c.to_peer()};
+}
+
+/// What closes a regime of MPIs: ours beside each MPI's own.
+std::string conclusion_to_text(const Regime& regime, const std::vector<MpiConclusion>& mpis) {
+  std::string text;
+  for (const MpiConclusion& c : mpis) {
+    text += text.empty()
+                ? fmt::format("\nIn {}, Muster takes {} times the time of {}'s own barrier",
+                              regime.name, format_times(c.to_own), c.mpi)
+                : fmt::format(",\nand {} times that of {}'s", format_times(c.to_own), c.mpi);
+  }
+  return text.empty() ? "" : text + "\n(geometric means of ratios of means).\n";
 }
 
 /// What closes a regime: `auto` beside the best fixed policy and the best peer.
@@ -173,6 +193,14 @@ std::string conclusion_to_text(const std::vector<std::vector<const Row*>>& group
                              settings);
 }
 
+std::vector<const Row*> rows_in(const RunResults& results, const Regime& regime) {
+  std::vector<const Row*> rows;
+  for (const Row& row : results.rows) {
+    if (row.regime == &regime) rows.push_back(&row);
+  }
+  return rows;
+}
+
 Json conclusion_to_json(const std::vector<const Row*>& group) {
   const Row& first = *group.front();
   Json json{{"regime", first.regime->name},
@@ -187,7 +215,7 @@ Json conclusion_to_json(const std::vector<const Row*>& group) {
 Json to_json(const RunResults& results) {
   const RunOptions& options = results.options;
   Json json;
-  json["benchmark"] = "barrier";
+  json["benchmark"] = options.mpi.empty() ? "barrier" : "mpi";
   json["machine"] = machine_to_json(results.host, results.cpus);
   json["machine"]["topology"] = results.topology;
   json["machine"]["topology_imposed"] = results.topology_imposed;
@@ -207,6 +235,10 @@ Json to_json(const RunResults& results) {
                       {"seconds", options.seconds.value_or(kSecondsDefault)},
                       {"rounds", results.rounds},
                       {"seed", options.seed}};
+  if (!options.mpi.empty()) {
+    for (const char* name : {"algorithms", "modes", "map_by", "waits", "peers", "via"})
+      json["settings"].erase(name);
+  }
   json["elapsed_s"] = rounded(results.elapsed_s, 1e-3);
   json["verdict"] = verdict(results.noise);
   json["noise"] = noise_to_json(results.noise);
@@ -215,7 +247,16 @@ Json to_json(const RunResults& results) {
   for (const Row& row : results.rows) json["results"].push_back(row_to_json(row));
   json["conclusions"] = Json::array();
   for (const std::vector<const Row*>& group : groups_of(results)) {
-    if (group.front()->regime != nullptr) json["conclusions"].push_back(conclusion_to_json(group));
+    if (group.front()->regime != nullptr && group.front()->mpi.empty())
+      json["conclusions"].push_back(conclusion_to_json(group));
+  }
+  for (const Regime& regime : all_regimes()) {
+    for (const MpiConclusion& c : conclude_mpis(rows_in(results, regime))) {
+      json["conclusions"].push_back({{"regime", regime.name},
+                                     {"mpi", c.mpi},
+                                     {"muster_to_own", rounded(c.to_own, 1e-4)},
+                                     {"rows", c.rows}});
+    }
   }
   return json;
 }
@@ -267,19 +308,23 @@ std::string to_text(const RunResults& results) {
     text += fmt::format("ours grouped as if they sat on: {} (imposed; they run here)\n",
                         results.topology);
   }
-  text += fmt::format("{} s, {} rounds; mapped by {}\n", std::round(results.elapsed_s * 10) / 10,
-                      results.rounds, results.options.map_by);
+  text += fmt::format(
+      "{} s, {} rounds; {}\n", std::round(results.elapsed_s * 10) / 10, results.rounds,
+      results.options.mpi.empty() ? "mapped by " + results.options.map_by
+                                  : "ranks bound to cores, but not where there are more ranks");
 
   const std::vector<std::vector<const Row*>> groups = groups_of(results);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Row& first = *groups[i].front();
-    text += fmt::format("\n{}{} {}{}\n",
+    text += fmt::format("\n{}{}{}\n",
                         first.regime != nullptr ? fmt::format("{}: ", first.regime->name) : "",
-                        first.participants, mode_name(first.mode),
-                        first.participants > results.cpus ? ", more than CPUs" : "");
+                        first.where(), first.participants > results.cpus ? ", more than CPUs" : "");
     text += group_to_text(groups[i]);
     const bool last = i + 1 == groups.size() || groups[i + 1].front()->regime != first.regime;
-    if (first.regime != nullptr && last) text += conclusion_to_text(groups, *first.regime);
+    if (first.regime == nullptr || !last) continue;
+    text += first.mpi.empty()
+                ? conclusion_to_text(groups, *first.regime)
+                : conclusion_to_text(*first.regime, conclude_mpis(rows_in(results, *first.regime)));
   }
 
   text += "\n#: place; = shared, or its interval meets another's; - is a reference.\n";

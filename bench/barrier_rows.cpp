@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is said of rows that belong together: pure functions.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "bench/barrier_run.hpp"
 
@@ -23,6 +26,11 @@ Comparison compare(const Row& row, const Row* base) {
 }
 
 }  // namespace
+
+std::string Row::where() const {
+  return mpi.empty() ? fmt::format("{} {}", participants, mode_name(mode))
+                     : fmt::format("{} ranks, {}", participants, mpi);
+}
 
 void rank_rows(std::vector<Row>& rows) {
   const Row* best_peer = nullptr;
@@ -64,6 +72,19 @@ Conclusion conclude(const std::vector<const Row*>& group) {
     if (!row->ours && row->kind == Other::peer) take(result.best_peer, row);
   }
   return result;
+}
+
+std::vector<MpiConclusion> conclude_mpis(const std::vector<const Row*>& rows) {
+  std::vector<MpiConclusion> all;
+  for (const Row* row : rows) {
+    if (row->mpi.empty() || !row->ours || !(row->to_best_peer.ratio > 0)) continue;
+    auto found = std::find_if(all.begin(), all.end(),
+                              [&](const MpiConclusion& c) { return c.mpi == row->mpi; });
+    if (found == all.end()) found = all.insert(found, {row->mpi, 1, 0});
+    ++found->rows;
+    found->to_own *= std::pow(row->to_best_peer.ratio / found->to_own, 1.0 / found->rows);
+  }
+  return all;
 }
 
 }  // namespace muster::bench

@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "barrier/registry.hpp"
+#include "bench/candidate.hpp"
 #include "bench/noise.hpp"
 #include "bench/regime.hpp"
-#include "bench/team.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -32,6 +32,9 @@ constexpr std::int64_t kTurnOvertime_ns = 3 * kNsPerS;
 constexpr std::int64_t kBatch_ns = 50'000;
 constexpr std::int64_t kLongBatch_ns = 500'000;
 constexpr std::int64_t kStart_ns = 5 * kNsPerS;
+/// A launcher and its ranks share their CPUs with the disturbance.
+constexpr std::int64_t kLaunch_ns = 60 * kNsPerS;
+constexpr double kLaunchExpected_s = 1.5;  // with its end
 /// How much longer than its share one may take before it is given up, once; and all together, as a
 /// part of the whole time and at least. Otherwise a busy moment would pass for a hang.
 constexpr std::int64_t kOvertime_ns = kNsPerS / 2;
@@ -42,45 +45,12 @@ constexpr unsigned kParticipantsMax = 4096;
 constexpr std::size_t kPingPongSamplesMin = 20;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// A row in the making.
-struct Candidate {
-  Row row;
-  TeamSpec spec;
-  std::unique_ptr<Team> team;  // null: over
-  std::vector<std::vector<double>> blocks;
-  std::vector<Turn> turns;
-  std::vector<LatencySample> singles;
-  std::int64_t cpu_ns = 0;
-  std::vector<double> skews;
-  Activity activity;
-  std::int64_t used_ns = 0;
-
-  std::string name() const {
-    if (!row.ours) return row.implementation;
-    return row.regime != nullptr && row.is_fixed() ? row.algorithm + ", " + row.wait_asked
-                                                   : row.algorithm;
-  }
-
-  void end(RowStatus status, std::string reason) {
-    row.status = status;
-    row.reason = std::move(reason);
-    if (team != nullptr) row.episodes = team->episodes();
-    team.reset();
-  }
-};
-
-/// Candidates that are measured in turn: of one regime, mode and number of participants.
-struct Group {
-  const Regime* regime = nullptr;
-  Mode mode = Mode::threads;
-  unsigned participants = 0;
-  std::vector<Candidate> candidates;
-};
+std::int64_t ns_of(double seconds) {
+  return static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerS));
+}
 
 std::int64_t overtime_of(double seconds) {
-  return std::max(
-      kOvertimeMin_ns,
-      static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerS)) / kOvertimePart);
+  return std::max(kOvertimeMin_ns, ns_of(seconds) / kOvertimePart);
 }
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
@@ -129,11 +99,14 @@ class Run {
     for (Group& group : groups_) candidates_left_ += group.candidates.size();
     const double seconds = seconds_for_all();
     const std::int64_t begin_ns = clock_ns();
-    deadline_ns_ = begin_ns + static_cast<std::int64_t>(seconds * 1e9);
+    deadline_ns_ = begin_ns + ns_of(seconds);
     begin_ns_ = begin_ns;
     overtime_ns_ = overtime_of(seconds);
     results_.options.seconds = seconds;
     for (Group& group : groups_) {
+      if (group.candidates.empty()) continue;  // nobody was asked for
+      // What launching takes is known when it is over.
+      if (!options().mpi.empty()) deadline_ns_ = clock_ns() + ns_of(seconds_for_all());
       if (group.regime != nullptr) disturbance_.emplace(*group.regime, topology_.pus());
       run_group(group);
       candidates_left_ -= group.candidates.size();
@@ -180,8 +153,11 @@ class Run {
   double seconds_for_all() const {
     if (options().seconds) return *options().seconds;
     if (options().regimes.empty()) return kSecondsDefault;
-    return options().turn_ms / 1000 * rounds_of_turns() * static_cast<double>(candidates_left_);
+    const double launch_s = options().mpi.empty() ? 0 : kLaunchExpected_s;
+    return (turns_s() + launch_s) * static_cast<double>(candidates_left_);
   }
+
+  double turns_s() const { return options().turn_ms / 1000 * rounds_of_turns(); }
 
   unsigned rounds_of_turns() const { return options().rounds != 0 ? options().rounds : kTurns; }
 
@@ -272,13 +248,37 @@ class Run {
     }
     std::set<std::tuple<const Regime*, Mode, unsigned>> seen;
     for (const Regime* regime : regimes_) {
-      const std::vector<unsigned> counts =
-          asked.empty() ? regime->default_participants(results_.cpus) : asked;
+      const std::vector<unsigned> counts = !asked.empty() ? asked
+                                           : options().mpi.empty() || regime->crowded
+                                               ? regime->default_participants(results_.cpus)
+                                               : std::vector<unsigned>{2, 4};
       for (const Mode mode : options().modes) {
         for (const unsigned count : counts) {
-          if (seen.insert({regime, mode, count}).second) add_group({regime, mode, count, {}});
+          if (!seen.insert({regime, mode, count}).second) continue;
+          if (options().mpi.empty()) {
+            add_group({regime, mode, count, {}});
+          } else {
+            add_mpi_groups(regime, count);
+          }
         }
       }
+    }
+  }
+
+  void add_mpi_groups(const Regime* regime, unsigned ranks) {
+    const MpiInstallation* mpi = nullptr;
+    for (const MpiContender& contender : options().mpi) {
+      if (contender.mpi != mpi) groups_.push_back({regime, Mode::processes, ranks, {}});
+      mpi = contender.mpi;
+      add_candidate(groups_.back(), nullptr, {contender.name, "auto", false});
+      Candidate& c = groups_.back().candidates.back();
+      c.contender = &contender;
+      c.spec.launcher = mpi_command(contender, ranks);
+      c.spec.bindings.clear();  // that is the launcher's
+      c.row.ours = contender.ours;
+      c.row.mpi = mpi->name;
+      c.row.implementation = contender.name;
+      c.row.map_by = ranks_are_bound(ranks) ? "core" : "none";
     }
   }
 
@@ -372,14 +372,14 @@ class Run {
     const double done = static_cast<double>(clock_ns() - begin_ns_);
     const double left = std::max(0.0, total - done);
     report_({std::min(1.0, done / total), left / 1e9,
-             fmt::format("{}{} {}, {}", regime_prefix(group.regime), group.participants,
-                         mode_name(group.mode), what)});
+             fmt::format("{}{}, {}", regime_prefix(group.regime),
+                         group.candidates.front().row.where(), what)});
   }
 
   void run_group(Group& group) {
     tell(group, "starting");
     for (Candidate& c : group.candidates) {
-      if (clock_ns() >= deadline_ns_) {
+      if (clock_ns() >= deadline_ns_ && c.contender == nullptr) {
         c.end(RowStatus::did_not_finish, "no time was left for it: raise --seconds");
       } else {
         start(c);
@@ -389,7 +389,9 @@ class Run {
     const auto n = static_cast<std::int64_t>(group.candidates.size());
     const std::int64_t left_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns());
     const std::int64_t share_ns =
-        std::max(5 * kSliceMin_ns, left_ns / static_cast<std::int64_t>(candidates_left_));
+        options().mpi.empty()
+            ? std::max(5 * kSliceMin_ns, left_ns / static_cast<std::int64_t>(candidates_left_))
+            : ns_of(turns_s());
     const std::int64_t rounds = options().rounds != 0 ? std::int64_t{options().rounds}
                                 : group.regime != nullptr
                                     ? kTurns
@@ -422,7 +424,8 @@ class Run {
       c.end(RowStatus::failed, error.what());
       return;
     }
-    switch (c.team->await_idle(clock_ns() + kStart_ns)) {
+    const std::int64_t patience_ns = c.contender != nullptr ? kLaunch_ns : kStart_ns;
+    switch (c.team->await_idle(clock_ns() + patience_ns)) {
       case Team::State::idle:
         break;
       case Team::State::busy:
@@ -435,7 +438,7 @@ class Run {
         c.end(RowStatus::failed, c.team->error());
         return;
     }
-    if (c.row.ours) {
+    if (c.row.ours && c.contender == nullptr) {
       const std::string note = c.team->note();
       c.row.serves = note.substr(0, note.find('\n'));
       c.row.wait = note.substr(note.find('\n') + 1);
@@ -520,8 +523,13 @@ class Run {
     }
     std::vector<Row> rows;
     for (Candidate& c : group.candidates) {
-      c.team.reset();
       Row& row = c.row;
+      if (c.team != nullptr && c.contender != nullptr) {
+        c.team->finish();
+        const std::string why = why_not_ours(*c.contender, c.team->output());
+        if (!why.empty()) c.end(RowStatus::failed, why);
+      }
+      c.team.reset();
       row.noise = judge(c.activity, results_.cpus);
       row.seconds = static_cast<double>(c.used_ns) / static_cast<double>(kNsPerS);
       if (row.status == RowStatus::ok) {

@@ -11,6 +11,7 @@
 #include "bench/contestant.hpp"
 #include "bench/host.hpp"
 #include "bench/latency.hpp"
+#include "bench/mpi_run.hpp"
 #include "bench/noise.hpp"
 #include "bench/regime.hpp"
 #include "bench/run.hpp"
@@ -29,7 +30,10 @@ struct RunOptions {
   std::vector<std::string> waits;  ///< of ours; empty: auto, and with regimes all policies
   std::vector<std::string> peers{"all"};  ///< names, "ck" for its five, "all", "none"
   std::vector<std::string> hidden;        ///< contestants for tests
-  std::string via = "c";                  ///< how ours are called: c, template, both
+  /// Instead of all these, with regimes: MPI_Barrier, each MPI's own beside ours under it. Those of
+  /// one MPI follow one another.
+  std::vector<MpiContender> mpi;
+  std::string via = "c";  ///< how ours are called: c, template, both
   /// Everyone runs under each of these, in turns of `turn_ms` (bench/measure.hpp), which say what a
   /// wait costs that is interrupted. Empty: what the machine is like, in batches of episodes.
   std::vector<std::string> regimes;
@@ -58,6 +62,7 @@ struct Comparison {
 };
 
 struct Row {
+  std::string mpi;             ///< under which it is a barrier; empty: none
   std::string implementation;  ///< "muster", a peer's name, "limit" or "ping-pong"
   std::string algorithm;       ///< as asked for; a peer's own where known
   std::string via;             ///< of ours: "c", "template" or "messages"
@@ -93,6 +98,8 @@ struct Row {
   Comparison to_best_peer;  ///< of ours and of the peers
   Comparison to_limit;      ///< of all but the limit itself, where it was measured
 
+  /// "4 threads", "4 ranks, MPICH 4.0.2"
+  std::string where() const;
   bool is_fixed() const { return ours && wait_asked != "auto"; }
   bool is_auto() const { return ours && algorithm == "auto" && wait_asked == "auto"; }
   /// What rows are compared by, and the same in each round.
@@ -133,6 +140,16 @@ struct Conclusion {
   }
 };
 Conclusion conclude(const std::vector<const Row*>& group);
+
+/// Ours under one MPI in one regime, as a multiple of the MPI's own: the geometric mean of the
+/// ratios of means.
+struct MpiConclusion {
+  std::string mpi;
+  double to_own = 0;
+  unsigned rows = 0;  ///< of ours that have an own one beside them, at least one
+};
+/// Of those of one regime; none of an MPI without such rows.
+std::vector<MpiConclusion> conclude_mpis(const std::vector<const Row*>& rows);
 
 /// Throws Error for options that run_barriers() would refuse: unknown_name, invalid, and
 /// unsupported for a peer that is missing here.

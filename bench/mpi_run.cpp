@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <memory>
 #include <sstream>
 
+#include "bench/child.hpp"
 #include "bench/measure.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
@@ -45,21 +45,12 @@ Outcome run_program(const Words& words, double timeout_s) {
   std::array<int, 2> err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
     throw Error(Status::system, "no pipe: out of descriptors?");
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child == 0) {
     setpgid(0, 0);
     // However we end: a launcher that is asked to takes its ranks along.
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != self) _exit(127);
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
-    dup2(out[1], STDOUT_FILENO);
-    dup2(err[1], STDERR_FILENO);
-    execvp(argv[0], argv.data());
+    if (follow_parent(self, SIGTERM)) become(words, out[1], err[1]);
     _exit(127);
   }
   close(out[1]);
@@ -271,26 +262,8 @@ std::vector<MpiContender> contenders_of(const MpiInstallation& mpi, bool own_alg
   return all;
 }
 
-Words command_for(const MpiContender& contender, unsigned ranks, double seconds) {
-  const MpiInstallation& mpi = *contender.mpi;
-  const bool bound = ranks <= usable_cpus();
-  Words words{"env"};
-  Environment environment = mpi.environment;
-  environment.insert(environment.end(),
-                     {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
-  if (mpi.family == "intel") environment.emplace_back("I_MPI_PIN", bound ? "1" : "0");
-  for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
-  words.insert(words.end(), {mpi.launcher, "-n", std::to_string(ranks)});
-  if (mpi.family == "openmpi")
-    words.insert(words.end(), {"--oversubscribe", "--bind-to", bound ? "core" : "none"});
-  if (mpi.family == "mpich") words.insert(words.end(), {"-bind-to", bound ? "core" : "none"});
-  const Words& more = contender.launcher_arguments;
-  words.insert(words.end(), more.begin(), more.end());
-  words.emplace_back("env");  // for the ranks, not for the launcher
-  for (const auto& [name, value] : contender.environment) words.push_back(name + "=" + value);
-  if (contender.ours) words.emplace_back("MUSTER_MPI_COUNTERS=1");
-  words.insert(words.end(), {worker(), mpi.library, fmt::format("{}", seconds)});
-  return words;
+bool can_have(const MpiContender& contender, unsigned ranks) {
+  return ranks == 2 || contender.name != "tuned two ranks";
 }
 
 /// The number after `name=` in `text`; NaN if there is none.
@@ -306,22 +279,13 @@ std::string fault_of(const MpiContender& contender, const Outcome& outcome) {
     return fmt::format("ended with {}: {}", outcome.exit_code,
                        first_line(outcome.err.substr(0, 200)));
   }
-  if (!contender.ours) return {};
-  std::istringstream lines(outcome.err);
-  double own = 0;
-  double theirs = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("counters:") == std::string::npos) continue;
-    own += value_of(line, "inside");
-    theirs += value_of(line, "theirs");
-  }
-  return own > 0 && theirs == 0 ? ""
-                                : "the barriers were not ours: set MUSTER_VERBOSE=1 to see why";
+  return why_not_ours(contender, outcome.err);
 }
 
 void launch(MpiSamples& samples, const MpiRunOptions& options) {
-  const Outcome outcome = run_program(
-      command_for(samples.contender, samples.ranks, options.seconds), options.timeout_s);
+  Words command = mpi_command(samples.contender, samples.ranks);
+  command.push_back(fmt::format("{}", options.seconds));
+  const Outcome outcome = run_program(command, options.timeout_s);
   const std::string fault = fault_of(samples.contender, outcome);
   if (!fault.empty() && samples.why.empty()) samples.why = fault;
   const std::string line =
@@ -350,6 +314,44 @@ void find_hopeless(std::vector<MpiSamples>& all, double times) {
 
 }  // namespace
 
+bool ranks_are_bound(unsigned ranks) { return ranks <= usable_cpus(); }
+
+std::vector<std::string> mpi_command(const MpiContender& contender, unsigned ranks) {
+  const MpiInstallation& mpi = *contender.mpi;
+  const bool bound = ranks_are_bound(ranks);
+  Words words{"env"};
+  Environment environment = mpi.environment;
+  environment.insert(environment.end(),
+                     {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  if (mpi.family == "intel") environment.emplace_back("I_MPI_PIN", bound ? "1" : "0");
+  for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
+  words.insert(words.end(), {mpi.launcher, "-n", std::to_string(ranks)});
+  if (mpi.family == "openmpi")
+    words.insert(words.end(), {"--oversubscribe", "--bind-to", bound ? "core" : "none"});
+  if (mpi.family == "mpich") words.insert(words.end(), {"-bind-to", bound ? "core" : "none"});
+  const Words& more = contender.launcher_arguments;
+  words.insert(words.end(), more.begin(), more.end());
+  words.emplace_back("env");  // for the ranks, not for the launcher
+  for (const auto& [name, value] : contender.environment) words.push_back(name + "=" + value);
+  if (contender.ours) words.emplace_back("MUSTER_MPI_COUNTERS=1");
+  words.insert(words.end(), {worker(), mpi.library});
+  return words;
+}
+
+std::string why_not_ours(const MpiContender& contender, const std::string& err) {
+  if (!contender.ours) return {};
+  std::istringstream lines(err);
+  double own = 0;
+  double theirs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("counters:") == std::string::npos) continue;
+    own += value_of(line, "inside");
+    theirs += value_of(line, "theirs");
+  }
+  return own > 0 && theirs == 0 ? ""
+                                : "the barriers were not ours: set MUSTER_VERBOSE=1 to see why";
+}
+
 std::vector<MpiInstallation> find_mpis(const std::string& peers) {
   std::vector<MpiInstallation> mpis;
   add_debian(mpis);
@@ -359,27 +361,43 @@ std::vector<MpiInstallation> find_mpis(const std::string& peers) {
   return mpis;
 }
 
-MpiRunResults run_mpi(const MpiRunOptions& options,
-                      const std::function<void(const Progress&)>& report) {
+std::vector<MpiContender> find_contenders(const MpiRunOptions& options,
+                                          std::vector<MpiInstallation>& mpis) {
   if (worker().empty())
     throw Error(Status::unsupported, "muster-bench-mpi is not beside this program: build it");
-  MpiRunResults results;
-  results.mpis = find_mpis(options.peers);
-  if (results.mpis.empty()) {
+  mpis = find_mpis(options.peers);
+  if (mpis.empty()) {
     throw Error(Status::unsupported,
                 "no MPI found: install openmpi-bin or mpich, or run make peers");
   }
-  for (const unsigned ranks : options.ranks) {
-    for (const MpiInstallation& mpi : results.mpis) {
-      for (const MpiContender& contender : contenders_of(mpi, options.own_algorithms)) {
-        if (ranks != 2 && contender.name == "tuned two ranks") continue;
-        const std::string full = mpi.name + " " + contender.name;
-        if (full.find(options.only) == std::string::npos) continue;
-        MpiSamples samples;
-        samples.contender = contender;
-        samples.ranks = ranks;
-        results.samples.push_back(samples);
+  std::vector<MpiContender> found;
+  for (const MpiInstallation& mpi : mpis) {
+    for (const MpiContender& contender : contenders_of(mpi, options.own_algorithms)) {
+      const std::string full = mpi.name + " " + contender.name;
+      const bool fits =
+          options.ranks.empty() || std::any_of(options.ranks.begin(), options.ranks.end(),
+                                               [&](unsigned r) { return can_have(contender, r); });
+      if (fits && full.find(options.only) != std::string::npos) {
+        found.push_back(contender);
       }
+    }
+  }
+  if (found.empty())
+    throw Error(Status::unknown_name, fmt::format("nothing is named like \"{}\"", options.only));
+  return found;
+}
+
+MpiRunResults run_mpi(const MpiRunOptions& options,
+                      const std::function<void(const Progress&)>& report) {
+  MpiRunResults results;
+  const std::vector<MpiContender> contenders = find_contenders(options, results.mpis);
+  for (const unsigned ranks : options.ranks) {
+    for (const MpiContender& contender : contenders) {
+      if (!can_have(contender, ranks)) continue;
+      MpiSamples samples;
+      samples.contender = contender;
+      samples.ranks = ranks;
+      results.samples.push_back(samples);
     }
   }
   const std::int64_t start_ns = clock_ns();

@@ -35,6 +35,14 @@ struct MpiContender {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
+/// Whether so many ranks are bound to cores each, or, as there are too few, not at all.
+bool ranks_are_bound(unsigned ranks);
+/// What launches so many ranks of muster-bench-mpi, but for its last word.
+std::vector<std::string> mpi_command(const MpiContender& contender, unsigned ranks);
+/// By what the ranks of a launch of ours said at their end: why the barriers were not ours; "" if
+/// they were, and for an MPI's own.
+std::string why_not_ours(const MpiContender& contender, const std::string& err);
+
 /// What each round of a contender gave, us.
 struct MpiSamples {
   MpiContender contender;
@@ -51,7 +59,7 @@ struct MpiSamples {
 };
 
 struct MpiRunOptions {
-  std::vector<unsigned> ranks{2, 4, 8, 16};
+  std::vector<unsigned> ranks;
   unsigned rounds = 5;
   double seconds = 0.2;        ///< of barriers in each launch
   double timeout_s = 30;       ///< of each launch
@@ -66,7 +74,12 @@ struct MpiRunResults {
   std::vector<MpiSamples> samples;    ///< in the order of ranks, then of contenders
 };
 
-/// Launches everything in turn, round by round. Throws Error(unsupported) if no MPI is found.
+/// Who is to be measured, by those options; they point to the MPIs found. Throws Error: unsupported
+/// if there is none, unknown_name if none has that name.
+std::vector<MpiContender> find_contenders(const MpiRunOptions& options,
+                                          std::vector<MpiInstallation>& mpis);
+
+/// Launches everything in turn, round by round. Throws what find_contenders() throws.
 /// `report` is called before each launch.
 MpiRunResults run_mpi(const MpiRunOptions& options,
                       const std::function<void(const Progress&)>& report);

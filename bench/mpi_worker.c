@@ -2,7 +2,8 @@
 /*
  * What `muster bench mpi` launches: `muster-bench-mpi <libmpi> <seconds>` as a rank of any MPI,
  * whose library it loads by path. Rank 0 prints one line: "result" and name=value pairs, latencies
- * in us.
+ * in us. With the path of a Control block (bench/measure.hpp) for the seconds, it takes part in the
+ * turns of that measurement instead.
  *
  * The barrier is measured as osu_barrier does: each rank times every call, its mean is one value,
  * of which the mean, the least and the greatest over the ranks are told. Then, each apart: dup, 8
@@ -10,12 +11,14 @@
  * serves a passive-target MPI_Fetch_and_op.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench/called_worker.h"
 #include "mpi/abi.h"
 
 static const mpi_abi* mpi;
@@ -192,9 +195,11 @@ static double fetch_and_op_us(double seconds) {
 
 int main(int argc, char** argv) {
   const double seconds = argc > 2 ? atof(argv[2]) : 0;
-  if (seconds <= 0 || dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == NULL) {
+  const bool in_turns = argc > 2 && argv[2][0] == '/';
+  const bool asked = in_turns || seconds > 0;
+  if (!asked || dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == NULL) {
     fprintf(stderr, "muster-bench-mpi: %s\n",
-            seconds > 0 ? dlerror() : "usage: muster-bench-mpi <libmpi> <seconds>");
+            asked ? dlerror() : "usage: muster-bench-mpi <libmpi> <seconds or control block>");
     return 2;
   }
   int (*init)(int*, char***) = NULL;
@@ -207,6 +212,15 @@ int main(int argc, char** argv) {
   world = mpi->comm_world;
   mpi->Comm_rank(world, &rank);
   mpi->Comm_size(world, &size);
+  if (in_turns) {
+    const int control = open(argv[2], O_RDWR | O_CLOEXEC);
+    if (muster_bench_participants(control) != (unsigned)size) {
+      fprintf(stderr, "muster-bench-mpi: %s is not for %d ranks\n", argv[2], size);
+      return 2;
+    }
+    const int code = muster_bench_serve(control, (unsigned)rank, barriers);
+    return code != 0 ? code : finalize();
+  }
   int count = 0;
   int cycles = 0;
   const spread latency = measure(barriers, seconds, &count);

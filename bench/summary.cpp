@@ -156,10 +156,11 @@ void add_locks(ResultSummary& summary, const Json& results) {
 void add_mpi(ResultSummary& summary, const Json& results) {
   Groups<std::pair<std::string, unsigned>> groups;
   for (const Json& row : results.at("results")) {
-    auto& group = groups.at({row.at("mpi"), row.at("ranks")});
+    auto& group = groups.at({row.at("mpi").get<std::string>() + regime_of(row), row.at("ranks")});
     const bool ours = row.at("ours").get<bool>();
     (ours ? group.ours : group.others)
-        .push_back({row.at("barrier"), numbers(row.at("latency_us"), 1000)});
+        .push_back({row.at("barrier"), regime_of(row).empty() ? numbers(row.at("latency_us"), 1000)
+                                                              : numbers(row.at("round_means_ns"))});
   }
   for (const auto& [key, group] : groups) {
     // Beside the same MPI without: what a user sees who changes nothing else.

@@ -21,6 +21,7 @@ namespace muster::bench {
 namespace {
 
 constexpr std::int64_t kPatienceAtEnd_ns = 300'000'000;
+constexpr std::int64_t kLauncherPatience_ns = 20'000'000'000;  // its ranks may be disturbed
 /// How often a waiting coordinator looks whether the team still lives.
 constexpr std::int64_t kLook_ns = 20'000'000;
 
@@ -150,16 +151,17 @@ Team::Team(const TeamSpec& spec) {
     if (!pus.empty()) words = std::max(words, pus.to_vector().back() / 64 + 1);
   }
   const std::size_t bytes = Control::bytes_for(participants, words, spec.samples_max);
-  const int fd = memfd_create("muster-bench", MFD_CLOEXEC);
-  if (fd < 0) throw_system("memfd_create");
-  if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0) {
-    close(fd);
+  fd_ = memfd_create("muster-bench", MFD_CLOEXEC);
+  if (!spec.launcher.empty()) output_ = memfd_create("muster-bench-output", MFD_CLOEXEC);
+  if (fd_ < 0 || (!spec.launcher.empty() && output_ < 0)) throw_system("memfd_create");
+  if (const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes)); error != 0) {
+    close_files();
     throw Error(Status::no_memory,
                 fmt::format("no {} bytes to measure in: {}", bytes, std::strerror(error)));
   }
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) {
-    close(fd);
+    close_files();
     throw_system("mmap");
   }
   control_ = static_cast<Control*>(memory);
@@ -184,28 +186,35 @@ Team::Team(const TeamSpec& spec) {
   root_ = fork();
   if (root_ == 0) {
     setpgid(0, 0);
-    die_with(coordinator);
-    be_root(spec, fd);
+    if (!follow_parent(coordinator, spec.launcher.empty() ? SIGKILL : SIGTERM)) _exit(1);
+    be_root(spec, coordinator);
   }
-  const int fork_error = errno;
-  close(fd);
   if (root_ < 0) {
+    const int fork_error = errno;
     munmap(control_, bytes);
+    close_files();
     errno = fork_error;
     throw_system("fork");
   }
   setpgid(root_, root_);  // whoever is first
 }
 
-void Team::be_root(const TeamSpec& spec, int fd) {
+void Team::be_root(const TeamSpec& spec, pid_t coordinator) {
   Control& control = *control_;
   const int code = guarded(control, [&] {
     join_cgroup(spec.cgroup);
+    if (!spec.launcher.empty()) {
+      std::vector<std::string> words = spec.launcher;
+      // No launcher passes a descriptor on.
+      words.push_back(fmt::format("/proc/{}/fd/{}", coordinator, fd_));
+      become(words, output_, output_);
+      throw_system(words.front().c_str());
+    }
     if (spec.other != nullptr && !spec.other->worker.empty()) {
       const std::string path = find_worker(spec.other->worker);
-      const std::string number = fmt::format("{}", fd);
+      const std::string number = fmt::format("{}", fd_);
       set_openmp_environment(spec.setting);
-      fcntl(fd, F_SETFD, 0);
+      fcntl(fd_, F_SETFD, 0);
       execl(path.c_str(), path.c_str(), number.c_str(), static_cast<char*>(nullptr));
       throw_system(path.c_str());
     }
@@ -222,11 +231,30 @@ void Team::be_root(const TeamSpec& spec, int fd) {
 }
 
 Team::~Team() {
-  // Everything that is idle leaves by itself.
-  const std::int64_t until_ns = clock_ns() + (quitting_ ? kPatienceAtEnd_ns : 0);
-  while (!root_is_gone() && clock_ns() < until_ns) usleep(500);
-  kill_all();
+  finish();
   munmap(control_, control_->bytes);
+  close_files();
+}
+
+void Team::close_files() {
+  close(fd_);
+  if (output_ >= 0) close(output_);
+}
+
+void Team::finish() {
+  const bool launcher = output_ >= 0;
+  // Everything that is idle leaves by itself.
+  if (quitting_) await_end(launcher ? kLauncherPatience_ns : kPatienceAtEnd_ns);
+  if (launcher && !root_is_gone()) {
+    kill(root_, SIGTERM);
+    await_end(kLauncherPatience_ns);
+  }
+  kill_all();
+}
+
+void Team::await_end(std::int64_t patience_ns) {
+  const std::int64_t until_ns = clock_ns() + patience_ns;
+  while (!root_is_gone() && clock_ns() < until_ns) usleep(500);
 }
 
 void Team::kill_all() {
@@ -286,6 +314,16 @@ void Team::quit() {
 
 std::string Team::error() const { return control_->error; }
 std::string Team::note() const { return control_->note; }
+
+std::string Team::output() const {
+  std::string text;
+  char part[4096];
+  for (ssize_t got = 0; (got = pread(output_, part, sizeof part, std::ssize(text))) > 0;) {
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
 std::uint64_t Team::episodes() const { return control_->episodes.load(std::memory_order_relaxed); }
 
 std::vector<double> Team::take_samples() {

