@@ -330,8 +330,8 @@ std::string to_text(const RunResults& results) {
   text += "\n#: place; = shared, or its interval meets another's; - is a reference.\n";
   text += results.options.regimes.empty()
               ? "mean: all of the time over all episodes; median: of batches of them. skew: from\n"
-                "the first one's leaving to the last's. speed: to the best of the others; ~ is no\n"
-                "surer difference than chance.\n"
+                "the first one's leaving to the last's. # and speed go by the median; speed: to\n"
+                "the best of the others; ~ is no surer difference than chance.\n"
               : "mean: all of the time over all episodes. p50 to p99.9: of single episodes, drawn\n"
                 "at random, by rank 0's clock. CPU: all participants' time, of an episode. speed:\n"
                 "by the mean, to the best of the others; ~ is no surer difference than chance.\n";
