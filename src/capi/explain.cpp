@@ -18,7 +18,9 @@ std::string describe_wait(const WaitPolicy& wait) {
   if (wait.learns) {
     if (wait.spin_ns > 0) text = "spins for up to " + budget(wait.spin_ns) + " where that pays";
     if (wait.yield_ns == WaitPolicy::forever) return text + ", then yields where that pays";
-    if (wait.yield_ns > 0) text = "yields for up to " + budget(wait.yield_ns) + " where that pays";
+    if (wait.yield_ns > 0)
+      text += (text.empty() ? "" : ", then ") + std::string("yields for up to ") +
+              budget(wait.yield_ns) + " where that pays";
     return text + ", then sleeps";
   }
   if (wait.spin_ns > 0) text += "spins " + budget(wait.spin_ns);

@@ -51,16 +51,20 @@ Hardware::Wait::Wait(Hardware& port, Awaited awaited) noexcept
   if (spins_ || awaited == Awaited::other_pus || port.policy().yield_ns == 0) return;
   const bool suspects = port.patience_.suspects();
   if (port.patience_.times_yields()) begin(now_ns());
+  spins_ = began_ && port.patience_.is_spinning();
   const bool was_banned = port.domain_->yield_ban.load(std::memory_order_relaxed) != 0;
-  if (!was_banned && !suspects) yields_unseen_ = yields_per_clock;
+  if (!spins_ && !was_banned && !suspects) yields_unseen_ = yields_per_clock;
 }
 
 Hardware::Wait::~Wait() {
-  if (!began_) return;
-  const bool knows_now = !slept_ && yields_ == 0;
-  port_.patience_.end(knows_now ? port_.patience_.last_ns() : now_ns(), yields_, slept_);
-  port_.fast_polls_ = port_.patience_.spins() ? fast_polls_dedicated : 1;
-  std::atomic_ref(port_.stay_).store(port_.patience_.stay(), std::memory_order_relaxed);
+  Patience& patience = port_.patience_;
+  if (began_) {
+    patience.end(slept_ || yields_ > 0 ? now_ns() : patience.last_ns(), yields_);
+  } else if (spins_) {
+    patience.ended_soon();
+  }
+  port_.fast_polls_ = patience.spins() ? fast_polls_dedicated : 1;
+  std::atomic_ref(port_.stay_).store(patience.stay(), std::memory_order_relaxed);
   if (slept_) std::atomic_ref(port_.slept_).store(port_.slept_ + 1, std::memory_order_relaxed);
 }
 

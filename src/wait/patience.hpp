@@ -2,12 +2,12 @@
 // How long a waiter stays awake, and what it does meanwhile: a pure function of what it has seen in
 // its own waits. Times are told to it; it knows no clock, thread or cell.
 //
-// Staying awake pays if the wait ends meanwhile. Each wait that is slept through halves the
-// budgets, one that ends before restores them. How long a wait lasted tells less: who is awaited
-// may need the very PU that the waiter keeps. Where budgets are short, now and then a wait gets
-// them whole.
+// Spinning, and yielding, pay if the wait ends meanwhile. So each has a budget: a wait that it does
+// not end halves it, one that it ends restores it. How long a wait lasted tells less: who is
+// awaited may need the very PU that the waiter spins on. Where a budget is short, now and then a
+// wait gets it whole.
 //
-// Yielding: a yield is worth a sleep and a wake-up (WaitPolicy::sleep_costs_ns). Among participants
+// A yield is worth a sleep and a wake-up (WaitPolicy::sleep_costs_ns). Among participants
 // that wait it costs less. A stranger keeps the PU for a whole time slice: what yields cost beyond
 // their worth adds up, what they saved is subtracted, and beyond some lost slices yields are banned
 // for the whole barrier. A ban ends by itself, the next one, if it follows soon, is longer.
@@ -58,6 +58,37 @@ class YieldBan {
   Word word_;
 };
 
+/// How long a waiter may stay awake in one way: the whole of it, or less, by what it brought.
+class Budget {
+ public:
+  explicit constexpr Budget(std::int64_t most_ns) noexcept : most_ns_(most_ns) {}
+
+  constexpr bool is_whole() const noexcept { return doubts_ == 0; }
+  constexpr bool is_nothing() const noexcept { return most_ns_ == 0 || doubts_ == doubts_max; }
+
+  /// What a wait gets that begins now.
+  constexpr std::int64_t grant(std::int64_t now_ns) noexcept {
+    if (doubts_ == 0 || most_ns_ == WaitPolicy::forever) return most_ns_;
+    if (now_ns >= next_probe_ns_) {
+      next_probe_ns_ = now_ns + between_probes_ns;
+      return most_ns_;
+    }
+    return doubts_ < doubts_max ? most_ns_ >> doubts_ : 0;
+  }
+  constexpr void was_worth_it() noexcept { doubts_ = 0; }
+  constexpr void was_in_vain() noexcept { doubts_ = std::min(doubts_ + 1, doubts_max); }
+
+ private:
+  /// Then it is nothing; before, a sixty-fourth: shorter than the polls that nobody times.
+  static constexpr unsigned doubts_max = 7;
+  /// A probe of 0.2 ms costs a hundredth.
+  static constexpr std::int64_t between_probes_ns = 20'000'000;
+
+  std::int64_t most_ns_;
+  unsigned doubts_ = 0;  ///< waits in a row that it did not end
+  std::int64_t next_probe_ns_ = 0;
+};
+
 class Patience {
  public:
   enum class Next : std::uint8_t {
@@ -67,60 +98,66 @@ class Patience {
     ban_yields,  ///< for all, and sleep
   };
 
-  explicit constexpr Patience(const WaitPolicy& policy = {}) noexcept : policy_(policy) {}
+  explicit constexpr Patience(const WaitPolicy& policy = {}) noexcept
+      : policy_(policy),
+        spin_(policy.spin_ns),
+        yield_(policy.yield_ns),
+        spin_for_others_(policy.yield_ns > 0 ? WaitPolicy::dedicated().spin_ns : 0) {}
   const WaitPolicy& policy() const noexcept { return policy_; }
 
   /// How long the next wait stays awake at most: the whole budgets, less, or not at all.
   enum class Stay : std::uint8_t { whole, shorter, none };
   constexpr Stay stay() const noexcept {
-    return doubts_ == 0 ? Stay::whole : doubts_ < doubts_max ? Stay::shorter : Stay::none;
+    if (spin_.is_whole() && yield_.is_whole()) return Stay::whole;
+    return spin_.is_nothing() && yield_.is_nothing() ? Stay::none : Stay::shorter;
   }
   /// Whether a wait begins with polls that nobody times.
-  constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && stay() != Stay::none; }
+  constexpr bool spins() const noexcept { return !spin_.is_nothing(); }
   /// Whether yields have lately cost more than they are worth.
   constexpr bool suspects() const noexcept { return lost_ns_ > 0; }
   /// Whether a wait's first yields are to be timed. A sample, since two looks at the clock are a
-  /// twentieth of what a switch to another participant and back takes; all, where it suspects.
+  /// twentieth of what a switch to another participant and back takes; all, where it is in doubt.
   constexpr bool times_yields() noexcept {
-    return policy_.learns && (suspects() || waits_++ % 8 == 0);
+    return policy_.learns && (suspects() || !yield_.is_whole() || waits_++ % 8 == 0);
   }
 
   /// A wait begins. `others_run`: those awaited are on other PUs, so that yields do not help them,
   /// and cost those on this PU nothing.
   constexpr void begin(std::int64_t now_ns, bool others_run) noexcept {
     start_ns_ = last_ns_ = now_ns;
-    halvings_ = doubts_;
-    if (doubts_ > 0 && now_ns >= next_probe_ns_) {
-      next_probe_ns_ = now_ns + between_probes_ns;
-      halvings_ = 0;
-    }
-    spin_until_ns_ = shortened(policy_.spin_ns);
-    if (others_run && policy_.yield_ns > 0) {
-      spin_until_ns_ = std::max(spin_until_ns_, shortened(WaitPolicy::dedicated().spin_ns));
-    }
+    spins_by_ = others_run && policy_.spin_ns == 0 ? &Patience::spin_for_others_ : &Patience::spin_;
+    spin_until_ns_ = (this->*spins_by_).grant(now_ns);
+    yield_ns_ = yield_.grant(now_ns);
+    doing_ = spin_until_ns_ > 0 ? Next::spin : Next::yield;
   }
   /// What to do next, after so many yields since it was last asked. `banned`: YieldBan::holds().
   constexpr Next next(std::int64_t now_ns, unsigned yields, bool banned) noexcept {
     const std::int64_t waited_ns = this->waited_ns(now_ns);
     count_yields(now_ns, yields);
+    if (waited_ns < spin_until_ns_) return doing_ = Next::spin;
     if (policy_.learns && (banned || lost_ns_ > bearable_ns)) {
       lost_ns_ = bearable_ns - slice_ns;  // afterwards one lost slice is enough
-      if (!banned) return Next::ban_yields;
-      return waited_ns < shortened(policy_.spin_ns) ? Next::spin : Next::sleep;
+      doing_ = Next::sleep;
+      return banned ? Next::sleep : Next::ban_yields;
     }
-    if (waited_ns < spin_until_ns_) return Next::spin;
-    const std::int64_t yields_ns = shortened(policy_.yield_ns);
-    return yields_ns > WaitPolicy::forever - spin_until_ns_ ||
-                   waited_ns < spin_until_ns_ + yields_ns
-               ? Next::yield
-               : Next::sleep;
+    const bool yields_on =
+        yield_ns_ > WaitPolicy::forever - spin_until_ns_ || waited_ns < spin_until_ns_ + yield_ns_;
+    return doing_ = yields_on ? Next::yield : Next::sleep;
   }
   /// The wait is over, after so many yields since next() was last asked.
-  constexpr void end(std::int64_t now_ns, unsigned yields, bool slept) noexcept {
+  constexpr void end(std::int64_t now_ns, unsigned yields) noexcept {
     if (!policy_.learns) return;
     count_yields(now_ns, yields);
-    doubts_ = slept ? std::min(doubts_ + 1, doubts_max) : 0;
+    if (doing_ == Next::spin) return ended_soon();
+    (this->*spins_by_).was_in_vain();
+    if (doing_ == Next::yield) yield_.was_worth_it();
+    if (doing_ == Next::sleep) yield_.was_in_vain();
   }
+  /// What it was told last, or is about to be told.
+  constexpr bool is_spinning() const noexcept { return doing_ == Next::spin; }
+  /// The wait was over while it span.
+  constexpr void ended_soon() noexcept { (this->*spins_by_).was_worth_it(); }
+
   /// When it was last asked.
   constexpr std::int64_t last_ns() const noexcept { return last_ns_; }
   constexpr std::int64_t waited_ns(std::int64_t now_ns) const noexcept {
@@ -128,19 +165,10 @@ class Patience {
   }
 
  private:
-  /// Then they are nothing: before, a sixty-fourth, shorter than the polls that nobody times.
-  static constexpr unsigned doubts_max = 7;
-  /// A probe costs 0.2 ms, or 1 ms where it yields.
-  static constexpr std::int64_t between_probes_ns = 20'000'000;
   /// Less than any kernel's time slice, more than what an interrupt takes.
   static constexpr std::int64_t slice_ns = 1'000'000;
   /// Three long yields in a row, but not one however long: everybody loses the PU at times.
   static constexpr std::int64_t bearable_ns = 5 * slice_ns;
-
-  constexpr std::int64_t shortened(std::int64_t budget_ns) const noexcept {
-    if (budget_ns == WaitPolicy::forever) return budget_ns;
-    return halvings_ < doubts_max ? budget_ns >> halvings_ : 0;
-  }
 
   constexpr void count_yields(std::int64_t now_ns, unsigned yields) noexcept {
     const std::int64_t took_ns = std::min(now_ns - last_ns_, 2 * slice_ns);
@@ -150,14 +178,19 @@ class Patience {
   }
 
   WaitPolicy policy_;
-  std::int64_t start_ns_ = 0;
-  std::int64_t last_ns_ = 0;
-  std::int64_t spin_until_ns_ = 0;
+  Budget spin_;
+  Budget yield_;
+  Budget spin_for_others_;
   std::int64_t lost_ns_ = 0;  ///< by yields, beyond what sleeps would have cost
   unsigned waits_ = 0;        ///< that began with yields
-  unsigned doubts_ = 0;
-  unsigned halvings_ = 0;  ///< in this wait
-  std::int64_t next_probe_ns_ = 0;
+
+  // This wait:
+  std::int64_t start_ns_ = 0;
+  std::int64_t last_ns_ = 0;
+  std::int64_t spin_until_ns_ = 0;  ///< after its start
+  std::int64_t yield_ns_ = 0;
+  Budget Patience::*spins_by_ = &Patience::spin_;
+  Next doing_ = Next::spin;
 };
 
 }  // namespace muster

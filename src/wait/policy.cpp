@@ -11,7 +11,9 @@ WaitPolicy WaitPolicy::learning(unsigned participants, unsigned usable_cpus, boo
   const unsigned cpus = std::max(1U, usable_cpus);
   const unsigned sharers = (participants + cpus - 1) / cpus;
   if (sharers > 1) return {0, oversubscribed().yield_ns, "auto", true, sharers};
-  return {dedicated().spin_ns, attends ? forever : 0, "auto", true, 1};
+  // The yields: two participants may have come to one PU, where the scheduler leaves them if they
+  // sleep.
+  return {dedicated().spin_ns, attends ? forever : dedicated().spin_ns, "auto", true, 1};
 }
 
 WaitPolicy WaitPolicy::by_name(std::string_view name, unsigned participants, unsigned usable_cpus,

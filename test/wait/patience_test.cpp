@@ -51,7 +51,7 @@ struct Waiter {
     }
     if (!sleeps) awake_ns = now - start;
     slept += sleeps ? 1 : 0;
-    patience.end(now, yields, sleeps);
+    patience.end(now, yields);
     return now - start;
   }
 };
@@ -70,14 +70,14 @@ TEST(Patience, SpinsWhileThatPays) {
 TEST(Patience, SpinsLessWhereItIsInVain) {
   Waiter waiter = with_own_pu();
   waiter.wait(2 * ms);
-  EXPECT_EQ(waiter.awake_ns, 200 * us);
+  EXPECT_EQ(waiter.awake_ns, 400 * us);
   std::int64_t awake = 0;
   for (unsigned n = 0; n < 100; ++n) {
     waiter.wait(2 * ms);
     awake += waiter.awake_ns;
   }
   EXPECT_EQ(waiter.slept, 101U);
-  EXPECT_LT(awake, 200 * ms / 50) << "a fiftieth of the time";
+  EXPECT_LT(awake, 200 * ms / 25) << "a twenty-fifth of the time";
 }
 
 TEST(Patience, SpinsAgainSoonAfterItWouldPay) {
@@ -92,21 +92,35 @@ TEST(Patience, SpinsAgainSoonAfterItWouldPay) {
   EXPECT_EQ(waiter.slept, while_learning);
 }
 
-// Spinning keeps the very PU that the awaited one needs: it comes as soon as the waiter sleeps.
+// Spinning keeps the very PU that the awaited one needs: it comes as soon as the waiter yields.
 TEST(Patience, DoesNotSpinAgainstWhoSharesItsPu) {
   Waiter waiter = with_own_pu();
   const std::int64_t start = waiter.now;
   unsigned waits = 0;
   while (waiter.now < start + 1'000 * ms) {
-    const std::int64_t began = waiter.now;
+    waiter.patience.begin(waiter.now, false);
+    Next next = Next::spin;
+    while ((next = waiter.patience.next(waiter.now, 0, false)) == Next::spin) waiter.now += us;
+    EXPECT_EQ(next, Next::yield) << "both stay runnable, so that the scheduler parts them";
+    waiter.now += 5 * us;
+    waiter.patience.end(waiter.now, 1);
+    ++waits;
+  }
+  EXPECT_GT(waits, 1'000'000 / 6U) << "hardly longer than the other's turn";
+}
+
+TEST(Patience, SpinsAgainWhenTheSchedulerHasPartedThem) {
+  Waiter waiter = with_own_pu();
+  for (unsigned n = 0; n < 100; ++n) {  // as above
     waiter.patience.begin(waiter.now, false);
     while (waiter.patience.next(waiter.now, 0, false) == Next::spin) waiter.now += us;
     waiter.now += 5 * us;
-    waiter.patience.end(waiter.now, 0, true);
-    EXPECT_LT(waiter.now - began, 300 * us);
-    ++waits;
+    waiter.patience.end(waiter.now, 1);
   }
-  EXPECT_GT(waits, 1'000'000 / 15U) << "hardly longer than the others' turn and a look";
+  EXPECT_FALSE(waiter.patience.spins());
+  const std::int64_t parted = waiter.now;
+  while (waiter.now < parted + 30 * ms) waiter.wait(20 * us);
+  EXPECT_TRUE(waiter.patience.spins());
 }
 
 TEST(Patience, YieldsAmongThoseWhoWait) {
