@@ -160,15 +160,12 @@ unsigned own_pus(const std::vector<PuSet>& sets) {
 /// CPUs the participants, and the others, share. Bound ones use those they are bound to, whatever
 /// this thread's own mask; the rest may be anywhere. `machine`: theirs, if it is not this one.
 unsigned cpus_for(const Bindings& bindings, const Topology* machine) {
-  const auto limited = [&](unsigned cpus) {
-    return machine != nullptr ? cpus : limited_by_quota(cpus);
-  };
   const auto is_bound = [](const PuSet& pus) { return !pus.empty(); };
   if (bindings.topology == nullptr ||
       (machine == nullptr && !bindings.topology->is_this_machine()) ||
       (std::none_of(bindings.pus.begin(), bindings.pus.end(), is_bound) &&
        std::none_of(bindings.others.begin(), bindings.others.end(), is_bound))) {
-    return limited(machine != nullptr ? machine->pus().count() : affinity_cpus());
+    return machine != nullptr ? machine->pus().count() : affinity_cpus();
   }
   std::vector<PuSet> sets = bindings.pus;
   sets.insert(sets.end(), bindings.others.begin(), bindings.others.end());
@@ -179,7 +176,7 @@ unsigned cpus_for(const Bindings& bindings, const Topology* machine) {
   }
   const unsigned all = used.count();
   const unsigned own = all < sets.size() ? all : own_pus(sets);
-  return limited(own < sets.size() ? std::max(1U, own) : all);
+  return own < sets.size() ? std::max(1U, own) : all;
 }
 
 std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
@@ -235,8 +232,9 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
 
   const Bindings bindings = read_bindings(options);
   const bool bound = all_bound(bindings);
-  plan.usable_cpus =
+  const unsigned cpus =
       cpus_for(bindings, elsewhere ? &cached_topology(or_default(options.topology, "")) : nullptr);
+  plan.usable_cpus = elsewhere ? cpus : limited_by_quota(cpus);
   if (bound && bindings.topology->is_this_machine()) plan.numa_of_rank = numa_nodes_of(bindings);
   if (bound) {
     const std::vector<unsigned> nodes = numa_nodes_of(bindings);
@@ -244,15 +242,20 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
         1, static_cast<unsigned>(std::set<unsigned>(nodes.begin(), nodes.end()).size()));
   }
   const char* wait = or_default(options.wait, "auto");
-  plan.wait = WaitPolicy::by_name(wait, plan.participants + options.others, plan.usable_cpus,
+  // By the CPUs alone: a quota limits their time, and who spins for a moment uses less of it than
+  // who sleeps and is woken.
+  plan.wait = WaitPolicy::by_name(wait, plan.participants + options.others, cpus,
                                   options.progress != nullptr);
   if (wait != std::string_view("auto")) {
     plan.wait_why = "as asked for";
   } else {
     plan.wait_why =
         fmt::format("{} participants{} on {} usable CPU{}", plan.participants,
-                    options.others > 0 ? fmt::format(" and {} others", options.others) : "",
-                    plan.usable_cpus, plan.usable_cpus == 1 ? "" : "s");
+                    options.others > 0 ? fmt::format(" and {} others", options.others) : "", cpus,
+                    cpus == 1 ? "" : "s");
+    if (plan.usable_cpus < cpus) {
+      plan.wait_why += fmt::format(", whose time a quota limits to that of {}", plan.usable_cpus);
+    }
     if ((options.flags & MUSTER_APART) != 0 && plan.wait.sharers > 1) {
       plan.wait = WaitPolicy::sleep();
       plan.wait_why += ", in scheduling groups that a yield does not leave";
