@@ -134,7 +134,9 @@ class Patience {
   constexpr Next next(std::int64_t now_ns, unsigned yields, bool banned) noexcept {
     const std::int64_t waited_ns = this->waited_ns(now_ns);
     count_yields(now_ns, yields);
-    if (waited_ns < spin_until_ns_) return doing_ = Next::spin;
+    // Where strangers take the PUs, those on other PUs may not run either.
+    const bool may_spin = !banned || spins_by_ == &Patience::spin_;
+    if (may_spin && waited_ns < spin_until_ns_) return doing_ = Next::spin;
     if (policy_.learns && (banned || lost_ns_ > bearable_ns)) {
       lost_ns_ = bearable_ns - slice_ns;  // afterwards one lost slice is enough
       doing_ = Next::sleep;
