@@ -4,11 +4,15 @@
 //
 //   barrier_start.cpp   threads and what they count, forks, the report
 //   barrier_posix.cpp   pthread_barrier_*
+//   barrier_team.cpp    barriers of OpenMP's teams
+//   barrier_gomp.cpp    GNU OpenMP's functions
 #pragma once
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <new>
+#include <utility>
 
 #include "machine/hardware.hpp"
 #include "run/preload.h"
@@ -20,11 +24,16 @@ namespace muster::run {
 
 /// Calls, one for each thread and barrier.
 enum class Waits : std::uint8_t {
-  posix,           ///< at a pthread_barrier_t, ours
-  posix_shared,    ///< passed on: processes share it
-  posix_too_many,  ///< passed on: it is for more threads than ours can be
+  posix,               ///< at a pthread_barrier_t, ours
+  posix_shared,        ///< passed on: processes share it
+  posix_too_many,      ///< passed on: it is for more threads than ours can be
+  openmp,              ///< in a team, ours
+  openmp_first,        ///< passed on: ours was made meanwhile
+  openmp_tasks,        ///< passed on: the region makes tasks
+  openmp_cancellable,  ///< passed on: the region can be cancelled
+  openmp_unknown,      ///< passed on: not in a team that we have seen begin
 };
-inline constexpr unsigned kinds_of_waits = 3;
+inline constexpr unsigned kinds_of_waits = 8;
 
 /// A thread that waits. Never freed, since others look at it; a later thread takes it over.
 struct alignas(128) Member {
@@ -48,6 +57,15 @@ struct alignas(128) Member {
  private:
   unsigned participants_ = 0;  ///< for which its port's policy is
 };
+
+[[noreturn]] void fail_without_memory() noexcept;
+/// Stays for good.
+template <class T, class... Arguments>
+T& make(Arguments&&... arguments) noexcept {
+  auto* const made = new (std::nothrow) T{std::forward<Arguments>(arguments)...};
+  if (made == nullptr) fail_without_memory();
+  return *made;
+}
 
 /// The calling thread's. Nothing is changed in a program without `is_at_work()`.
 Member& me() noexcept;

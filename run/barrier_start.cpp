@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdlib>
-#include <new>
 
 #include "run/barrier.hpp"
+#include "run/barrier_team.hpp"
 
 namespace muster::run {
 namespace {
@@ -29,16 +29,12 @@ Member& take_member() {
   for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next) {
     if (!it->is_taken.exchange(true, std::memory_order_acquire)) return *it;
   }
-  auto* const made = new (std::nothrow) Member(domain);
-  if (made == nullptr) {
-    dprintf(STDERR_FILENO, "muster run: no memory for a thread at a barrier\n");
-    std::abort();
-  }
-  made->next = members.load(std::memory_order_relaxed);
-  while (!members.compare_exchange_weak(made->next, made, std::memory_order_release,
+  Member& made = make<Member>(domain);
+  made.next = members.load(std::memory_order_relaxed);
+  while (!members.compare_exchange_weak(made.next, &made, std::memory_order_release,
                                         std::memory_order_relaxed)) {
   }
-  return *made;
+  return made;
 }
 
 bool is_anyone_inside(const void* barrier) {
@@ -57,6 +53,7 @@ void after_fork_in_child() {
     it->is_taken.store(false, std::memory_order_relaxed);
   }
   domain.announcements.sleepers.store(0, std::memory_order_relaxed);
+  forget_teams();
 }
 
 std::uint64_t total(Waits what) {
@@ -79,6 +76,11 @@ __attribute__((constructor)) void start() {
 
 Member::Member(Hardware::Domain& its) noexcept
     : port(its, 0, WaitPolicy::learning(1, 1, false), false, true) {}
+
+void fail_without_memory() noexcept {
+  dprintf(STDERR_FILENO, "muster run: no memory for barriers\n");
+  std::abort();
+}
 
 bool is_at_work() noexcept { return muster_preload_settings()->barrier != nullptr; }
 
@@ -129,9 +131,18 @@ uint64_t muster_preload_barriers() {
 void muster_preload_print_barriers(int file, bool as_json) {
   dprintf(file,
           as_json ? ", \"barriers\": {\"algorithm\": \"%s\", \"pthread\": {\"ours\": %" PRIu64
-                    ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64 "}}"
+                    ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64 "}"
                   : "  barriers: %s; %" PRIu64 " waits at pthread barriers; passed on: %" PRIu64
                     " at those that processes share, %" PRIu64 " at those of too many threads\n",
           muster_preload_settings()->barrier, total(Waits::posix), total(Waits::posix_shared),
           total(Waits::posix_too_many));
+  dprintf(file,
+          as_json ? ", \"openmp\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
+                    ", \"tasks\": %" PRIu64 ", \"cancellable\": %" PRIu64 ", \"unknown\": %" PRIu64
+                    "}}"
+                  : "  OpenMP: %" PRIu64 " waits of teams; passed on: %" PRIu64
+                    " while ours were made, %" PRIu64 " where there are tasks, %" PRIu64
+                    " that can be cancelled, %" PRIu64 " outside of teams that we know\n",
+          total(Waits::openmp), total(Waits::openmp_first), total(Waits::openmp_tasks),
+          total(Waits::openmp_cancellable), total(Waits::openmp_unknown));
 }

@@ -312,6 +312,40 @@ def case_barriers():
     expect("waits at pthread barriers" in done.stderr, f"it told {done.stderr}")
 
 
+def case_openmp():
+    """An OpenMP program: what its constructs promise, with tasks, nests, roots, forks; the same as
+    a library that a program opens, which brings the runtime along."""
+    compiler = need("gcc")
+    program, library = os.path.join(scratch, "openmp"), os.path.join(scratch, "libopenmp.so")
+    for into, flags in ((program, []), (library, ["-shared", "-fPIC"])):
+        built = subprocess.run([compiler, "-fopenmp", "-O2", *flags, sys.argv[3], "-o", into],
+                               capture_output=True, text=True, check=False)
+        if built.returncode != 0:
+            print("skipped: gcc has no OpenMP:", built.stderr)
+            sys.exit(77)
+    opened = ["python3", "-c", f"import ctypes; ctypes.CDLL('{library}').main(0, None)"]
+    for command in ([program], opened):
+        if command is opened:
+            need("python3")
+        for options in ([], ["--affinity", "none"], ["--bind-main", "--mutex", "mcs"]):
+            done, processes = run(["--barrier", *options], command)
+            expect(done.stdout == "passed\n", f"{options}: {done.stdout}")
+            waits = [process["barriers"]["openmp"] for process in processes]
+            ours = sum(one["ours"] for one in waits)
+            expect(ours >= 2000 * sum(range(2, 10)), f"not ours: {waits}")
+            expect(sum(one["tasks"] for one in waits) > 0, f"no tasks were seen: {waits}")
+            expect(sum(one["unknown"] for one in waits) == 0, f"unknown teams: {waits}")
+            print(command[0], options, ours, "waits")
+    for name in ("sense-reversing", "mcs", "combining-tree:3"):
+        done, processes = run([f"--barrier={name}"], [program, "barriers"])
+        expect(done.stdout == "passed\n" and processes[0]["barriers"]["algorithm"] == name, name)
+    # What can be cancelled is left to the runtime.
+    cancels = {**ENVIRONMENT, "OMP_CANCELLATION": "true"}
+    done = subprocess.run([muster, "run", "--verbose", "--barrier", "--", program, "cancellation"],
+                          capture_output=True, text=True, timeout=900, env=cancels, check=True)
+    expect(done.stdout == "passed\n" and " 0 waits of teams" in done.stderr, done.stderr)
+
+
 try:
     globals()["case_" + sys.argv[2]]()
 finally:

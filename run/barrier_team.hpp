@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barriers of OpenMP's teams. A parallel region's function is wrapped, so that its threads know the
+// team that they are members of; the first that comes to a barrier takes one for the region, of
+// those kept for teams of this size.
+//
+// Tasks: a barrier of OpenMP runs them; ours cannot. Who makes one says so (`tell_of_task`), and
+// has not arrived yet: so ours cannot be over, and everybody, waiting or yet to come, passes
+// through the runtime's barrier once before ours is. So tasks run while one thread makes more of
+// them, none is lost, and whoever makes none never sees the runtime's. Afterwards the region's
+// barriers are left to the runtime, and so are the later regions with this function.
+//
+// Invariants:
+// 1. Whether ours serves is the same for all members: it follows from the region, and from what was
+//    stored before a barrier that all have passed.
+// 2. In an episode either nobody or every member passes through the runtime's barrier, once.
+// 3. A region's barrier is given back after the runtime's join: nobody is inside.
+#pragma once
+
+#include <atomic>
+
+#include "machine/machine.hpp"
+
+namespace muster::run {
+
+/// An OpenMP runtime of this process: what is asked of it.
+struct Runtime {
+  int (*num_threads)();
+  int (*thread_num)();
+  int (*level)();
+  int (*cancellation)();
+  void (*barrier)();
+};
+
+class Team;
+
+/// On the stack of the thread that begins it.
+struct Region {
+  Region(const Runtime& its_runtime, void (*its_body)(void*), void* its_data) noexcept;
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  /// What the runtime calls in each of its threads; the region.
+  static void run(void* region);
+
+  const Runtime& runtime;
+  void (*const body)(void*);
+  void* const data;
+  const bool is_left;  ///< to the runtime
+  std::atomic<Team*> team{nullptr};
+};
+
+/// At a barrier of the calling thread's team: true if it has been passed; false if it is the
+/// runtime's. `before`: what belongs to it; only if it is not the runtime's.
+bool pass_team_barrier(const Runtime& runtime, void (*before)() = nullptr) noexcept;
+/// Of the calling thread's region; null if it is in none.
+const Runtime* runtime_here() noexcept;
+/// Before the calling thread makes one.
+void tell_of_task() noexcept;
+/// In a fork's child.
+void forget_teams() noexcept;
+
+}  // namespace muster::run
