@@ -45,6 +45,7 @@ typedef struct mpi_abi {
   int (*Allreduce)(const void* in, void* out, int count, mpi_handle type, mpi_handle op,
                    mpi_handle comm);
   int (*Send)(const void* data, int count, mpi_handle type, int to, int tag, mpi_handle comm);
+  int (*Ssend)(const void* data, int count, mpi_handle type, int to, int tag, mpi_handle comm);
   int (*Recv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
               void* status);
   int (*Grequest_start)(int (*query)(void* extra, void* status), int (*drop)(void* extra),

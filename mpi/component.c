@@ -134,8 +134,18 @@ static int do_send(void* channel, unsigned to) {
                            MCA_PML_BASE_SEND_STANDARD, comm_of(channel)));
 }
 
+static int do_send_synchronously(void* channel, unsigned to) {
+  return MCA_PML_CALL(send(NULL, 0, MPI_BYTE, (int)to, MCA_COLL_BASE_TAG_BARRIER,
+                           MCA_PML_BASE_SEND_SYNCHRONOUS, comm_of(channel)));
+}
+
 static int do_receive(void* channel, unsigned from) {
   return MCA_PML_CALL(recv(NULL, 0, MPI_BYTE, (int)from, MCA_COLL_BASE_TAG_BARRIER,
+                           comm_of(channel), MPI_STATUS_IGNORE));
+}
+
+static int do_receive_any(void* channel) {
+  return MCA_PML_CALL(recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MCA_COLL_BASE_TAG_BARRIER,
                            comm_of(channel), MPI_STATUS_IGNORE));
 }
 
@@ -172,7 +182,9 @@ static const mpi_operations operations = {
     .free_leaders = do_free_leaders,
     .open_channel = do_open_channel,
     .send = do_send,
+    .send_synchronously = do_send_synchronously,
     .receive = do_receive,
+    .receive_any = do_receive_any,
     .close_channel = do_close_channel,
     .progress = do_progress,
     .locality = do_locality,

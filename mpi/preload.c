@@ -75,9 +75,18 @@ static int do_send(void* channel, unsigned to) {
   return quietly(mpi->Send(NULL, 0, mpi->type_byte, (int)to, 0, handle_of(channel)));
 }
 
+static int do_send_synchronously(void* channel, unsigned to) {
+  return quietly(mpi->Ssend(NULL, 0, mpi->type_byte, (int)to, 0, handle_of(channel)));
+}
+
 static int do_receive(void* channel, unsigned from) {
   return quietly(
       mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore));
+}
+
+static int do_receive_any(void* channel) {
+  return quietly(mpi->Recv(NULL, 0, mpi->type_byte, mpi->any_source, 0, handle_of(channel),
+                           mpi->status_ignore));
 }
 
 /* To look at a request that is not over makes every MPI progress, and unlike a test it may be done
@@ -106,7 +115,9 @@ static mpi_operations operations = {
     .free_leaders = do_free,
     .open_channel = do_open_channel,
     .send = do_send,
+    .send_synchronously = do_send_synchronously,
     .receive = do_receive,
+    .receive_any = do_receive_any,
     .close_channel = do_free,
     .progress = do_progress,
     .locality = NULL,

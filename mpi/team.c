@@ -537,7 +537,11 @@ static int barrier_over_hosts(team* of) {
 }
 
 static int barrier_over_messages(team* of) {
-  const muster_messages messages = {mpi->send, mpi->receive, of->channel};
+  const muster_messages messages = {.send = mpi->send,
+                                    .send_synchronously = mpi->send_synchronously,
+                                    .receive = mpi->receive,
+                                    .receive_any = mpi->receive_any,
+                                    .context = of->channel};
   /* Their contexts differ from ours by type alone. */
   return of->over_messages(&messages, of->rank, of->size);
 }

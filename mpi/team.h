@@ -31,7 +31,9 @@ typedef struct mpi_operations {
   /** A channel for empty messages that no others can meet; collective. */
   int (*open_channel)(void* comm, void** channel);
   int (*send)(void* channel, unsigned to);
+  int (*send_synchronously)(void* channel, unsigned to); /**< until it is being received */
   int (*receive)(void* channel, unsigned from);
+  int (*receive_any)(void* channel); /**< from whoever sends first */
   void (*close_channel)(void* channel);
   void (*progress)(void);
   /** A rank's PMIx locality string, "" for an unbound one; false if there are none. May be NULL. */

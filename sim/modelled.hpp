@@ -132,6 +132,8 @@ class Mailboxes<sim::Modelled> {
     unsigned rank;
     std::vector<Word> sent;
     std::vector<Word> received;
+    std::vector<unsigned> open;          ///< who has not been heard yet
+    std::vector<sim::Line*> open_lines;  ///< the slots of their messages
   };
 
   static constexpr unsigned cells_per_rank(unsigned ranks) { return 2 * ranks; }
@@ -148,23 +150,53 @@ class Mailboxes<sim::Modelled> {
   }
 
   Traffic traffic(unsigned rank) const {
-    return {rank, std::vector<Word>(ranks_, first_), std::vector<Word>(ranks_, first_)};
+    return {rank, std::vector<Word>(ranks_, first_), std::vector<Word>(ranks_, first_), {}, {}};
   }
 
   void send(sim::Modelled& m, Traffic& t, unsigned to) const {
     m.message();
-    const Word before = t.sent[to]++;
-    if (slots(m) && fills_line(t.sent[to])) {
-      m.store(line(m, to, t.rank, t.sent[to] + 1), before, relaxed);
-    }
-    m.store(line(m, to, t.rank, t.sent[to]), t.sent[to], release);  // pairs with receive's await
+    put(m, t, to);
   }
 
   bool receive(sim::Modelled& m, Traffic& t, unsigned from) const {
-    const Word next = ++t.received[from];
-    if (!m.await(line(m, t.rank, from, next), at_least(next), acquire)) return false;
-    if (slots(m) && fills_line(next)) m.load(line(m, t.rank, from, next + 1), relaxed);
+    if (!take(m, t, from)) return false;
     m.message();
+    return true;
+  }
+
+  /// A receipt takes a slot as messages do, but no layers of a call: the receiver's library writes
+  /// it while it receives, the sender's reads it while it waits. Nothing tells it from a message:
+  /// in between, the receiver has no other for the sender.
+  bool send_synchronously(sim::Modelled& m, Traffic& t, unsigned to) const {
+    send(m, t, to);
+    return take(m, t, to);
+  }
+
+  bool receive_and_confirm(sim::Modelled& m, Traffic& t, unsigned from) const {
+    if (!receive(m, t, from)) return false;
+    put(m, t, from);
+    return true;
+  }
+
+  bool receive_from_others(sim::Modelled& m, Traffic& t) const {
+    t.open.clear();
+    t.open_lines.clear();
+    Word next = first_;
+    for (unsigned from = 0; from < ranks_; ++from) {
+      if (from == t.rank) continue;
+      next = ++t.received[from];
+      t.open.push_back(from);
+      t.open_lines.push_back(&line(m, t.rank, from, next));
+    }
+    for (std::size_t at = 0; !t.open.empty();) {  // goes on behind the last one, as a poll does
+      at = m.await_any(t.open_lines, at_least(next), acquire, at);
+      if (at == no_cell) return false;
+      look_behind(m, t, t.open[at]);
+      m.message();
+      t.open.erase(t.open.begin() + static_cast<std::ptrdiff_t>(at));
+      t.open_lines.erase(t.open_lines.begin() + static_cast<std::ptrdiff_t>(at));
+      if (at == t.open.size()) at = 0;
+    }
     return true;
   }
 
@@ -173,6 +205,23 @@ class Mailboxes<sim::Modelled> {
     return m.engine().models(sim::Mechanism::message_slots);
   }
   static bool fills_line(Word message) { return message % 2 == 1; }
+  void put(sim::Modelled& m, Traffic& t, unsigned to) const {
+    const Word before = t.sent[to]++;
+    if (slots(m) && fills_line(t.sent[to])) {
+      m.store(line(m, to, t.rank, t.sent[to] + 1), before, relaxed);
+    }
+    m.store(line(m, to, t.rank, t.sent[to]), t.sent[to], release);  // pairs with take's await
+  }
+  bool take(sim::Modelled& m, Traffic& t, unsigned from) const {
+    const Word next = ++t.received[from];
+    if (!m.await(line(m, t.rank, from, next), at_least(next), acquire)) return false;
+    look_behind(m, t, from);
+    return true;
+  }
+  void look_behind(sim::Modelled& m, const Traffic& t, unsigned from) const {
+    const Word last = t.received[from];
+    if (slots(m) && fills_line(last)) m.load(line(m, t.rank, from, last + 1), relaxed);
+  }
   /// Of the slot of a message.
   sim::Line& line(const sim::Modelled& m, unsigned to, unsigned from, Word message) const {
     return cells_.of(to, 2 * from + (slots(m) ? message / 2 % 2 : 0));

@@ -138,9 +138,11 @@ const std::vector<GroupTree>& group_trees(unsigned participants) {
 }
 
 std::vector<unsigned> usual_participants(const std::string& algorithm) {
+  if (algorithm == "combining-tree" || algorithm == "scheduled" || algorithm == "base-linear") {
+    return {2, 3, 4, 5};
+  }
   if (algorithm.starts_with("base-")) return {2, 3, 4, 5, 6};
   if (is_anyone(algorithm)) return {2, 3};
-  if (algorithm == "combining-tree" || algorithm == "scheduled") return {2, 3, 4, 5};
   const bool any_order = checked_traits(algorithm).champion == Champion::last_to_arrive;
   return any_order ? std::vector{2U, 3U, 4U} : std::vector{2U, 3U, 4U, 5U, 6U, 7U, 8U};
 }

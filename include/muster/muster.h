@@ -284,10 +284,13 @@ MUSTER_API void muster_segment_destroy(muster_segment* segment);
 
 /** How messages go from rank to rank, for the barriers that an MPI runs over its own. Empty
  * messages, in order between two ranks; 0 or an error of the caller's. `send` must not wait for the
- * receiver. */
+ * receiver; `send_synchronously` returns when the receiver has begun to receive it; `receive_any`
+ * receives one message, whoever sent it. None may be NULL. */
 typedef struct muster_messages {
   int (*send)(void* context, unsigned to);
+  int (*send_synchronously)(void* context, unsigned to);
   int (*receive)(void* context, unsigned from);
+  int (*receive_any)(void* context);
   void* context;
 } muster_messages;
 

@@ -28,7 +28,14 @@ class OverMessages {
 
  protected:
   void send(M& m, Ticket& t, unsigned to) const { mailboxes_.send(m, t, to); }
+  bool send_synchronously(M& m, Ticket& t, unsigned to) const {
+    return mailboxes_.send_synchronously(m, t, to);
+  }
   bool receive(M& m, Ticket& t, unsigned from) const { return mailboxes_.receive(m, t, from); }
+  bool receive_and_confirm(M& m, Ticket& t, unsigned from) const {
+    return mailboxes_.receive_and_confirm(m, t, from);
+  }
+  bool receive_from_others(M& m, Ticket& t) const { return mailboxes_.receive_from_others(m, t); }
 
   unsigned participants_;
 

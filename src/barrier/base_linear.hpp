@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Linear barrier over messages. Everyone tells rank 0, which hears them one after another and then
-// tells everyone.
+// Linear barrier over messages. Everyone tells rank 0, which hears whoever comes first and, when it
+// has heard all, tells everyone.
 //
 // Cost: 2(P - 1) messages, all through rank 0: O(P).
 // Source: `base-linear` of [K22]; the textbook's.
@@ -25,9 +25,7 @@ class BaseLinear : public OverMessages<M> {
       this->send(m, t, 0);
       return this->receive(m, t, 0);
     }
-    for (unsigned r = 1; r < this->participants_; ++r) {
-      if (!this->receive(m, t, r)) return false;
-    }
+    if (!this->receive_from_others(m, t)) return false;
     if (!m.all_arrived()) return false;
     for (unsigned r = 1; r < this->participants_; ++r) this->send(m, t, r);
     return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Recursive doubling over messages. In round k rank i exchanges messages with the rank whose number
 // differs in bit k. Ranks beyond the largest power of two hand over to a partner below it first,
-// and hear from it last.
+// and hear from it last, by a synchronous send: see base_double_ring.hpp.
 //
 // Cost: P log2 P messages, a chain of log2 P, and two more where P is no power of two: O(log P).
 // Source: `base-recursive-doubling` of [K22]; Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005.
@@ -27,7 +27,7 @@ class BaseRecursiveDoubling : public OverMessages<M> {
     while (block <= this->participants_ / 2) block *= 2;
     if (t.rank >= block) {
       this->send(m, t, t.rank - block);
-      return this->receive(m, t, t.rank - block);
+      return this->receive_and_confirm(m, t, t.rank - block);
     }
     const bool stands_for_another = t.rank + block < this->participants_;
     if (stands_for_another && !this->receive(m, t, t.rank + block)) return false;
@@ -35,8 +35,7 @@ class BaseRecursiveDoubling : public OverMessages<M> {
       this->send(m, t, t.rank ^ bit);
       if (!this->receive(m, t, t.rank ^ bit)) return false;
     }
-    if (stands_for_another) this->send(m, t, t.rank + block);
-    return true;
+    return !stands_for_another || this->send_synchronously(m, t, t.rank + block);
   }
 };
 

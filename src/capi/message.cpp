@@ -21,8 +21,16 @@ class Postal : public Hardware {
   void send(unsigned to) {
     if (error_ == 0) error_ = messages_->send(messages_->context, to);
   }
+  bool send_synchronously(unsigned to) {
+    if (error_ == 0) error_ = messages_->send_synchronously(messages_->context, to);
+    return error_ == 0;
+  }
   bool receive(unsigned from) {
     if (error_ == 0) error_ = messages_->receive(messages_->context, from);
+    return error_ == 0;
+  }
+  bool receive_any(unsigned count) {
+    for (; count > 0 && error_ == 0; --count) error_ = messages_->receive_any(messages_->context);
     return error_ == 0;
   }
   int error() const { return error_; }
@@ -43,11 +51,20 @@ class Mailboxes<Postal> {
   };
 
   static constexpr unsigned cells_per_rank(unsigned) { return 0; }
-  Mailboxes(unsigned, Word, const Postal::Cells&) {}
+  Mailboxes(unsigned ranks, Word, const Postal::Cells&) : ranks_(ranks) {}
   void prepare(Postal&) const {}
   Traffic traffic(unsigned rank) const { return {rank}; }
   void send(Postal& m, Traffic&, unsigned to) const { m.send(to); }
+  bool send_synchronously(Postal& m, Traffic&, unsigned to) const {
+    return m.send_synchronously(to);
+  }
   bool receive(Postal& m, Traffic&, unsigned from) const { return m.receive(from); }
+  /// Whoever sends messages synchronously confirms them itself.
+  bool receive_and_confirm(Postal& m, Traffic&, unsigned from) const { return m.receive(from); }
+  bool receive_from_others(Postal& m, Traffic&) const { return m.receive_any(ranks_ - 1); }
+
+ private:
+  unsigned ranks_;
 };
 
 namespace {

@@ -5,10 +5,14 @@
 // counter, which is never full. The base-* barriers run on it, to be compared with those that share
 // flags directly.
 //
-// Cost: P cells a rank, one a sender: P^2 in all.
+// A synchronous send returns when its message has been taken. The receiver says so in a second cell
+// of the pair, in the sender's memory; it knows which messages are to be confirmed.
+//
+// Cost: 2P cells a rank, one a sender and one a receiver: 2P^2 in all.
 //
 // Invariants:
-// 1. Cell (to, from) is stored to by `from` alone and counts its messages to `to`, modulo 2^32.
+// 1. Message cell (to, from) is stored to by `from` alone and counts its messages to `to`, modulo
+//    2^32. Receipt cell (from, to) is stored to by `to` alone: the last of them that it confirmed.
 // 2. A receiver is never 2^31 messages behind: comparisons are modular.
 #pragma once
 
@@ -26,9 +30,10 @@ class Mailboxes {
     unsigned rank;
     std::vector<Word> sent;
     std::vector<Word> received;
+    std::vector<typename M::Cell*> open;  ///< who has not been heard yet
   };
 
-  static constexpr unsigned cells_per_rank(unsigned ranks) { return ranks; }
+  static constexpr unsigned cells_per_rank(unsigned ranks) { return 2 * ranks; }
 
   /// `first`: where the counters start; not 0 only in tests that want to see them wrap.
   Mailboxes(unsigned ranks, Word first, typename M::Cells cells)
@@ -36,35 +41,63 @@ class Mailboxes {
 
   /// Once, before any message, if `first` is not 0.
   void prepare(M& m) const {
-    for (unsigned to = 0; to < ranks_; ++to) {
-      for (unsigned from = 0; from < ranks_; ++from) m.store(cells_.of(to, from), first_, relaxed);
+    for (unsigned rank = 0; rank < ranks_; ++rank) {
+      for (unsigned cell = 0; cell < 2 * ranks_; ++cell) {
+        m.store(cells_.of(rank, cell), first_, relaxed);
+      }
     }
   }
 
   Traffic traffic(unsigned rank) const {
-    return {rank, std::vector<Word>(ranks_, first_), std::vector<Word>(ranks_, first_)};
+    return {rank, std::vector<Word>(ranks_, first_), std::vector<Word>(ranks_, first_), {}};
   }
 
   /// Never waits.
   void send(M& m, Traffic& t, unsigned to) const {
-    charge(m);
     m.store(cells_.of(to, t.rank), ++t.sent[to], release);  // pairs with receive's await
+  }
+
+  /// Returns when it has been taken, by receive_and_confirm; false if it gave up.
+  bool send_synchronously(M& m, Traffic& t, unsigned to) const {
+    send(m, t, to);
+    const AtLeast taken = at_least(t.sent[to]);
+    return m.await(receipt(t.rank, to), taken, relaxed);  // it tells nothing else
   }
 
   /// Returns when the next message of this sender has come; false if it gave up.
   bool receive(M& m, Traffic& t, unsigned from) const {
     const Word next = ++t.received[from];
-    if (!m.await(cells_.of(t.rank, from), at_least(next), acquire))
-      return false;  // pairs with send
-    charge(m);
+    return m.await(cells_.of(t.rank, from), at_least(next), acquire);  // pairs with send
+  }
+
+  /// The receiver's side of send_synchronously.
+  bool receive_and_confirm(M& m, Traffic& t, unsigned from) const {
+    if (!receive(m, t, from)) return false;
+    m.store(receipt(from, t.rank), t.received[from], relaxed);
+    return true;
+  }
+
+  /// One message of every other rank, whoever comes first. Of each it has received as many before.
+  bool receive_from_others(M& m, Traffic& t) const {
+    Word next = first_;
+    t.open.clear();
+    for (unsigned from = 0; from < ranks_; ++from) {
+      if (from == t.rank) continue;
+      t.open.push_back(&cells_.of(t.rank, from));
+      next = ++t.received[from];
+    }
+    for (std::size_t at = 0; !t.open.empty();) {  // goes on behind the last one, as a poll does
+      at = m.await_any(t.open, at_least(next), acquire, at);  // pairs with send
+      if (at == no_cell) return false;
+      t.open.erase(t.open.begin() + static_cast<std::ptrdiff_t>(at));
+      if (at == t.open.size()) at = 0;
+    }
     return true;
   }
 
  private:
-  /// The modelled machine adds what an MPI's layers cost for each message; hardware pays by
-  /// running.
-  static void charge(M& m) {
-    if constexpr (requires { m.message(); }) m.message();
+  typename M::Cell& receipt(unsigned sender, unsigned receiver) const {
+    return cells_.of(sender, ranks_ + receiver);
   }
 
   unsigned ranks_;

@@ -2,6 +2,10 @@
 // The barriers over messages on real threads and processes, by the one test for every barrier.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "barrier/base_barriers.hpp"
 #include "template_subject.hpp"
 
@@ -37,6 +41,42 @@ void run(bool processes) {
 
 TYPED_TEST(OverMessagesTest, HoldsBetweenThreads) { run<TypeParam>(false); }
 TYPED_TEST(OverMessagesTest, HoldsBetweenProcesses) { run<TypeParam>(true); }
+
+/// No barrier: rank 0 sends, synchronously at last, and rank 1 takes its time.
+template <Machine M>
+class SendsToOne : public OverMessages<M> {
+ public:
+  using OverMessages<M>::OverMessages;
+  using typename OverMessages<M>::Ticket;
+  static constexpr Traits traits{"sends-to-one", Champion::nobody, false, "", ""};
+  bool wait(M& m, Ticket& t) const {
+    if (t.rank == 0) {
+      this->send(m, t, 1);
+      if (!this->send_synchronously(m, t, 1)) return false;
+      std::atomic_thread_fence(std::memory_order_acquire);  // a receipt orders nothing
+      return looks;
+    }
+    if (!this->receive(m, t, 0)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    looks = true;
+    std::atomic_thread_fence(std::memory_order_release);
+    return this->receive_and_confirm(m, t, 0);
+  }
+  static inline std::atomic<bool> looks;
+};
+
+TEST(OverMessagesTest, ASynchronousSendReturnsWhenItsMessageHasBeenTaken) {
+  const HangGuard guard(60);
+  TemplateSubject<SendsToOne<Hardware>, Hardware> ranks({.participants = 2},
+                                                        WaitPolicy::oversubscribed(), patience_ns);
+  std::thread other([&] {
+    Random random(1);
+    EXPECT_EQ(ranks.wait(1, random), "");
+  });
+  Random random(0);
+  EXPECT_EQ(ranks.wait(0, random), "");
+  other.join();
+}
 
 /// A mutant: nobody tells rank 0 that rank P - 1 is still missing.
 template <Machine M>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <muster/muster.h>
 #include <sched.h>
+#include <algorithm>
 
 #include <array>
 #include <condition_variable>
@@ -128,24 +129,69 @@ class Post {
  public:
   void send(unsigned from, unsigned to) {
     const std::scoped_lock lock(mutex_);
-    ++waiting_[{from, to}];
-    arrived_.notify_all();
+    ++waiting_[{to, from}];
+    changed_.notify_all();
+  }
+  void send_synchronously(unsigned from, unsigned to) {
+    send(from, to);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_[{to, from}] == 0; });
   }
   void receive(unsigned from, unsigned to) {
     std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return waiting_[{from, to}] > 0; });
-    --waiting_[{from, to}];
+    changed_.wait(lock, [&] { return waiting_[{to, from}] > 0; });
+    --waiting_[{to, from}];
+    changed_.notify_all();
+  }
+  void receive_any(unsigned to) {
+    std::unique_lock lock(mutex_);
+    const auto of_somebody = [&] {
+      return std::find_if(waiting_.begin(), waiting_.end(),
+                          [&](const auto& one) { return one.first.first == to && one.second > 0; });
+    };
+    changed_.wait(lock, [&] { return of_somebody() != waiting_.end(); });
+    --of_somebody()->second;
+    changed_.notify_all();
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<std::pair<unsigned, unsigned>, int> waiting_;
+  std::condition_variable changed_;
+  std::map<std::pair<unsigned, unsigned>, int> waiting_;  // by receiver and sender
 };
 
 struct Rank {
   Post* post;
   unsigned rank;
+  int synchronous = 0;  // sends
+  int of_any = 0;       // receives
+
+  static Rank& of(void* context) { return *static_cast<Rank*>(context); }
+  muster_messages messages() {
+    return {.send =
+                [](void* context, unsigned to) {
+                  of(context).post->send(of(context).rank, to);
+                  return 0;
+                },
+            .send_synchronously =
+                [](void* context, unsigned to) {
+                  ++of(context).synchronous;
+                  of(context).post->send_synchronously(of(context).rank, to);
+                  return 0;
+                },
+            .receive =
+                [](void* context, unsigned from) {
+                  of(context).post->receive(from, of(context).rank);
+                  return 0;
+                },
+            .receive_any =
+                [](void* context) {
+                  ++of(context).of_any;
+                  of(context).post->receive_any(of(context).rank);
+                  return 0;
+                },
+            .context = this};
+  }
 };
 
 class OverMessages : public testing::TestWithParam<std::string> {};
@@ -160,18 +206,8 @@ TEST_P(OverMessages, NobodyLeavesBeforeTheLastArrives) {
     std::vector<std::thread> threads;
     for (unsigned rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        Rank self{&post, rank};
-        const muster_messages messages{[](void* context, unsigned to) {
-                                         const auto* me = static_cast<Rank*>(context);
-                                         me->post->send(me->rank, to);
-                                         return 0;
-                                       },
-                                       [](void* context, unsigned from) {
-                                         const auto* me = static_cast<Rank*>(context);
-                                         me->post->receive(from, me->rank);
-                                         return 0;
-                                       },
-                                       &self};
+        Rank self{.post = &post, .rank = rank};
+        const muster_messages messages = self.messages();
         for (int i = 1; i <= episodes; ++i) {
           plain[rank] = i;
           EXPECT_EQ(barrier(&messages, rank, ranks), 0);
@@ -186,9 +222,38 @@ TEST_P(OverMessages, NobodyLeavesBeforeTheLastArrives) {
 
 TEST_P(OverMessages, GivesUpAtTheFirstError) {
   const muster_message_barrier barrier = muster_message_barrier_named(GetParam().c_str());
-  const muster_messages broken{[](void*, unsigned) { return 7; }, [](void*, unsigned) { return 7; },
-                               nullptr};
+  const auto fails = [](void*, unsigned) { return 7; };
+  const muster_messages broken{.send = fails,
+                               .send_synchronously = fails,
+                               .receive = fails,
+                               .receive_any = [](void*) { return 7; },
+                               .context = nullptr};
   for (unsigned rank = 0; rank < 5; ++rank) EXPECT_EQ(barrier(&broken, rank, 5), 7);
+}
+
+// As in Open MPI's coll/base: rank 0 of the linear one takes whoever comes first; the last round of
+// the double ring is synchronous, and so is what the ranks beyond a power of two hear last.
+TEST_P(OverMessages, WhatIsSynchronousAndWhatIsFromAnybody) {
+  constexpr unsigned ranks = 6;
+  const muster_message_barrier barrier = muster_message_barrier_named(GetParam().c_str());
+  ASSERT_NE(barrier, nullptr);
+  Post post;
+  std::vector<Rank> all;
+  for (unsigned rank = 0; rank < ranks; ++rank) all.push_back({.post = &post, .rank = rank});
+  std::vector<std::thread> threads;
+  for (Rank& rank : all) {
+    threads.emplace_back([&] {
+      const muster_messages messages = rank.messages();
+      EXPECT_EQ(barrier(&messages, rank.rank, ranks), 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Rank& rank : all) {
+    const bool rings = GetParam() == "base-double-ring";
+    const bool stands_in = GetParam() == "base-recursive-doubling" && rank.rank < 2;
+    EXPECT_EQ(rank.synchronous, rings || stands_in ? 1 : 0) << rank.rank;
+    EXPECT_EQ(rank.of_any, GetParam() == "base-linear" && rank.rank == 0 ? 5 : 0) << rank.rank;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OverMessages,

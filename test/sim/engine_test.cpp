@@ -433,6 +433,46 @@ TEST_F(EngineTest, TwoMessagesShareALine) {
   }
 }
 
+TEST_F(EngineTest, OneOfEachIsTakenInTheOrderInWhichTheyCome) {
+  parameters_.message_ns = 1000;
+  const auto mailboxes = [](Modelled& m) {
+    return Mailboxes<Modelled>(3, 0, Modelled::Cells(m.engine(), 0, 6));
+  };
+  const auto sends = [&](Modelled& m) {
+    auto traffic = mailboxes(m).traffic(m.participant());
+    mailboxes(m).send(m, traffic, 0);
+  };
+  play({{0,
+         [&](Modelled& m) {
+           auto traffic = mailboxes(m).traffic(0);
+           EXPECT_TRUE(mailboxes(m).receive_from_others(m, traffic));
+           EXPECT_GT(clock(m), from_ns(10000 + 2 * 1000));
+           EXPECT_LT(clock(m), from_ns(10000 + 3 * 1000));  // the first one's is over long ago
+         }},
+        {1, sends, from_ns(10000)},
+        {2, sends}});
+}
+
+TEST_F(EngineTest, WhoSendsSynchronouslyWaitsForTheReceiver) {
+  parameters_.message_ns = 1000;
+  const auto mailboxes = [](Modelled& m) {
+    return Mailboxes<Modelled>(2, 0, Modelled::Cells(m.engine(), 0, 4));
+  };
+  play({{0,
+         [&](Modelled& m) {
+           auto traffic = mailboxes(m).traffic(0);
+           EXPECT_TRUE(mailboxes(m).send_synchronously(m, traffic, 1));
+           EXPECT_GT(clock(m), from_ns(10000 + 1000));
+           EXPECT_LT(clock(m), from_ns(10000 + 2 * 1000));  // a receipt is no call
+         }},
+        {1,
+         [&](Modelled& m) {
+           auto traffic = mailboxes(m).traffic(1);
+           EXPECT_TRUE(mailboxes(m).receive_and_confirm(m, traffic, 0));
+         },
+         from_ns(10000)}});
+}
+
 TEST_F(EngineTest, WhatAParticipantThrowsComesOut) {
   EXPECT_THROW(play({{0, [&](Modelled& m) { m.await(cell(0), equals(1), acquire); }},
                      {1, [](Modelled&) { throw std::out_of_range("mine"); }, from_ns(10)}}),

@@ -237,7 +237,10 @@ const std::vector<Effect>& effects() {
        {"sense-reversing", {{"owner-hold", 1}}, "xeon-8375c"},
        -1,
        "sense-reversing-gr"},
-      {Mechanism::run_ahead, {"base-linear", {{"run-ahead", 8}}}, +1, "sense-reversing-gr"},
+      {Mechanism::run_ahead,
+       {"combining-tree", {{"run-ahead", 8}, {"poll-turn", 0}}},
+       +1,
+       "sense-reversing-gr"},
   };
   return all;
 }
