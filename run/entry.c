@@ -90,8 +90,15 @@ EXPORTED const run_settings* muster_preload_settings(void) {
     return does(mutex);                        \
   }
 ON_MUTEX(pthread_mutex_destroy, __pthread_mutex_destroy, run_mutex_destroy)
-ON_MUTEX(pthread_mutex_lock, __pthread_mutex_lock, run_mutex_lock)
-ON_MUTEX(pthread_mutex_unlock, __pthread_mutex_unlock, run_mutex_unlock)
+
+/* The two that a program calls all the time find out off their way whether we have started. */
+#define ON_MUTEX_OFTEN(name, second, does)                 \
+  EXPORTED int name(pthread_mutex_t* mutex);               \
+  int name(pthread_mutex_t* mutex) { return does(mutex); } \
+  EXPORTED int second(pthread_mutex_t* mutex);             \
+  int second(pthread_mutex_t* mutex) { return does(mutex); }
+ON_MUTEX_OFTEN(pthread_mutex_lock, __pthread_mutex_lock, run_mutex_lock)
+ON_MUTEX_OFTEN(pthread_mutex_unlock, __pthread_mutex_unlock, run_mutex_unlock)
 
 EXPORTED int muster_run_trylock(pthread_mutex_t* mutex);
 ON_MUTEX(muster_run_trylock, __pthread_mutex_trylock, run_mutex_trylock)

@@ -16,7 +16,7 @@ using Plain = locks::ParkingWord<Port>;
 using Mcs = locks::ParkingMcs<Port>;
 using Cna = locks::ParkingCna<Port>;
 
-/// Calls in a row within a NUMA node while others wait: some tens of microseconds.
+/// Calls in a row within a NUMA node while others wait.
 constexpr locks::Shape shape{.clients = records_max, .clusters = 1, .limit = 256};
 
 constexpr int type_mask = 3;
@@ -27,6 +27,8 @@ std::atomic<int>& kind_of(pthread_mutex_t* mutex) {
   return *std::launder(reinterpret_cast<std::atomic<int>*>(&mutex->__data.__kind));
 }
 bool is_ours(int kind) { return (kind & ~(type_mask | elision_mask)) == 0; }
+/// And knows no owner, as far as one look tells.
+bool is_normal(int kind) { return (kind & ~elision_mask) == PTHREAD_MUTEX_NORMAL; }
 bool is_swapped() { return settings.mutex > RUN_MUTEX_PTHREAD; }
 
 /// Of recursive and error-checking ones; written by the owner.
@@ -37,21 +39,17 @@ std::atomic<Word>& owner_of(pthread_mutex_t* mutex) {
   return *std::launder(reinterpret_cast<std::atomic<Word>*>(&mutex->__data.__owner));
 }
 
-Plain plain(pthread_mutex_t* mutex) { return {shape, Port::Cells(mutex)}; }
+Plain plain(pthread_mutex_t* mutex) { return {shape, Port::Cells(mutex), fork_mark}; }
 
 template <class Queue>
-void lock_in(pthread_mutex_t* mutex, unsigned number) {
-  const Queue queue(shape, Port::Cells(mutex));
-  Port port(number);
-  if (queue.acquire_at_once(port)) [[likely]]
-    return;
-  count(number, RUN_WAITED);
+void wait_in(pthread_mutex_t* mutex, unsigned number, Port& port) {
   Record& mine = record(number);
   if (number == 0 || mine.queueing) {
     plain(mutex).acquire(port);
     return;
   }
-  typename Queue::Ticket ticket{.client = number, .mark = fork_mark()};
+  if (plain(mutex).acquire_soon(port)) return;
+  typename Queue::Ticket ticket{.client = number, .mark = fork_mark};
   if constexpr (std::is_same_v<Queue, Cna>) {
     unsigned cpu = 0;
     unsigned numa = 0;
@@ -60,28 +58,42 @@ void lock_in(pthread_mutex_t* mutex, unsigned number) {
   }
   mine.queueing = true;
   std::atomic_signal_fence(std::memory_order_release);
-  queue.acquire_in_line(port, ticket);
+  Queue(shape, Port::Cells(mutex)).acquire_in_line(port, ticket);
   std::atomic_signal_fence(std::memory_order_release);
   mine.queueing = false;
 }
 
-void lock_plain(pthread_mutex_t* mutex, unsigned number) {
-  Port port(number);
-  if (plain(mutex).try_acquire(port)) [[likely]]
-    return;
+[[gnu::noinline]] int wait_for(pthread_mutex_t* mutex, unsigned number) {
   count(number, RUN_WAITED);
-  plain(mutex).acquire(port);
+  Port port(number);
+  if (settings.mutex == RUN_MUTEX_MCS) {
+    wait_in<Mcs>(mutex, number, port);
+  } else if (settings.mutex == RUN_MUTEX_CNA) {
+    wait_in<Cna>(mutex, number, port);
+  } else {
+    plain(mutex).acquire(port);
+  }
+  count(number, RUN_LOCKS);
+  return 0;
 }
 
-void lock_ours(pthread_mutex_t* mutex, unsigned number) {
-  switch (settings.mutex) {
-    case RUN_MUTEX_MCS:
-      return lock_in<Mcs>(mutex, number);
-    case RUN_MUTEX_CNA:
-      return lock_in<Cna>(mutex, number);
-    default:
-      return lock_plain(mutex, number);
-  }
+int lock_ours(pthread_mutex_t* mutex, unsigned number) {
+  Port port(number);
+  if (!plain(mutex).try_acquire(port)) [[unlikely]]
+    return wait_for(mutex, number);
+  count(number, RUN_LOCKS);
+  return 0;
+}
+
+[[gnu::always_inline]] inline int unlock_ours(pthread_mutex_t* mutex) {
+  Port port;
+  plain(mutex).release(port);
+  return 0;
+}
+
+bool try_ours(pthread_mutex_t* mutex) {
+  Port port;
+  return plain(mutex).try_acquire(port) || plain(mutex).try_acquire_left(port);
 }
 
 /// If it is the owner that comes, of a mutex that knows its owner: what the call returns, `refusal`
@@ -96,8 +108,8 @@ std::optional<int> come_again(pthread_mutex_t* mutex, int type, int refusal) {
   return 0;
 }
 
-void entered(pthread_mutex_t* mutex, int type, unsigned number) {
-  count(number, RUN_LOCKS);
+/// What one that knows its owner notes.
+void enter(pthread_mutex_t* mutex, int type) {
   if (type != PTHREAD_MUTEX_RECURSIVE && type != PTHREAD_MUTEX_ERRORCHECK) return;
   owner_of(mutex).store(my_identity(), std::memory_order_relaxed);
   depth_of(mutex).store(1, std::memory_order_relaxed);
@@ -113,7 +125,8 @@ int lock_until(pthread_mutex_t* mutex, clockid_t clock, const timespec* until, i
     count(number, RUN_WAITED);
     if (!plain(mutex).acquire(port)) return ETIMEDOUT;
   }
-  entered(mutex, type, number);
+  count(number, RUN_LOCKS);
+  enter(mutex, type);
   return 0;
 }
 
@@ -123,6 +136,34 @@ void pass_on(bool ours) { run_count_one(ours ? RUN_LOCKS : RUN_PASSED_ON); }
 int passed_on(int error, int kind) {
   if (error == 0 && settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
   return error;
+}
+
+// What is not of most mutexes, and so not in the way of those.
+[[gnu::noinline]] int lock_special(pthread_mutex_t* mutex, int kind) {
+  if (settings.mutex == RUN_MUTEX_UNKNOWN) run_start();
+  if (!is_swapped() || !is_ours(kind)) {
+    if (settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
+    return theirs.mutex_lock(mutex);
+  }
+  const int type = kind & type_mask;
+  if (const auto result = come_again(mutex, type, EDEADLK)) return *result;
+  lock_ours(mutex, my_number());
+  enter(mutex, type);
+  return 0;
+}
+
+[[gnu::noinline]] int unlock_special(pthread_mutex_t* mutex, int kind) {
+  if (settings.mutex == RUN_MUTEX_UNKNOWN) run_start();
+  if (!is_swapped() || !is_ours(kind)) return theirs.mutex_unlock(mutex);
+  const int type = kind & type_mask;
+  if (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) {
+    if (owner_of(mutex).load(std::memory_order_relaxed) != my_identity()) return EPERM;
+    const Word depth = depth_of(mutex).load(std::memory_order_relaxed) - 1;
+    depth_of(mutex).store(depth, std::memory_order_relaxed);
+    if (depth != 0) return 0;
+    owner_of(mutex).store(0, std::memory_order_relaxed);
+  }
+  return unlock_ours(mutex);
 }
 
 }  // namespace
@@ -142,24 +183,17 @@ int run_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes
 
 int run_mutex_destroy(pthread_mutex_t* mutex) {
   if (!run_is_ours(mutex)) return theirs.mutex_destroy(mutex);
-  Port port(my_number());
-  if (!plain(mutex).try_acquire(port)) return EBUSY;
+  if (!try_ours(mutex)) return EBUSY;
   kind_of(mutex).store(-1, std::memory_order_relaxed);  // as the C library leaves it: EINVAL
   return 0;
 }
 
 int run_mutex_lock(pthread_mutex_t* mutex) {
   const int kind = kind_of(mutex).load(std::memory_order_relaxed);
-  if (!is_swapped() || !is_ours(kind)) [[unlikely]] {
-    if (settings.mutex != RUN_MUTEX_THEIRS) pass_on(is_ours(kind));
-    return theirs.mutex_lock(mutex);
-  }
-  const int type = kind & type_mask;
-  if (const auto result = come_again(mutex, type, EDEADLK)) return *result;
-  const unsigned number = my_number();
-  lock_ours(mutex, number);
-  entered(mutex, type, number);
-  return 0;
+  const unsigned number = self.number;
+  if (!is_swapped() || !is_normal(kind) || number == 0) [[unlikely]]
+    return lock_special(mutex, kind);
+  return lock_ours(mutex, number);
 }
 
 int run_mutex_trylock(pthread_mutex_t* mutex) {
@@ -169,10 +203,9 @@ int run_mutex_trylock(pthread_mutex_t* mutex) {
   }
   const int type = kind & type_mask;
   if (const auto result = come_again(mutex, type, EBUSY)) return *result;
-  const unsigned number = my_number();
-  Port port(number);
-  if (!plain(mutex).try_acquire(port)) return EBUSY;
-  entered(mutex, type, number);
+  if (!try_ours(mutex)) return EBUSY;
+  count(my_number(), RUN_LOCKS);
+  enter(mutex, type);
   return 0;
 }
 
@@ -195,17 +228,7 @@ int run_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
 
 int run_mutex_unlock(pthread_mutex_t* mutex) {
   const int kind = kind_of(mutex).load(std::memory_order_relaxed);
-  if (!is_swapped() || !is_ours(kind)) [[unlikely]]
-    return theirs.mutex_unlock(mutex);
-  const int type = kind & type_mask;
-  if (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) {
-    if (owner_of(mutex).load(std::memory_order_relaxed) != my_identity()) return EPERM;
-    const Word depth = depth_of(mutex).load(std::memory_order_relaxed) - 1;
-    depth_of(mutex).store(depth, std::memory_order_relaxed);
-    if (depth != 0) return 0;
-    owner_of(mutex).store(0, std::memory_order_relaxed);
-  }
-  Port port(my_number());
-  plain(mutex).release(port);
-  return 0;
+  if (!is_swapped() || !is_normal(kind)) [[unlikely]]
+    return unlock_special(mutex, kind);
+  return unlock_ours(mutex);
 }

@@ -2,7 +2,6 @@
 #include "run/port.hpp"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -34,15 +33,10 @@ std::int64_t Port::clock_ns() {
 }
 
 void Port::linger(unsigned looks) {
+  if (looks < 64) return relax();
   const int errno_before = errno;
-  constexpr timespec nap{0, 50'000};
-  if (looks < 64) {
-    relax();
-  } else if (looks < 1024) {
-    sched_yield();
-  } else {
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, nullptr);
-  }
+  constexpr timespec nap{0, 50'000};  // whoever is awaited may need this CPU, and be weaker
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, nullptr);
   errno = errno_before;
 }
 

@@ -3,6 +3,7 @@
 // never moved nor unmapped, so that whoever wakes a thread late touches nothing that is gone.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -31,20 +32,37 @@ struct alignas(128) Record {
   bool was_created;    ///< through us
 };
 
+extern constinit std::array<Record, records_max> records;
 /// By number; 0 is nobody's, and counts for all who have none.
-Record& record(unsigned number);
+inline Record& record(unsigned number) { return records[number]; }
+
+/// What a thread knows of itself.
+struct Self {
+  unsigned number;
+  bool has_ended;
+  int makes_own;  ///< threads of libmuster's
+  Word identity;  ///< 0: none yet
+};
+extern constinit thread_local Self self;
+
+unsigned ask_number();
 /// The calling thread's number, which it gets here if it has none; 0 if it cannot have one.
-unsigned my_number();
+inline unsigned my_number() { return self.number != 0 ? self.number : ask_number(); }
 /// Who owns a mutex: the thread, as long as it lives, its last handlers and forks included. Never
 /// 0, and nobody else's before 2^32 threads have asked.
 Word my_identity();
 /// Of this process among those it was forked from: in the upper half.
-Word fork_mark();
-/// Whether there are more threads than CPUs, so that waiting must give up the CPU soon.
-bool is_crowded();
+extern constinit Word fork_mark;
 /// One CPU only: nobody changes anything while we look.
 bool is_alone();
 
-void count(unsigned number, run_count what);
+inline void count(unsigned number, run_count what) {
+  std::atomic<std::uint64_t>& counter = records[number].counts[what];
+  if (number == 0) [[unlikely]] {
+    counter.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
 
 }  // namespace muster::run

@@ -16,6 +16,11 @@
 #include "run/record.hpp"
 
 namespace muster::run {
+
+constinit std::array<Record, records_max> records{};
+constinit thread_local Self self{};
+constinit Word fork_mark = 0;
+
 namespace {
 
 constexpr unsigned cpus_max = 8192;
@@ -57,19 +62,8 @@ constinit struct {
   std::atomic<unsigned> threads;
   unsigned threads_most;
   std::atomic<Word> identities;  ///< given yet
-  Word mark;
   pthread_key_t key;
 } all{};
-
-constinit std::array<Record, records_max> records{};
-
-struct Self {
-  unsigned number;
-  bool has_ended;
-  int makes_own;  ///< threads of libmuster's
-  Word identity;  ///< 0: none yet
-};
-thread_local Self self;
 
 class Guarded {
  public:
@@ -300,11 +294,8 @@ int create(bool chosen, void* argument, Make make) {
 
 }  // namespace
 
-Record& record(unsigned number) { return records[number]; }
-
-unsigned my_number() {
-  if (self.number != 0 || self.has_ended) [[likely]]
-    return self.number;
+unsigned ask_number() {
+  if (self.number != 0 || self.has_ended) return self.number;
   run_start();
   unsigned number = 0;
   {
@@ -325,18 +316,7 @@ Word my_identity() {
   return self.identity;
 }
 
-Word fork_mark() { return all.mark; }
-bool is_crowded() { return all.threads.load(std::memory_order_relaxed) > settings.cpus; }
 bool is_alone() { return settings.cpus < 2; }
-
-void count(unsigned number, run_count what) {
-  std::atomic<std::uint64_t>& counter = records[number].counts[what];
-  if (number == 0) {
-    counter.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-}
 
 }  // namespace muster::run
 
@@ -383,7 +363,7 @@ void run_threads_after_fork() {
   records[self.number].was_created = false;
   all.threads = 1;
   all.threads_most = 1;
-  all.mark += 0x10000;
+  fork_mark += 0x10000;
 }
 
 int run_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),

@@ -18,9 +18,12 @@ enum class MutexVariant : std::uint8_t {
   tries,   ///< one tries and goes
   freed,   ///< whoever is the last inside frees the mutex as soon as it is out
   forked,  ///< the mutex was waited for by threads that are not in this process
+  left,    ///< the same, and the last one tries and goes
   queued,  ///< it is free, and all wait already, in order: those with a queue
   awake,   ///< the same, but the last one comes later, and nobody loses patience
   woken,   ///< anybody's first sleep may end for no reason
+  passed,  ///< who is first may claim the word at any time, as where it is timed
+  front,   ///< one is at the front, the others come there, and all go without the word
 };
 const char* variant_name(MutexVariant variant);
 
@@ -29,10 +32,10 @@ enum class MutexFault : std::uint8_t {
   none,
   wakes_nobody,      ///< a wake-up is forgotten
   sleeps_blindly,    ///< without another look at the word
-  forgets_sleepers,  ///< who has slept takes the word as if it were alone
+  forgets_sleepers,  ///< who has slept takes the front as if it were alone
   calls_nobody,      ///< the next in the queue is not called
   touches_late,      ///< the word is looked at after it was given
-  takes_as_alone,    ///< who has slept takes the word as if it were alone, if it is in time
+  drops_claims,      ///< who gives the word leaves no claim in it
 };
 
 struct MutexScenario {

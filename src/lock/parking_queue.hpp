@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mutexes with a queue: whoever finds the word taken joins an MCS list, in which each waits on a
-// word of its own; only the first looks at the mutex. It calls the next one to the front as soon as
-// it has taken the word, so nobody needs its place in the list while it is inside, and a sleeper
-// wakes while the section before its own still runs. Whom it calls: lock/parking_mcs.hpp and
-// lock/parking_cna.hpp. Waiting with a deadline is not done in the queue but on the word.
+// word of its own; only the first looks at the mutex. It calls the next one as soon as it has taken
+// the word, so nobody needs its place in the list while it is inside; a sleeper it wakes when it
+// has given the word. Whom it calls: lock/parking_mcs.hpp and lock/parking_cna.hpp. Waiting with a
+// deadline is not done in the queue but beside it, at the front.
 //
-// Cost: two line transfers a section, whatever the number of those that wait.
+// Cost: that of lock/parking.hpp, and two line transfers for each who waits.
 // Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 5; the word beside the list is
 // Linux's qspinlock (kernel/locking/qspinlock.c, Long and Zijlstra).
 //
 // Invariants:
 // 1. Who finds the tail 0, or is called, is first until it calls another or empties the list.
-// 2. First come, first served, among those that found the first one awake. While it sleeps the word
-//    is anybody's: a mutex that waits for a sleeper would stand idle for a context switch a turn.
+// 2. First come, first served, among those in the list. The word is anybody's until the first one
+//    claims it: so nobody waits for longer than that for each before it.
 // 3. Whoever calls has the word, and who is called takes it before it touches anything but its own
 //    words: what the first one leaves to the next is ordered by the word.
 // 4. A client's three words are written by the one before it, by the first, and by the one after it
@@ -24,6 +24,12 @@
 #include "lock/parking.hpp"
 
 namespace muster::locks {
+
+/// Anything but one word.
+struct Differs {
+  Word from;
+  constexpr bool operator()(Word seen) const noexcept { return seen != from; }
+};
 
 /// `Order` says whom the first one, who has the word, calls: choose(m, queue, ticket, next) where
 /// there is a next in line, else rest(m, queue, ticket): the first of those set aside, or 0.
@@ -39,19 +45,18 @@ class ParkingQueue {
   };
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 6, .slots = shape.clients + 1, .cells_per_slot = 3};
+    return {.global_cells = 7, .slots = shape.clients + 1, .cells_per_slot = 3};
   }
-  ParkingQueue(const Shape& shape, typename M::Cells cells)
-      : cells_(cells), limit_(shape.limit), word_(shape, cells) {}
+  ParkingQueue(const Shape& shape, typename M::Cells cells) : cells_(cells), limit_(shape.limit) {}
   Ticket ticket(unsigned client) const { return {.client = client + 1, .numa = client % 2}; }
 
-  bool acquire(M& m, const Ticket& t) const { return acquire_at_once(m) || acquire_in_line(m, t); }
-  bool acquire_at_once(M& m) const { return is_open(m) && word_.try_acquire(m); }
+  bool acquire(M& m, const Ticket& t) const {
+    return word(t).try_acquire(m) || word(t).acquire_soon(m) || acquire_in_line(m, t);
+  }
   bool acquire_in_line(M& m, const Ticket& t) const {
     if (!join(m, t)) await_call(m, t);
     return acquire_called(m, t);
   }
-  void release(M& m) const { word_.release(m); }
 
   // The steps of acquire_in_line(). True: it is the first.
   bool join(M& m, const Ticket& t) const {
@@ -66,13 +71,11 @@ class ParkingQueue {
   }
   void await_call(M& m, const Ticket& t) const {
     if (!m.poll(turn(t.client), equals(called))) fall_asleep(m, t.client);
-    // stronger: who is called has the last word on whether the first one sleeps
+    // stronger: so that who is called looks at nothing older than its caller did
     m.await(turn(t.client), equals(called), muster::acquire);  // pairs with call
   }
   bool acquire_called(M& m, const Ticket& t) const {
-    for (Word as = word_.taken; !acquire_as_first(m, as); as = word_.slept_on) {
-      if (!word_.sleep(m)) return false;
-    }
+    if (!word(t).acquire_in_turn(m)) return false;
     call_next(m, t);
     return true;
   }
@@ -92,27 +95,14 @@ class ParkingQueue {
  private:
   enum Turn : Word { called, waiting, asleep };
 
-  auto& tail() const { return cells_.global(1); }
-  auto& first_sleeps() const { return cells_.global(2); }  ///< a hint
+  ParkingWord<M> word(const Ticket& t) const { return {{}, cells_, t.mark}; }
+  auto& tail() const { return cells_.global(2); }
   auto& turn(Word client) const { return cells_.of(client, 2); }
-
-  bool is_open(M& m) const {
-    return m.load(tail(), relaxed) == 0 ||  // nobody waits, or who is first is asleep
-           m.load(first_sleeps(), relaxed) != 0;
-  }
 
   void fall_asleep(M& m, Word client) const {
     Word seen = waiting;
     if (!m.compare_exchange(turn(client), seen, asleep, relaxed)) return;
     while (m.load(turn(client), relaxed) == asleep) m.park(turn(client), asleep);
-  }
-
-  /// Awake it keeps the word from those that come now; false: it is to sleep.
-  bool acquire_as_first(M& m, Word as) const {
-    m.store(first_sleeps(), 0, relaxed);
-    if (word_.acquire_soon(m, as)) return true;
-    m.store(first_sleeps(), 1, relaxed);
-    return word_.acquire_or_announce(m);
   }
 
   void call_next(M& m, const Ticket& t) const {
@@ -124,27 +114,24 @@ class ParkingQueue {
       if (m.compare_exchange(tail(), mine, left, muster::release)) {  // pairs with join's
         if (next == 0) return;
         m.store(aside_first(), 0, relaxed);
-        return call(m, next);
+        return call(m, t, next);
       }
       m.await(link(t.client), Differs{0}, muster::acquire);  // as the load above
       next = m.load(link(t.client), relaxed);
     }
-    call(m, Order<M>::choose(m, *this, t, next));
+    call(m, t, Order<M>::choose(m, *this, t, next));
   }
 
-  void call(M& m, Word client) const {
-    const bool sleeps = m.load(turn(client), relaxed) == asleep;
-    m.store(first_sleeps(), sleeps ? 1 : 0, relaxed);
+  void call(M& m, const Ticket& t, Word client) const {
     // stronger: as the await in await_call
     const Word was = m.exchange(turn(client), called, muster::release);  // pairs with await_call
-    if (was == asleep) m.unpark(turn(client));
+    if (was == asleep) word(t).owe_wake_up(m, client);
   }
 
   static constexpr Word client_mask = 0xffff;
 
   typename M::Cells cells_;
   Word limit_;
-  ParkingWord<M> word_;
 };
 
 }  // namespace muster::locks

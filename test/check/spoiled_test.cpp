@@ -122,22 +122,13 @@ TEST(SpoiledMutexes, AreNoticed) {
   expect_noticed(
       "mutex", mutation_programs_of_mutexes(),
       {
-          // Hints: who may try, who is near, how often the near ones went first.
-          queue + "m.store(first_sleeps(), 0, relaxed);, drop",
-          queue + "m.store(first_sleeps(), 1, relaxed);, drop",
-          queue + "m.store(first_sleeps(), sleeps ? 1 : 0, relaxed);, drop",
+          // Hints: who is near, how often the near ones went first.
           queue + "m.store(numa(t.client), t.numa, relaxed);, drop",
           cna + "m.store(q.streak(), streak + 1, relaxed);, drop",
           cna + "m.store(q.streak(), 0, relaxed);, drop",
           // Of two looks one: it sleeps later, or not at all.
-          queue + "if (!m.poll(turn(t.client), equals(called))) fall_asleep(m, t.client);, skip",
           queue + "m.await(turn(t.client), equals(called), muster::acquire);, skip",
           queue + "if (!m.compare_exchange(turn(client), seen, asleep, relaxed)) return;, drop",
-          std::string("src/lock/parking.hpp: for (int tries = 0; tries < tries_max && ") +
-              "m.poll(word(), equals(free)); ++tries) {, skip",
-          // Faults of who comes a second time when others wait: no program has that many sections.
-          queue + "m.store(link(t.client), 0, relaxed);, drop",
-          cna + "m.store(q.aside_first(), 0, relaxed);, drop",
       });
 }
 
