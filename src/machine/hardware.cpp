@@ -53,7 +53,8 @@ Hardware::Wait::Wait(Hardware& port, Awaited awaited) noexcept
   if (port.patience_.times_yields()) begin(now_ns());
   spins_ = began_ && port.patience_.is_spinning();
   const bool was_banned = port.domain_->yield_ban.load(std::memory_order_relaxed) != 0;
-  if (!spins_ && !was_banned && !suspects) yields_unseen_ = yields_per_clock;
+  const bool may_yield = !began_ || port.patience_.may_yield();
+  if (!spins_ && !was_banned && !suspects && may_yield) yields_unseen_ = yields_per_clock;
 }
 
 Hardware::Wait::~Wait() {
@@ -104,12 +105,14 @@ Hardware::Next Hardware::Wait::step() noexcept {
     }
   }
   const YieldBan ban(domain.yield_ban.load(std::memory_order_relaxed));
-  Patience::Next next = patience.next(now, std::exchange(yields_, 0), ban.holds(now));
+  const unsigned yields = std::exchange(yields_, 0);
+  Patience::Next next = patience.next(now, yields, ban.holds(now));
   if (next == Patience::Next::ban_yields) {
     domain.yield_ban.store(ban.next(now).word(), std::memory_order_relaxed);
     next = Patience::Next::sleep;
-  } else if (ban.word() != 0 && !ban.holds(now) && !patience.suspects()) {
-    domain.yield_ban.store(0, std::memory_order_relaxed);  // yields have paid since
+  } else if (ban.word() != 0 && !ban.holds(now) && yields > 0 && !patience.suspects()) {
+    Word over = ban.word();  // yields have paid since
+    domain.yield_ban.compare_exchange_strong(over, 0, std::memory_order_relaxed);
   }
   if (busy && next == Patience::Next::sleep) {
     next = port_.policy().yield_ns > 0 ? Patience::Next::yield : Patience::Next::spin;
@@ -117,7 +120,7 @@ Hardware::Next Hardware::Wait::step() noexcept {
   spins_ = next == Patience::Next::spin;
   if (spins_) return Next::look;
   if (next == Patience::Next::yield) {
-    yields_unseen_ = yields_per_clock - 1;
+    yields_unseen_ = patience.suspects() ? 0 : yields_per_clock - 1;
     yield();
     return Next::look;
   }

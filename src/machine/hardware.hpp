@@ -89,8 +89,8 @@ class Hardware {
     T value;
   };
 
-  /// One line, shared by all participants, zero at first; read by every store and written by none
-  /// but sleepers.
+  /// One line, shared by all participants, zero at first; read by every store, written by sleepers
+  /// and seldom by others.
   struct Domain {
     Announcements<Atom> announcements;
     Atom broken;

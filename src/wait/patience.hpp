@@ -31,6 +31,7 @@ class YieldBan {
   constexpr bool holds(std::int64_t now_ns) const noexcept { return left_ns(now_ns) > 0; }
   /// How long it holds still; 0: it doesn't.
   constexpr std::int64_t left_ns(std::int64_t now_ns) const noexcept {
+    if (word_ == 0) return 0;
     const Word left = (until() - ticks(now_ns)) & tick_mask;
     return left <= longest ? std::int64_t{left} << 20 : 0;
   }
@@ -63,12 +64,14 @@ class Budget {
  public:
   explicit constexpr Budget(std::int64_t most_ns) noexcept : most_ns_(most_ns) {}
 
-  constexpr bool is_whole() const noexcept { return doubts_ == 0; }
-  constexpr bool is_nothing() const noexcept { return most_ns_ == 0 || doubts_ == doubts_max; }
+  constexpr bool is_whole() const noexcept { return !learns() || doubts_ == 0; }
+  constexpr bool is_nothing() const noexcept {
+    return most_ns_ == 0 || (learns() && doubts_ == doubts_max);
+  }
 
   /// What a wait gets that begins now.
   constexpr std::int64_t grant(std::int64_t now_ns) noexcept {
-    if (doubts_ == 0 || most_ns_ == WaitPolicy::forever) return most_ns_;
+    if (is_whole()) return most_ns_;
     if (now_ns >= next_probe_ns_) {
       next_probe_ns_ = now_ns + between_probes_ns;
       return most_ns_;
@@ -79,9 +82,11 @@ class Budget {
   constexpr void was_in_vain() noexcept { doubts_ = std::min(doubts_ + 1, doubts_max); }
 
  private:
+  constexpr bool learns() const noexcept { return most_ns_ > 0 && most_ns_ != WaitPolicy::forever; }
+
   /// Then it is nothing; before, a sixty-fourth: shorter than the polls that nobody times.
   static constexpr unsigned doubts_max = 7;
-  /// A probe of 0.2 ms costs a hundredth.
+  /// A probe of 0.2 ms costs a hundredth; one of 1 ms, all of it yields, a twentieth.
   static constexpr std::int64_t between_probes_ns = 20'000'000;
 
   std::int64_t most_ns_;
@@ -128,7 +133,7 @@ class Patience {
     spins_by_ = others_run && policy_.spin_ns == 0 ? &Patience::spin_for_others_ : &Patience::spin_;
     spin_until_ns_ = (this->*spins_by_).grant(now_ns);
     yield_ns_ = yield_.grant(now_ns);
-    doing_ = spin_until_ns_ > 0 ? Next::spin : Next::yield;
+    doing_ = spin_until_ns_ > 0 ? Next::spin : may_yield() ? Next::yield : Next::sleep;
   }
   /// What to do next, after so many yields since it was last asked. `banned`: YieldBan::holds().
   constexpr Next next(std::int64_t now_ns, unsigned yields, bool banned) noexcept {
@@ -155,6 +160,7 @@ class Patience {
     if (doing_ == Next::yield) yield_.was_worth_it();
     if (doing_ == Next::sleep) yield_.was_in_vain();
   }
+  constexpr bool may_yield() const noexcept { return yield_ns_ > 0; }
   /// What it was told last, or is about to be told.
   constexpr bool is_spinning() const noexcept { return doing_ == Next::spin; }
   /// The wait was over while it span.
@@ -167,15 +173,16 @@ class Patience {
   }
 
  private:
-  /// Less than any kernel's time slice, more than what an interrupt takes.
+  /// Less than most kernels' time slices (a shorter one delays a ban), more than an interrupt
+  /// takes.
   static constexpr std::int64_t slice_ns = 1'000'000;
   /// Three long yields in a row, but not one however long: everybody loses the PU at times.
   static constexpr std::int64_t bearable_ns = 5 * slice_ns;
 
   constexpr void count_yields(std::int64_t now_ns, unsigned yields) noexcept {
-    const std::int64_t took_ns = std::min(now_ns - last_ns_, 2 * slice_ns);
     const std::int64_t worth_ns = yields * policy_.sharers * WaitPolicy::sleep_costs_ns;
-    if (yields > 0) lost_ns_ = std::max<std::int64_t>(0, lost_ns_ + took_ns - worth_ns);
+    const std::int64_t cost_ns = std::min(now_ns - last_ns_ - worth_ns, 2 * slice_ns);
+    if (yields > 0) lost_ns_ = std::max<std::int64_t>(0, lost_ns_ + cost_ns);
     last_ns_ = now_ns;
   }
 

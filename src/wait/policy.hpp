@@ -36,9 +36,9 @@ struct WaitPolicy {
   /// Never sleeps.
   static constexpr WaitPolicy yield() { return {0, forever, "yield"}; }
 
-  /// What `auto` is. With a PU each it spins at first, then sleeps, or yields where it has
-  /// something else to look after (`attends`: an MPI's progress). Where participants share PUs it
-  /// yields at first, then sleeps.
+  /// What `auto` is. With a PU each it spins at first, then yields for as long, then sleeps; it
+  /// yields for ever where it has something else to look after (`attends`: an MPI's progress).
+  /// Where participants share PUs it yields at first, then sleeps.
   static WaitPolicy learning(unsigned participants, unsigned usable_cpus, bool attends);
 
   /// By name: "auto", which is learning(), "spin", "yield", "sleep", "spin-yield",

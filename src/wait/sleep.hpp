@@ -8,7 +8,7 @@
 // barrier, as good as a full one. So a storer pays one load of a line that stays in its cache. But
 // a heavy fence costs more than the sleep itself (it interrupts other CPUs, one at a time in a
 // process). So the first sleeper asks the storers to pass *full* fences instead, and the next
-// sleepers do the same. Storers end that when they have met no sleeper for some time.
+// sleepers do the same. A storer ends that after a thousand full fences that met nobody.
 //
 // Each function is a template over a parking lot `L` with the primitives
 //   add(Atom&, delta), which returns what was there   peek(Atom&)   replace(Atom&, from, to)
@@ -22,6 +22,8 @@
 // 2. A storer that changes the atom and then reads no announcement stored before that sleeper's
 //    last look, which saw the store.
 // 3. Announcements are taken back by whoever made them, and only by them: nobody wakes the dead.
+// One
+//    that died announced stays counted: full fences do not end.
 // 4. Full fences are promised only after a heavy one that came after they were asked for, and are
 //    given up only while nobody is announced.
 #pragma once
@@ -31,7 +33,7 @@
 namespace muster {
 
 /// Announcements that all storers of one barrier or lock watch. One line, read by all and written
-/// only by sleepers.
+/// by sleepers; seldom by others, when full fences end.
 template <class Atom>
 struct Announcements {
   /// How many sleep, or are about to, on any cell or on the bell; and what fences storers pass.

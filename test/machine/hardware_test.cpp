@@ -348,6 +348,22 @@ TEST(SpinYield, NeverSleeps) {
   EXPECT_FALSE(asleep);
 }
 
+// Who sleeps first asks the storers for full fences; a storer that meets nobody for long ends them.
+TEST(FullFences, AreAskedForAndEnd) {
+  if (register_heavy_fence(false) == HeavyFence::none) GTEST_SKIP() << "no membarrier";
+  for (const bool asks : {true, false}) {
+    const Shared<World> world;
+    Hardware waiter(world->domain, 0, WaitPolicy::sleep(), false, asks);
+    Hardware storer(world->domain, 1, WaitPolicy::sleep(), false, asks);
+    waiter.set_deadline(now_ns() + 5 * ms);
+    EXPECT_FALSE(waiter.await(world->cells[0], equals(1), acquire));
+    const std::atomic<Word>& sleepers = world->domain.announcements.sleepers;
+    EXPECT_EQ(sleepers.load(), asks ? fences_asked | fences_promised : 0U);
+    for (unsigned n = 0; n < 1'024; ++n) storer.store(world->cells[1], n, release);
+    EXPECT_EQ(sleepers.load(), 0U);
+  }
+}
+
 TEST(Predicates, AreModular) {
   EXPECT_TRUE(at_least(5)(5));
   EXPECT_TRUE(at_least(5)(6));

@@ -166,6 +166,27 @@ TEST(Patience, YieldsAgainSoonAfterTheStrangersAreGone) {
   EXPECT_EQ(waiter.slept, 0U);
 }
 
+TEST(Patience, BansThemWhateverTheNumberOfParticipants) {
+  Waiter waiter = among(64, 2);
+  waiter.yield_takes_ns = 3 * ms;
+  for (unsigned n = 0; n < 8; ++n) waiter.wait(20 * us);
+  EXPECT_GT(waiter.bans, 0U);
+}
+
+TEST(Patience, SaysThatItStaysAwakeInFull) {
+  Waiter yielding = among(4, 2);
+  for (unsigned n = 0; n < 100; ++n) yielding.wait(20 * us);
+  EXPECT_EQ(yielding.patience.stay(), Patience::Stay::whole);
+  Waiter attending{.patience = Patience(WaitPolicy::learning(2, 2, true))};
+  for (unsigned n = 0; n < 100; ++n) attending.wait(5 * ms);
+  EXPECT_EQ(attending.patience.stay(), Patience::Stay::shorter);
+  Waiter sleeping = among(4, 2);
+  for (unsigned n = 0; n < 5; ++n) sleeping.wait(5 * ms);
+  EXPECT_EQ(sleeping.patience.stay(), Patience::Stay::shorter);
+  for (unsigned n = 0; n < 10; ++n) sleeping.wait(1'500 * us);
+  EXPECT_EQ(sleeping.patience.stay(), Patience::Stay::none);
+}
+
 TEST(Patience, OthersObserveABan) {
   Waiter first = among(4, 2);
   first.yield_takes_ns = 3 * ms;
@@ -193,8 +214,8 @@ TEST(Patience, OfAFixedPolicyLearnsNothing) {
 }
 
 TEST(YieldBan, IsNoneAtFirst) {
-  for (const std::int64_t now : {std::int64_t{0}, 5 * ms, std::int64_t{1} << 50}) {
-    EXPECT_FALSE(YieldBan(0).holds(now + (std::int64_t{1} << 30)));
+  for (const std::int64_t now : {std::int64_t{0}, 5 * ms, (std::int64_t{1} << 50) - 50 * ms}) {
+    EXPECT_FALSE(YieldBan(0).holds(now)) << now;
   }
 }
 
@@ -223,11 +244,12 @@ TEST(YieldBan, EndsByItselfAndIsLongerIfItsNextComesSoon) {
 
 // Anything may stand in memory that several processes share.
 TEST(YieldBan, OfGarbageEndsToo) {
-  for (Word word : {0xffffffffU, 0x80000000U, 0x7fffffffU, 0x12345678U}) {
-    const std::int64_t start = std::int64_t{0x12345678U >> 2U} << 20;
+  const std::int64_t end = std::int64_t{0x12345678U >> 2U} << 20;
+  for (const Word word : {0x12345678U, 0xffffffffU, 0x80000000U, 0x7fffffffU}) {
     unsigned held = 0;
-    for (unsigned n = 0; n < 1'000; ++n) held += YieldBan(word).holds(start + n * ms) ? 1 : 0;
-    EXPECT_LT(held, 200U);
+    for (int n = -1'000; n < 1'000; ++n) held += YieldBan(word).holds(end + n * ms) ? 1 : 0;
+    EXPECT_EQ(held > 0, word == 0x12345678U) << word;
+    EXPECT_LT(held, 200U) << word;
   }
 }
 
