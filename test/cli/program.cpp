@@ -146,12 +146,17 @@ bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
   return can_draw;
 }
 
-std::vector<std::string> shared_memory_files() {
+std::vector<std::string> shared_memory_files(const std::vector<std::string>& before) {
   std::vector<std::string> names;
   std::error_code none;
+  constexpr std::string_view libomp = "__KMP_REGISTERED_LIB_";  // then the process
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) {
     const std::string name = entry.path().filename();
-    if (name.find("muster") != std::string::npos || name.find("KMP") != std::string::npos) {
+    if (std::find(before.begin(), before.end(), name) != before.end()) continue;
+    if (name.starts_with(libomp)) {
+      const int pid = std::atoi(name.c_str() + libomp.size());
+      if (kill(pid, 0) != 0) names.push_back(name);
+    } else if (name.find("muster") != std::string::npos) {
       names.push_back(name);
     }
   }

@@ -58,5 +58,6 @@ void expect_refused(std::vector<std::string> command, const std::vector<Mistake>
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
                     std::set<std::string> files, const std::vector<std::string>& pictures);
 
-/// Names in /dev/shm that could be ours or a peer's.
-std::vector<std::string> shared_memory_files();
+/// Names in /dev/shm that could be ours or a peer's, but for those there were before and those of
+/// processes that live: other tests run meanwhile.
+std::vector<std::string> shared_memory_files(const std::vector<std::string>& before = {});
