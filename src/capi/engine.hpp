@@ -20,9 +20,16 @@ struct UserHooks {
 
 class Engine;
 
+/// Two lines: 64 bytes each on x86, up to 128 elsewhere.
+#if defined(__x86_64__) || defined(__i386__)
+inline constexpr std::size_t line_pair_bytes = 128;
+#else
+inline constexpr std::size_t line_pair_bytes = 256;
+#endif
+
 /// A rank at work in this process: its port, and the mark others see. Aligned to pairs of lines:
 /// neighbours' must not share what a prefetcher fetches together.
-struct alignas(256) Seat {
+struct alignas(line_pair_bytes) Seat {
   /// One episode, from the way in to the way out: a muster_status. A plain function that the C
   /// interface jumps to. `deadline_ns`: on now_ns(), or WaitPolicy::forever.
   using Wait = int (*)(Seat& seat, std::int64_t deadline_ns) noexcept;

@@ -72,8 +72,9 @@ class Budget {
   /// What a wait gets that begins now.
   constexpr std::int64_t grant(std::int64_t now_ns) noexcept {
     if (is_whole()) return most_ns_;
-    if (now_ns >= next_probe_ns_) {
-      next_probe_ns_ = now_ns + between_probes_ns;
+    const auto tick = static_cast<Word>(now_ns >> 20);
+    if (tick - probed_at_ >= between_probes) {
+      probed_at_ = tick;
       return most_ns_;
     }
     return doubts_ < doubts_max ? most_ns_ >> doubts_ : 0;
@@ -87,11 +88,11 @@ class Budget {
   /// Then it is nothing; before, a sixty-fourth: shorter than the polls that nobody times.
   static constexpr unsigned doubts_max = 7;
   /// A probe of 0.2 ms costs a hundredth; one of 1 ms, all of it yields, a twentieth.
-  static constexpr std::int64_t between_probes_ns = 20'000'000;
+  static constexpr Word between_probes = 20;
 
   std::int64_t most_ns_;
   unsigned doubts_ = 0;  ///< waits in a row that it did not end
-  std::int64_t next_probe_ns_ = 0;
+  Word probed_at_ = 0;   ///< in units of 2^20 ns, as that is
 };
 
 class Patience {
@@ -105,19 +106,20 @@ class Patience {
 
   explicit constexpr Patience(const WaitPolicy& policy = {}) noexcept
       : policy_(policy),
-        spin_(policy.spin_ns),
-        yield_(policy.yield_ns),
-        spin_for_others_(policy.yield_ns > 0 ? WaitPolicy::dedicated().spin_ns : 0) {}
+        spin_(policy.spin_ns > 0 || policy.yield_ns == 0 ? policy.spin_ns
+                                                         : WaitPolicy::dedicated().spin_ns),
+        yield_(policy.yield_ns) {}
   const WaitPolicy& policy() const noexcept { return policy_; }
 
   /// How long the next wait stays awake at most: the whole budgets, less, or not at all.
   enum class Stay : std::uint8_t { whole, shorter, none };
   constexpr Stay stay() const noexcept {
-    if (spin_.is_whole() && yield_.is_whole()) return Stay::whole;
-    return spin_.is_nothing() && yield_.is_nothing() ? Stay::none : Stay::shorter;
+    const bool spins_whole = policy_.spin_ns == 0 || spin_.is_whole();
+    if (spins_whole && yield_.is_whole()) return Stay::whole;
+    return !spins() && yield_.is_nothing() ? Stay::none : Stay::shorter;
   }
   /// Whether a wait begins with polls that nobody times.
-  constexpr bool spins() const noexcept { return !spin_.is_nothing(); }
+  constexpr bool spins() const noexcept { return policy_.spin_ns > 0 && !spin_.is_nothing(); }
   /// Whether yields have lately cost more than they are worth.
   constexpr bool suspects() const noexcept { return lost_ns_ > 0; }
   /// Whether a wait's first yields are to be timed. A sample, since two looks at the clock are a
@@ -130,8 +132,7 @@ class Patience {
   /// and cost those on this PU nothing.
   constexpr void begin(std::int64_t now_ns, bool others_run) noexcept {
     start_ns_ = last_ns_ = now_ns;
-    spins_by_ = others_run && policy_.spin_ns == 0 ? &Patience::spin_for_others_ : &Patience::spin_;
-    spin_until_ns_ = (this->*spins_by_).grant(now_ns);
+    spin_until_ns_ = others_run || policy_.spin_ns > 0 ? spin_.grant(now_ns) : 0;
     yield_ns_ = yield_.grant(now_ns);
     doing_ = spin_until_ns_ > 0 ? Next::spin : may_yield() ? Next::yield : Next::sleep;
   }
@@ -140,7 +141,7 @@ class Patience {
     const std::int64_t waited_ns = this->waited_ns(now_ns);
     count_yields(now_ns, yields);
     // Where strangers take the PUs, those on other PUs may not run either.
-    const bool may_spin = !banned || spins_by_ == &Patience::spin_;
+    const bool may_spin = !banned || policy_.spin_ns > 0;
     if (may_spin && waited_ns < spin_until_ns_) return doing_ = Next::spin;
     if (policy_.learns && (banned || lost_ns_ > bearable_ns)) {
       lost_ns_ = bearable_ns - slice_ns;  // afterwards one lost slice is enough
@@ -156,7 +157,7 @@ class Patience {
     if (!policy_.learns) return;
     count_yields(now_ns, yields);
     if (doing_ == Next::spin) return ended_soon();
-    (this->*spins_by_).was_in_vain();
+    if (spin_until_ns_ > 0 || policy_.spin_ns > 0) spin_.was_in_vain();
     if (doing_ == Next::yield) yield_.was_worth_it();
     if (doing_ == Next::sleep) yield_.was_in_vain();
   }
@@ -164,7 +165,7 @@ class Patience {
   /// What it was told last, or is about to be told.
   constexpr bool is_spinning() const noexcept { return doing_ == Next::spin; }
   /// The wait was over while it span.
-  constexpr void ended_soon() noexcept { (this->*spins_by_).was_worth_it(); }
+  constexpr void ended_soon() noexcept { spin_.was_worth_it(); }
 
   /// When it was last asked.
   constexpr std::int64_t last_ns() const noexcept { return last_ns_; }
@@ -187,9 +188,8 @@ class Patience {
   }
 
   WaitPolicy policy_;
-  Budget spin_;
+  Budget spin_;  ///< with a policy that does not spin: for those on other PUs
   Budget yield_;
-  Budget spin_for_others_;
   std::int64_t lost_ns_ = 0;  ///< by yields, beyond what sleeps would have cost
   unsigned waits_ = 0;        ///< that began with yields
 
@@ -198,7 +198,6 @@ class Patience {
   std::int64_t last_ns_ = 0;
   std::int64_t spin_until_ns_ = 0;  ///< after its start
   std::int64_t yield_ns_ = 0;
-  Budget Patience::*spins_by_ = &Patience::spin_;
   Next doing_ = Next::spin;
 };
 
