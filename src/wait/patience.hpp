@@ -2,15 +2,15 @@
 // How long a waiter stays awake, and what it does meanwhile: a pure function of what it has seen in
 // its own waits. Times are told to it; it knows no clock, thread or cell.
 //
-// Spinning, and yielding, pay if the wait ends meanwhile. So each has a budget: a wait that it does
-// not end halves it, one that it ends restores it. How long a wait lasted tells less: who is
-// awaited may need the very PU that the waiter spins on. Where a budget is short, now and then a
-// wait gets it whole.
+// Spinning pays if the wait ends meanwhile, and so does yielding. Each has a budget: a wait that
+// outlasts it halves it, a wait that ends within restores it. The length of a wait would tell less:
+// the awaited one may need the very PU that the waiter spins on. Now and then a wait gets the whole
+// of a short budget.
 //
-// A yield is worth a sleep and a wake-up (WaitPolicy::sleep_costs_ns). Among participants
-// that wait it costs less. A stranger keeps the PU for a whole time slice: what yields cost beyond
-// their worth adds up, what they saved is subtracted, and beyond some lost slices yields are banned
-// for the whole barrier. A ban ends by itself, the next one, if it follows soon, is longer.
+// A yield is worth a sleep and a wake-up (WaitPolicy::sleep_costs_ns). Another waiting participant
+// gives the PU back sooner, a stranger keeps it for a time slice. What yields cost beyond their
+// worth is added up, what they save is subtracted. After some lost slices yields are banned for the
+// whole barrier. A ban ends by itself. The next one is longer if it comes soon.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class YieldBan {
   constexpr Word word() const noexcept { return word_; }
 
   constexpr bool holds(std::int64_t now_ns) const noexcept { return left_ns(now_ns) > 0; }
-  /// How long it holds still; 0: it doesn't.
+  /// For how long yet; 0: it does not hold.
   constexpr std::int64_t left_ns(std::int64_t now_ns) const noexcept {
     if (word_ == 0) return 0;
     const Word left = (until() - ticks(now_ns)) & tick_mask;
@@ -164,7 +164,7 @@ class Patience {
   constexpr bool may_yield() const noexcept { return yield_ns_ > 0; }
   /// What it was told last, or is about to be told.
   constexpr bool is_spinning() const noexcept { return doing_ == Next::spin; }
-  /// The wait was over while it span.
+  /// The wait ended while it was spinning.
   constexpr void ended_soon() noexcept { spin_.was_worth_it(); }
 
   /// When it was last asked.
