@@ -141,27 +141,12 @@ std::string group_to_text(const std::vector<const Row*>& rows) {
   return text;
 }
 
-bool same_group(const Row& a, const Row& b) {
-  return a.regime == b.regime && a.mode == b.mode && a.participants == b.participants &&
-         a.mpi == b.mpi;
-}
-
-/// The rows in their groups.
-std::vector<std::vector<const Row*>> groups_of(const RunResults& results) {
-  std::vector<std::vector<const Row*>> groups;
-  for (const Row& row : results.rows) {
-    if (groups.empty() || !same_group(*groups.back().front(), row)) groups.emplace_back();
-    groups.back().push_back(&row);
-  }
-  return groups;
-}
-
 BesideAuto beside_auto(const std::vector<const Row*>& group) {
-  const Conclusion c = conclude(group);
+  const Conclusion<Row> c = conclude(group);
   return {.where = group.front()->where(),
           .automatic = c.automatic != nullptr ? format_ns(c.automatic->mean_ns) : "",
-          .own = c.best_fixed != nullptr ? c.best_fixed->wait_asked : "",
-          .to_own = c.to_fixed(),
+          .own = c.best_own != nullptr ? c.best_own->wait_asked : "",
+          .to_own = c.to_own(),
           .peer = c.best_peer != nullptr ? c.best_peer->implementation : "",
           .to_peer = c.to_peer()};
 }
@@ -246,7 +231,7 @@ Json to_json(const RunResults& results) {
   json["results"] = Json::array();
   for (const Row& row : results.rows) json["results"].push_back(row_to_json(row));
   json["conclusions"] = Json::array();
-  for (const std::vector<const Row*>& group : groups_of(results)) {
+  for (const std::vector<const Row*>& group : groups_of(results.rows)) {
     if (group.front()->regime != nullptr && group.front()->mpi.empty())
       json["conclusions"].push_back(conclusion_to_json(group));
   }
@@ -313,7 +298,7 @@ std::string to_text(const RunResults& results) {
       results.options.mpi.empty() ? "mapped by " + results.options.map_by
                                   : "ranks bound to cores, but not where there are more ranks");
 
-  const std::vector<std::vector<const Row*>> groups = groups_of(results);
+  const std::vector<std::vector<const Row*>> groups = groups_of(results.rows);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Row& first = *groups[i].front();
     text += fmt::format("\n{}{}{}\n",

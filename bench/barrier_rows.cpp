@@ -60,16 +60,13 @@ void rank_rows(std::vector<Row>& rows) {
   }
 }
 
-Conclusion conclude(const std::vector<const Row*>& group) {
-  Conclusion result;
-  const auto take = [](const Row*& best, const Row* row) {
-    if (best == nullptr || row->mean_ns < best->mean_ns) best = row;
-  };
+Conclusion<Row> conclude(const std::vector<const Row*>& group) {
+  Conclusion<Row> result;
   for (const Row* row : group) {
     if (row->status != RowStatus::ok) continue;
-    if (row->is_auto()) take(result.automatic, row);
-    if (row->is_fixed()) take(result.best_fixed, row);
-    if (!row->ours && row->kind == Other::peer) take(result.best_peer, row);
+    if (row->is_auto()) result.take(result.automatic, *row);
+    if (row->is_fixed()) result.take(result.best_own, *row);
+    if (!row->ours && row->kind == Other::peer) result.take(result.best_peer, *row);
   }
   return result;
 }

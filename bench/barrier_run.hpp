@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/conclusion.hpp"
 #include "bench/contestant.hpp"
 #include "bench/host.hpp"
 #include "bench/latency.hpp"
@@ -102,6 +103,12 @@ struct Row {
   std::string where() const;
   bool is_fixed() const { return ours && wait_asked != "auto"; }
   bool is_auto() const { return ours && algorithm == "auto" && wait_asked == "auto"; }
+  double mean() const { return mean_ns; }
+  bool is_better_than(const Row& other) const { return mean_ns < other.mean_ns; }
+  bool is_in_group_of(const Row& other) const {
+    return regime == other.regime && mode == other.mode && participants == other.participants &&
+           mpi == other.mpi;
+  }
   /// What rows are compared by, and the same in each round.
   double typical_ns() const { return regime != nullptr ? mean_ns : latency_ns.median; }
   const Interval& interval_ns() const { return regime != nullptr ? mean_ci95 : latency_ns.ci95; }
@@ -124,22 +131,8 @@ struct RunResults {
   std::vector<Row> rows;  ///< in groups of equal regime, mode and participants
 };
 
-/// How `auto` did in one group that was measured in turns. Null: there is none that finished.
-struct Conclusion {
-  const Row* automatic = nullptr;
-  const Row* best_fixed = nullptr;  ///< of our fixed wait policies
-  const Row* best_peer = nullptr;
-
-  /// Ratios of means; 0: there is nothing to compare.
-  double to_fixed() const { return ratio_to(best_fixed); }
-  double to_peer() const { return ratio_to(best_peer); }
-
- private:
-  double ratio_to(const Row* other) const {
-    return automatic == nullptr || other == nullptr ? 0 : automatic->mean_ns / other->mean_ns;
-  }
-};
-Conclusion conclude(const std::vector<const Row*>& group);
+/// Of a group that was measured in turns; `best_own` is of our fixed wait policies.
+Conclusion<Row> conclude(const std::vector<const Row*>& group);
 
 /// Ours under one MPI in one regime, as a multiple of the MPI's own: the geometric mean of the
 /// ratios of means.

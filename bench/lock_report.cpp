@@ -108,27 +108,13 @@ std::string group_to_text(std::vector<const LockRow*> rows) {
   return text;
 }
 
-bool same_group(const LockRow& a, const LockRow& b) {
-  return a.regime == b.regime && a.threads == b.threads && a.pattern == b.pattern;
-}
-
-/// The rows in their groups.
-std::vector<std::vector<const LockRow*>> groups_of(const LockRunResults& results) {
-  std::vector<std::vector<const LockRow*>> groups;
-  for (const LockRow& row : results.rows) {
-    if (groups.empty() || !same_group(*groups.back().front(), row)) groups.emplace_back();
-    groups.back().push_back(&row);
-  }
-  return groups;
-}
-
 std::string title_of(const LockRow& row) {
   return fmt::format("{} thread{}, {}", row.threads, row.threads == 1 ? "" : "s",
                      pattern_name(row.pattern));
 }
 
 BesideAuto beside_auto(const std::vector<const LockRow*>& group) {
-  const LockConclusion c = conclude(group);
+  const Conclusion<LockRow> c = conclude(group);
   return {.where = title_of(*group.front()),
           .automatic = c.automatic != nullptr ? millions(c.automatic->mean_ops_s) + " M/s" : "",
           .own = c.best_own != nullptr ? c.best_own->lock : "",
@@ -161,7 +147,7 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["results"] = Json::array();
   for (const LockRow& row : results.rows) json["results"].push_back(row_to_json(row));
   json["conclusions"] = Json::array();
-  for (const std::vector<const LockRow*>& group : groups_of(results)) {
+  for (const std::vector<const LockRow*>& group : groups_of(results.rows)) {
     const LockRow& first = *group.front();
     if (first.regime == nullptr) continue;
     Json conclusion{{"regime", first.regime->name},
@@ -214,7 +200,7 @@ std::string to_text(const LockRunResults& results) {
                   results.options.array,
                   results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"));
   std::vector<BesideAuto> settings;
-  const std::vector<std::vector<const LockRow*>> groups = groups_of(results);
+  const std::vector<std::vector<const LockRow*>> groups = groups_of(results.rows);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const LockRow& first = *groups[i].front();
     text += fmt::format("\n{}{}\n",

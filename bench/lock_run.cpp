@@ -368,18 +368,15 @@ void check(const LockRunOptions& o) {
   check_locks(o.locks);
 }
 
-LockConclusion conclude(const std::vector<const LockRow*>& group) {
-  LockConclusion result;
-  const auto take = [](const LockRow*& best, const LockRow* row) {
-    if (best == nullptr || row->mean_ops_s > best->mean_ops_s) best = row;
-  };
+Conclusion<LockRow> conclude(const std::vector<const LockRow*>& group) {
+  Conclusion<LockRow> result;
   for (const LockRow* row : group) {
     // Without waiting is not the same task.
     if (row->status != RowStatus::ok || row->lock == "rcl-post") continue;
     if (row->lock == "auto") {
-      take(result.automatic, row);
+      result.take(result.automatic, *row);
     } else if (row->kind != LockEntry::reference) {
-      take(row->kind == LockEntry::ours ? result.best_own : result.best_peer, row);
+      result.take(row->kind == LockEntry::ours ? result.best_own : result.best_peer, *row);
     }
   }
   return result;

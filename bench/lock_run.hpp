@@ -49,6 +49,12 @@ struct LockRow {
   PairedRatio to_pthread;  ///< throughput, round by round
   PairedRatio to_best;
   Noise noise;
+
+  double mean() const { return mean_ops_s; }
+  bool is_better_than(const LockRow& other) const { return mean_ops_s > other.mean_ops_s; }
+  bool is_in_group_of(const LockRow& other) const {
+    return regime == other.regime && threads == other.threads && pattern == other.pattern;
+  }
 };
 
 struct LockRunResults {
@@ -61,22 +67,8 @@ struct LockRunResults {
   std::vector<LockRow> rows;  ///< in groups of equal regime, pattern and threads
 };
 
-/// How `auto` did in one group. Null: there is none that finished.
-struct LockConclusion {
-  const LockRow* automatic = nullptr;
-  const LockRow* best_own = nullptr;  ///< of ours by name
-  const LockRow* best_peer = nullptr;
-
-  /// Ratios of means; 0: there is nothing to compare.
-  double to_own() const { return ratio_to(best_own); }
-  double to_peer() const { return ratio_to(best_peer); }
-
- private:
-  double ratio_to(const LockRow* other) const {
-    return automatic == nullptr || other == nullptr ? 0 : automatic->mean_ops_s / other->mean_ops_s;
-  }
-};
-LockConclusion conclude(const std::vector<const LockRow*>& group);
+/// `best_own` is of ours by name.
+Conclusion<LockRow> conclude(const std::vector<const LockRow*>& group);
 
 /// Throws Error for options that run_locks() would refuse.
 void check(const LockRunOptions& options);

@@ -48,6 +48,21 @@ double weighted_median(const std::vector<Tagged>& ascending,
   return ascending.back().value;
 }
 
+/// The 95 % interval of a statistic: percentile bootstrap over `values`. `seed` as summarize() has
+/// it.
+template <class T, class Statistic>
+Interval bootstrap(const std::vector<T>& values, Statistic statistic, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> results(kResamples);
+  std::vector<T> drawn(values.size());
+  for (double& result : results) {
+    for (T& value : drawn) value = values[random() % values.size()];
+    result = statistic(drawn);
+  }
+  std::sort(results.begin(), results.end());
+  return {quantile(results, 0.025), quantile(results, 0.975)};
+}
+
 }  // namespace
 
 double quantile(const std::vector<double>& ascending, double q) {
@@ -109,16 +124,7 @@ double mean_of(const std::vector<Turn>& turns) {
 }
 
 Interval mean_interval(const std::vector<Turn>& turns, std::uint64_t seed) {
-  if (turns.empty()) return {};
-  std::mt19937_64 random(seed);
-  std::vector<double> means(kResamples);
-  std::vector<Turn> drawn(turns.size());
-  for (double& resampled : means) {
-    for (Turn& turn : drawn) turn = turns[random() % turns.size()];
-    resampled = mean_of(drawn);
-  }
-  std::sort(means.begin(), means.end());
-  return {quantile(means, 0.025), quantile(means, 0.975)};
+  return turns.empty() ? Interval{} : bootstrap(turns, mean_of, seed);
 }
 
 PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
@@ -128,17 +134,8 @@ PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>
     if (!std::isnan(a[round]) && !std::isnan(b[round])) ratios.push_back(a[round] / b[round]);
   }
   if (ratios.empty()) return {};
-  std::mt19937_64 random(seed);
-  std::vector<double> medians(kResamples);
-  std::vector<double> drawn(ratios.size());
-  for (double& resampled : medians) {
-    for (double& ratio : drawn) ratio = ratios[random() % ratios.size()];
-    resampled = median(drawn);
-  }
-  std::sort(medians.begin(), medians.end());
-  return {.ratio = median(ratios),
-          .ci95 = {quantile(medians, 0.025), quantile(medians, 0.975)},
-          .rounds = ratios.size()};
+  return {
+      .ratio = median(ratios), .ci95 = bootstrap(ratios, median, seed), .rounds = ratios.size()};
 }
 
 }  // namespace muster::bench

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Threads at barriers and what they count, what a fork changes, and the report.
 #include <dlfcn.h>
-#include <sched.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cinttypes>
@@ -10,6 +8,7 @@
 
 #include "run/barrier.hpp"
 #include "run/barrier_team.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::run {
 namespace {
@@ -99,16 +98,7 @@ void Member::serve(unsigned participants) noexcept {
 }
 
 void await_left(const void* barrier) noexcept {
-  constexpr timespec nap{0, 50'000};
-  for (unsigned looks = 0; is_anyone_inside(barrier); ++looks) {
-    if (looks < 64) {
-      relax();
-    } else if (looks < 1024) {
-      sched_yield();
-    } else {
-      nanosleep(&nap, nullptr);
-    }
-  }
+  for (unsigned looks = 0; is_anyone_inside(barrier); ++looks) linger(looks);
 }
 
 void* next_function(const char* name) noexcept {

@@ -32,12 +32,4 @@ std::int64_t Port::clock_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-void Port::linger(unsigned looks) {
-  if (looks < 64) return relax();
-  const int errno_before = errno;
-  constexpr timespec nap{0, 50'000};  // whoever is awaited may need this CPU, and be weaker
-  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, nullptr);
-  errno = errno_before;
-}
-
 }  // namespace muster::run

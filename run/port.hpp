@@ -8,6 +8,7 @@
 
 #include "machine/hardware.hpp"
 #include "run/record.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::run {
 
@@ -92,7 +93,6 @@ class Port {
   static constexpr std::int64_t overdue_ns = 1'000'000;
 
   static std::int64_t clock_ns();
-  static void linger(unsigned looks);
 
   std::int64_t asked_ns_ = 0;
   unsigned number_;

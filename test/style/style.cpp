@@ -276,7 +276,7 @@ const std::vector<Layer>& layers() {
        {"src/machine/", "src/wait/", "src/barrier/", "src/lock/", "src/topology/tree.hpp"}},
       {"mpi/", {"include/muster/"}},
       {"run/",
-       {"src/machine/", "src/barrier/", "src/lock/", "src/placement/least_busy.hpp",
+       {"src/machine/", "src/wait/", "src/barrier/", "src/lock/", "src/placement/least_busy.hpp",
         "include/muster/"}},
       {"bench/",
        {"src/machine/", "src/wait/", "src/topology/", "src/placement/", "src/memory/pages.hpp",
