@@ -11,8 +11,9 @@
 namespace muster::test {
 namespace {
 
+// Static, as what is never destroyed has to be.
 TEST(Remembered, MakesEachOnce) {
-  Remembered<std::string, int, 8> values;
+  static Remembered<std::string, int, 8> values;
   int made = 0;
   for (int round = 0; round < 3; ++round) {
     for (int n = 0; n < 5; ++n) {
@@ -23,7 +24,7 @@ TEST(Remembered, MakesEachOnce) {
 }
 
 TEST(Remembered, KeepsNoMoreThanItMay) {
-  Remembered<int, int, 4> values;
+  static Remembered<int, int, 4> values;
   int made = 0;
   for (int round = 0; round < 2; ++round) {
     for (int n = 0; n < 6; ++n) {
@@ -34,7 +35,7 @@ TEST(Remembered, KeepsNoMoreThanItMay) {
 }
 
 TEST(Remembered, ServesSeveralThreadsAtOnce) {
-  Remembered<int, int, ~0U> values;
+  static Remembered<int, int, ~0U> values;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
