@@ -5,7 +5,8 @@
 //   barrier_start.cpp   threads and what they count, forks, the report
 //   barrier_posix.cpp   pthread_barrier_*
 //   barrier_team.cpp    barriers of OpenMP's teams
-//   barrier_gomp.cpp    GNU OpenMP's functions
+//   barrier_gomp.cpp    GNU OpenMP's functions; which runtime is whose
+//   barrier_kmp.cpp     LLVM's and Intel's functions
 #pragma once
 
 #include <atomic>

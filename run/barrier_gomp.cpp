@@ -106,6 +106,7 @@ constinit std::atomic<const Gomp*> runtimes{nullptr};
 struct Call {
   const void* code;
   const Gomp* runtime;
+  bool is_inside;    ///< it is the runtime's own
   const Call* next;  ///< of those in its place
 };
 constinit std::array<std::atomic<const Call*>, 256> calls{};
@@ -158,6 +159,11 @@ const Gomp* runtime_in(link_map* library) noexcept {
   find_in(handle, "omp_get_level", fresh->level);
   find_in(handle, "omp_get_cancellation", fresh->cancellation);
   find_in(handle, "GOMP_barrier", fresh->barrier);
+  find_in(handle, "__kmpc_fork_call", fresh->__kmpc_fork_call);
+  find_in(handle, "__kmpc_barrier", fresh->__kmpc_barrier);
+  find_in(handle, "__kmpc_cancel_barrier", fresh->__kmpc_cancel_barrier);
+  find_in(handle, "__kmpc_omp_task_alloc", fresh->__kmpc_omp_task_alloc);
+  find_in(handle, "__kmpc_omp_target_task_alloc", fresh->__kmpc_omp_target_task_alloc);
 #define FIND(result, name, parameters, arguments) find_in(handle, #name, fresh->name);
   REGIONS(FIND)
 #undef FIND
@@ -188,40 +194,50 @@ const Gomp& runtime_of_region() noexcept {
   std::abort();
 }
 
-[[gnu::noinline, gnu::cold]] const Gomp* look_for(const void* code) noexcept {
+[[gnu::noinline, gnu::cold]] const Call& look_for(const void* code) noexcept {
   void* const reached = reached_from(code);
   const Gomp* const runtime = reached != nullptr ? runtime_in(library_of(reached)) : nullptr;
-  Call* const call = &make<Call>(code, runtime, nullptr);
+  const bool is_inside = runtime != nullptr && runtime->library == library_of(code);
+  Call& call = make<Call>(code, runtime, is_inside, nullptr);
   auto& place = place_of(code);
-  call->next = place.load(std::memory_order_relaxed);
-  while (!place.compare_exchange_weak(call->next, call, std::memory_order_release,
+  call.next = place.load(std::memory_order_relaxed);
+  while (!place.compare_exchange_weak(call.next, &call, std::memory_order_release,
                                       std::memory_order_relaxed)) {
   }
-  return call->runtime;
+  return call;
+}
+
+const Call& known_or_new(const void* code) noexcept {
+  const Call* call = place_of(code).load(std::memory_order_acquire);
+  while (call != nullptr && call->code != code) call = call->next;
+  return call != nullptr ? *call : look_for(code);
 }
 
 /// Of code that calls, or is to be called.
-const Gomp& runtime_of(const void* code) noexcept {
-  const Call* call = place_of(code).load(std::memory_order_acquire);
-  while (call != nullptr && call->code != code) call = call->next;
-  const Gomp* const runtime = call != nullptr ? call->runtime : look_for(code);
+const Gomp& gomp_of(const void* code) noexcept {
+  const Gomp* const runtime = known_or_new(code).runtime;
   return runtime != nullptr ? *runtime : runtime_of_region();
 }
 
 }  // namespace
+
+Reached runtime_of(const void* code) noexcept {
+  return {gomp_of(code), known_or_new(code).is_inside};
+}
+
 }  // namespace muster::run
 
+using muster::run::gomp_of;
 using muster::run::is_at_work;
 using muster::run::pass_team_barrier;
 using muster::run::Region;
-using muster::run::runtime_of;
 using muster::run::tell_of_task;
 
-#define CALLERS_RUNTIME runtime_of(__builtin_return_address(0))
+#define CALLERS_RUNTIME gomp_of(__builtin_return_address(0))
 
 #define DEFINE(result, name, parameters, arguments)                                \
   MUSTER_EXPORTED result name(void (*body)(void*), void* data, PARTS parameters) { \
-    const auto& runtime = runtime_of(reinterpret_cast<void*>(body));               \
+    const auto& runtime = gomp_of(reinterpret_cast<void*>(body));                  \
     if (!is_at_work()) return runtime.name(body, data, PARTS arguments);           \
     Region region(runtime, body, data);                                            \
     return runtime.name(Region::run, &region, PARTS arguments);                    \

