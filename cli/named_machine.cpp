@@ -58,10 +58,13 @@ std::string topology_spec(const sim::MachineModel& machine) {
   return machine.topology.substr(machine.topology.starts_with(file) ? file.size() : 0);
 }
 
-void wait_as_on(const sim::MachineModel& machine, muster_options& options) {
+bool makes_progress(const sim::MachineModel& machine) {
   constexpr double least_of_mpi_ns = 100;
-  if (machine.parameters.poll_turn_ns < least_of_mpi_ns) return;
-  options.progress = [](void*) { return 0; };
+  return machine.parameters.poll_turn_ns >= least_of_mpi_ns;
+}
+
+void wait_as_on(const sim::MachineModel& machine, muster_options& options) {
+  if (makes_progress(machine)) options.progress = [](void*) { return 0; };
 }
 
 std::string topology_statement(const std::string& spec, const Topology& topology) {

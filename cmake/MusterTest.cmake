@@ -44,8 +44,8 @@ function(muster_test_selected result)
   set(${result} ${selected} PARENT_SCOPE)
 endfunction()
 
-# Registers ${test}, which needs ${ARGN}. No test is judged by its time: the limit ends what hangs,
-# on a machine as busy as it may be.
+# Registers ${test}, which needs ${ARGN}. No profile of who tests decides for `auto`. No test is
+# judged by its time: the limit ends what hangs, on a machine as busy as it may be.
 macro(muster_register_test test)
   if(NOT arg_COST)
     set(arg_COST 1)
@@ -69,7 +69,7 @@ macro(muster_register_test test)
     COST ${arg_COST}
     SKIP_RETURN_CODE 77
     RUN_SERIAL ${arg_SERIAL}
-    ENVIRONMENT "${arg_ENVIRONMENT}"
+    ENVIRONMENT "MUSTER_PROFILE=;${arg_ENVIRONMENT}"
     LABELS "${labels}")
   if(NOT "${ARGN}" STREQUAL "")
     add_dependencies(${goal} ${ARGN})

@@ -15,7 +15,9 @@
  * thread that hands out the descriptor; fork handlers (pthread_atfork) keep a child off its
  * parent's ranks; and with MUSTER_WATCHDOG=seconds in the environment, a wait that takes longer
  * names the missing ranks on stderr. MUSTER_TOPOLOGY imposes a topology, as options.topology does.
- * A program with rights that its caller has not (setuid) reads neither, and loses hwloc's HWLOC_*.
+ * MUSTER_PROFILE names what `muster tune` has found, for "auto"; without it the user's and the
+ * system's configuration folder are looked into. A program with rights that its caller has not
+ * (setuid) reads none of these, and loses hwloc's HWLOC_*.
  *
  * [K22]: M. Kurnosov, "Hierarchical barrier synchronization algorithm for multicore shared-memory
  * systems", Vestnik SibSUTIS 16(2), 2022.

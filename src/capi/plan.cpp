@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "fitting/fitting.hpp"
+#include "fitting/profile.hpp"
 #include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -29,13 +30,23 @@ const Topology& cached_topology(const std::string& spec) {
   });
 }
 
+/// A profile's, or what is composed now.
+Choice fitting_choice(const Topology& topology, const std::vector<PuSet>& bindings,
+                      bool progresses) {
+  const Profiled profiled = profiled_choice(topology, bindings, progresses);
+  if (profiled.choice) return *profiled.choice;
+  Choice choice = fit_choice(topology, bindings, progresses);
+  if (!profiled.ignored.empty()) choice.why += "; " + profiled.ignored;
+  return choice;
+}
+
 /// The same participants make many barriers, and to fit one takes milliseconds too.
 Choice cached_choice(const Topology& topology, const std::vector<PuSet>& bindings,
                      bool progresses) {
   using Key = std::tuple<const Topology*, std::vector<PuSet>, bool>;
   static constinit Remembered<Key, Choice, 64> choices;
   return choices.of(Key(&topology, bindings, progresses),
-                    [&] { return fit_choice(topology, bindings, progresses); });
+                    [&] { return fitting_choice(topology, bindings, progresses); });
 }
 
 /// Where the ranks are, as far as the options say.

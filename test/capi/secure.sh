@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# secure.sh <program> <folder> <library>...: nothing that the caller's environment says is done by a
-# program whose rights the caller has not, and nobody is told what stands in a file.
+# secure.sh <program> <folder> <muster, or -> <library>...: nothing that the caller's environment
+# says is done by a program whose rights the caller has not, and nobody is told what stands in a
+# file.
 set -euo pipefail
 program=$1
 privileged=$2/privileged
 secret=$2/secret
-shift 2
+muster=$3
+shift 3
 fail() { echo "$*" >&2; exit 1; }
 
 for library in "$@"; do
@@ -23,14 +25,31 @@ grep -q "MUSTER_TOPOLOGY: topology file" <<<"$said" || fail "no word of the file
 said=$(ask env -u MUSTER_TOPOLOGY "$program")
 grep -qF 'MUSTER_WATCHDOG="often\x1b" is ignored' <<<"$said" || fail "nothing or too much: $said"
 
+profiled() {
+  MUSTER_PROFILE="$secret" "$1" explain --machine kunpeng920-2s -p 8 --map-by core 2>&1
+}
+if [ "$muster" != - ]; then
+  ! said=$(profiled "$muster") || fail "a profile that is none is taken: $said"
+  grep -q "MUSTER_PROFILE: .*line 1" <<<"$said" || fail "no word of the profile: $said"
+  ! grep -q "root" <<<"$said" || fail "what stands in a profile is told: $said"
+fi
+
 # Of another group: root may take any, others one of their own.
 group=$(id -G | tr ' ' '\n' | grep -vx "$(id -g)" | head -n 1) || [ "$(id -u)" != 0 ] || group=65534
 [ -n "$group" ] || { echo "skipped: no group to give the program the rights of"; exit 77; }
-cp "$program" "$privileged"
-chgrp "$group" "$privileged"
-chmod 2755 "$privileged"
+privilege() {
+  cp "$1" "$privileged"
+  chgrp "$group" "$privileged"
+  chmod 2755 "$privileged"
+}
+privilege "$program"
 "$privileged" secure || { echo "skipped: the kernel gives no program other rights here"; exit 77; }
 said=$(ask "$privileged")
 expected=$(env -u MUSTER_TOPOLOGY -u MUSTER_WATCHDOG "$program" 2>&1)
 rm "$privileged"
 [ "$said" = "$expected" ] || fail "expected: $expected"$'\n'"said: $said"
+if [ "$muster" != - ]; then
+  privilege "$muster"
+  said=$(profiled "$privileged") || fail "a privileged program reads a profile: $said"
+  rm "$privileged"
+fi

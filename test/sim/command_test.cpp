@@ -99,33 +99,6 @@ TEST_F(Command, AllMeansEveryKindAndEveryMask) {
   }
 }
 
-TEST_F(Command, TuneComposesABarrierThatIsFasterThanAllOthers) {
-  const std::vector<std::string> asked = {
-      "tune",     "--machine", "epyc-7763-2s", "--ranks",     "32",
-      "--starts", "1",         "--map-by",     "core,socket", "--json"};
-  const std::string text = muster(asked);
-  EXPECT_EQ(text, muster(asked)) << "it is deterministic";
-  std::map<std::string, std::vector<json>> by_mapping;
-  const json result = json::parse(text);
-  for (const json& row : result.at("results")) by_mapping[row.at("map_by")].push_back(row);
-  ASSERT_EQ(by_mapping.size(), 2U);
-  const auto is_composed = [](const json& row) {
-    return row.at("algorithm").get<std::string>().starts_with("scheduled-");
-  };
-  for (const auto& [mapping, rows] : by_mapping) {
-    EXPECT_TRUE(is_composed(rows.front())) << rows.front();
-    EXPECT_FALSE(std::all_of(rows.begin(), rows.end(), is_composed)) << "beside the best other one";
-    EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [](const json& a, const json& b) {
-      return a.at("latency_us") < b.at("latency_us");
-    }));
-    // What it names can be asked for by that name, and takes as long.
-    const json again = json::parse(
-        muster({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "32", "--map-by", mapping,
-                "--algorithms", rows.front().at("algorithm"), "--json"}));
-    EXPECT_EQ(again.at("results").front(), rows.front());
-  }
-}
-
 TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
   const std::string algorithms =
       "sense-reversing,sense-reversing-counter,sense-reversing-gr,combining-tree,mcs,tournament,"

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster tune`, and the profile that it leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+using Tune = CommandTest;
+
+TEST_F(Tune, ComposesABarrierThatIsFasterThanAllOthers) {
+  const std::vector<std::string> asked = {
+      "tune",     "--machine", "epyc-7763-2s", "--ranks",     "32",
+      "--starts", "1",         "--map-by",     "core,socket", "--json"};
+  const std::string text = muster(asked);
+  EXPECT_EQ(text, muster(asked)) << "it is deterministic";
+  std::map<std::string, std::vector<json>> by_mapping;
+  const json result = json::parse(text);
+  for (const json& row : result.at("results")) by_mapping[row.at("map_by")].push_back(row);
+  ASSERT_EQ(by_mapping.size(), 2U);
+  const auto is_composed = [](const json& row) {
+    return row.at("algorithm").get<std::string>().starts_with("scheduled-");
+  };
+  for (const auto& [mapping, rows] : by_mapping) {
+    EXPECT_TRUE(is_composed(rows.front())) << rows.front();
+    EXPECT_FALSE(std::all_of(rows.begin(), rows.end(), is_composed)) << "beside the best other one";
+    EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [](const json& a, const json& b) {
+      return a.at("latency_us") < b.at("latency_us");
+    }));
+    // What it names can be asked for by that name, and takes as long.
+    const json again = json::parse(
+        muster({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "32", "--map-by", mapping,
+                "--algorithms", rows.front().at("algorithm"), "--json"}));
+    EXPECT_EQ(again.at("results").front(), rows.front());
+  }
+}
+
+TEST_F(Tune, WritesAProfileThatAutoTakes) {
+  const std::filesystem::path path = folder_ / "profile";
+  const auto tune = [&](const char* ranks, const char* set) {
+    return muster({"tune", "--machine", "epyc-7763-2s", "--ranks", ranks, "--starts", "1", "--set",
+                   set, "--profile", path, "--json"});
+  };
+  const json best = json::parse(tune("12", "call=250"));
+  const std::string first = read(path);
+  static_cast<void>(tune("16", "call=250"));
+  static_cast<void>(tune("12", "poll-turn=10"));
+  const std::string whole = read(path);
+  EXPECT_THAT(whole, testing::StartsWith(first)) << "what was there stays";
+  EXPECT_THAT(whole, HasSubstr("machine mpi L3:16 NUMA:2 CORE:128\nteam 12 L3:2 NUMA:1 apart:2 "));
+  EXPECT_THAT(whole, HasSubstr("\nteam 16 L3:2 NUMA:1 apart:2 takes scheduled-"));
+  EXPECT_THAT(whole, HasSubstr("\nmachine threads L3:16 NUMA:2 CORE:128\nteam 12 L3:2 "));
+  static_cast<void>(tune("12", "call=250"));
+  const std::string again = read(path);
+  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 6) << "a team stands there once";
+
+  const std::map<std::string, std::string> environment = {{"MUSTER_PROFILE", path}};
+  const auto ask = [&](const Words& words) {
+    const Outcome outcome = run_muster(words, environment);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out).at("results").front();
+  };
+  const auto explained = [&](const char* participants) {
+    return ask(
+        {"explain", "--machine", "epyc-7763-2s", "-p", participants, "--map-by", "core", "--json"});
+  };
+  EXPECT_EQ(explained("12").at("algorithm"), best.at("results").front().at("algorithm"));
+  EXPECT_THAT(explained("12").at("why"), HasSubstr("has it for such a team"));
+  EXPECT_THAT(explained("13").at("why"), HasSubstr("nearest team, 12 L3:2 NUMA:1 apart:2,"));
+  const json simulated = ask({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "12",
+                              "--algorithms", "auto", "--members", "0", "--json"});
+  EXPECT_EQ(simulated.at("chosen"), explained("12").at("algorithm"));
+}
+
+}  // namespace
