@@ -16,18 +16,17 @@
 // Those that begin a region: their results, names, parameters after the function and its data, and
 // the same as arguments.
 #define LOOP_BOUNDS unsigned threads, long start, long end, long step
-#define REGIONS(_)                                                                            \
-  _(void, GOMP_parallel, (unsigned threads, unsigned flags), (threads, flags))                \
-  _(unsigned, GOMP_parallel_reductions, (unsigned threads, unsigned flags), (threads, flags)) \
-  _(void, GOMP_parallel_sections, (unsigned threads, unsigned count, unsigned flags),         \
-    (threads, count, flags))                                                                  \
-  CHUNKED(_, GOMP_parallel_loop_static)                                                       \
-  CHUNKED(_, GOMP_parallel_loop_dynamic)                                                      \
-  CHUNKED(_, GOMP_parallel_loop_guided)                                                       \
-  CHUNKED(_, GOMP_parallel_loop_nonmonotonic_dynamic)                                         \
-  CHUNKED(_, GOMP_parallel_loop_nonmonotonic_guided)                                          \
-  UNCHUNKED(_, GOMP_parallel_loop_runtime)                                                    \
-  UNCHUNKED(_, GOMP_parallel_loop_nonmonotonic_runtime)                                       \
+#define REGIONS(_)                                                                    \
+  _(void, GOMP_parallel, (unsigned threads, unsigned flags), (threads, flags))        \
+  _(void, GOMP_parallel_sections, (unsigned threads, unsigned count, unsigned flags), \
+    (threads, count, flags))                                                          \
+  CHUNKED(_, GOMP_parallel_loop_static)                                               \
+  CHUNKED(_, GOMP_parallel_loop_dynamic)                                              \
+  CHUNKED(_, GOMP_parallel_loop_guided)                                               \
+  CHUNKED(_, GOMP_parallel_loop_nonmonotonic_dynamic)                                 \
+  CHUNKED(_, GOMP_parallel_loop_nonmonotonic_guided)                                  \
+  UNCHUNKED(_, GOMP_parallel_loop_runtime)                                            \
+  UNCHUNKED(_, GOMP_parallel_loop_nonmonotonic_runtime)                               \
   UNCHUNKED(_, GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 #define CHUNKED(_, name)                                   \
   _(void, name, (LOOP_BOUNDS, long chunk, unsigned flags), \
@@ -88,6 +87,7 @@ struct Gomp : Runtime {
   result (*name)(void (*)(void*), void*, PARTS parameters);
   REGIONS(MEMBER)
 #undef MEMBER
+  unsigned (*GOMP_parallel_reductions)(void (*)(void*), void*, unsigned threads, unsigned flags);
 #define MEMBER(name, parameters, arguments) void(*name) parameters;
   TASKS(MEMBER)
 #undef MEMBER
@@ -121,18 +121,15 @@ link_map* library_of(const void* address) noexcept {
   return static_cast<link_map*>(library);
 }
 
-/// The GOMP_barrier() that code at this address would reach without us; null: none, or the code is
-/// ours. A library that was opened stays open: we keep addresses in it.
-void* reached_from(const void* code) noexcept {
-  static const int ours = 0;
+/// The function of that name that code at this address would reach without us: as the loader looks,
+/// in what everybody sees, and then in what the code's library brought along; null: none. A library
+/// that was opened stays open: we keep addresses in it.
+void* reached_from(const void* code, const char* name) noexcept {
+  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) return found;
   link_map* const library = library_of(code);
-  if (library == nullptr || library == library_of(&ours)) return nullptr;
-  void* found = nullptr;
-  if (library->l_name[0] != '\0') {
-    if (void* const handle = dlopen(library->l_name, RTLD_LAZY | RTLD_NOLOAD); handle != nullptr)
-      found = dlsym(handle, "GOMP_barrier");
-  }
-  return found != nullptr ? found : dlsym(RTLD_NEXT, "GOMP_barrier");
+  if (library == nullptr || library->l_name[0] == '\0') return nullptr;
+  void* const handle = dlopen(library->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  return handle != nullptr ? dlsym(handle, name) : nullptr;
 }
 
 template <class Function>
@@ -167,6 +164,7 @@ const Gomp* runtime_in(link_map* library) noexcept {
 #define FIND(result, name, parameters, arguments) find_in(handle, #name, fresh->name);
   REGIONS(FIND)
 #undef FIND
+  find_in(handle, "GOMP_parallel_reductions", fresh->GOMP_parallel_reductions);
 #define FIND(name, parameters, arguments) find_in(handle, #name, fresh->name);
   TASKS(FIND)
 #undef FIND
@@ -186,18 +184,22 @@ const Gomp* runtime_in(link_map* library) noexcept {
 
 /// Where none can be reached: the caller's last act was the call, so that it seems to be its
 /// caller's.
-const Gomp& runtime_of_region() noexcept {
+const Gomp& runtime_of_region(const char* name) noexcept {
   const auto* its = static_cast<const Gomp*>(runtime_here());
   if (its == nullptr) its = runtimes.load(std::memory_order_acquire);
   if (its != nullptr) return *its;
-  dprintf(STDERR_FILENO, "muster run: no library has GOMP_barrier\n");
+  dprintf(STDERR_FILENO, "muster run: no library has %s\n", name);
   std::abort();
 }
 
-[[gnu::noinline, gnu::cold]] const Call& look_for(const void* code) noexcept {
-  void* const reached = reached_from(code);
+/// What our own code calls is the runtime's, too: it ends a call with one of another name.
+[[gnu::noinline, gnu::cold]] const Call& look_for(const void* code, const char* name) noexcept {
+  static const int ours = 0;
+  link_map* const library = library_of(code);
+  const bool is_ours = library == library_of(&ours);
+  void* const reached = is_ours ? nullptr : reached_from(code, name);
   const Gomp* const runtime = reached != nullptr ? runtime_in(library_of(reached)) : nullptr;
-  const bool is_inside = runtime != nullptr && runtime->library == library_of(code);
+  const bool is_inside = is_ours || (runtime != nullptr && runtime->library == library);
   Call& call = make<Call>(code, runtime, is_inside, nullptr);
   auto& place = place_of(code);
   call.next = place.load(std::memory_order_relaxed);
@@ -207,23 +209,21 @@ const Gomp& runtime_of_region() noexcept {
   return call;
 }
 
-const Call& known_or_new(const void* code) noexcept {
+/// Of code that calls, or is to be called, functions as the one of that name.
+Reached reached_by(const void* code, const char* name) noexcept {
   const Call* call = place_of(code).load(std::memory_order_acquire);
   while (call != nullptr && call->code != code) call = call->next;
-  return call != nullptr ? *call : look_for(code);
+  if (call == nullptr) call = &look_for(code, name);
+  return {call->runtime != nullptr ? *call->runtime : runtime_of_region(name), call->is_inside};
 }
 
-/// Of code that calls, or is to be called.
 const Gomp& gomp_of(const void* code) noexcept {
-  const Gomp* const runtime = known_or_new(code).runtime;
-  return runtime != nullptr ? *runtime : runtime_of_region();
+  return static_cast<const Gomp&>(reached_by(code, "GOMP_barrier").runtime);
 }
 
 }  // namespace
 
-Reached runtime_of(const void* code) noexcept {
-  return {gomp_of(code), known_or_new(code).is_inside};
-}
+Reached kmp_of(const void* code) noexcept { return reached_by(code, "__kmpc_barrier"); }
 
 }  // namespace muster::run
 
@@ -244,6 +244,15 @@ using muster::run::tell_of_task;
   }
 REGIONS(DEFINE)
 #undef DEFINE
+
+MUSTER_EXPORTED unsigned GOMP_parallel_reductions(void (*body)(void*), void* data, unsigned threads,
+                                                  unsigned flags) {
+  const auto& runtime = gomp_of(reinterpret_cast<void*>(body));
+  if (!is_at_work()) return runtime.GOMP_parallel_reductions(body, data, threads, flags);
+  Region region(runtime, body, data);
+  region.reductions = *static_cast<void**>(data);
+  return runtime.GOMP_parallel_reductions(Region::run, &region, threads, flags);
+}
 
 #define DEFINE(name, parameters, arguments) \
   MUSTER_EXPORTED void name parameters {    \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // OpenMP of LLVM and Intel: what clang's programs call. The runtime has GNU's functions as well, by
 // which it is found and asked. Reductions' barriers are inside of it, and stay there.
-#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "run/barrier.hpp"
@@ -16,25 +16,29 @@ namespace {
 /// A region's function: two numbers of its thread, and what it shares.
 using Microtask = void (*)(int*, int*, ...);
 
-/// What is shared: as many as `count`, and null pointers behind them.
-constexpr int shared_max = 256;
+/// What is shared: as many as `count`, in room for some more.
 struct Shared {
   int count;
-  std::array<void*, shared_max> pointers{};
+  void** pointers;
 };
+constexpr int few = 16, many = 256, shared_max = 4096;
+constexpr int room_for(int count) { return count <= few ? few : count <= many ? many : shared_max; }
 
 template <class Function, class... First, std::size_t... I>
-void call(std::index_sequence<I...>, const Shared& shared, Function function, First... first) {
-  function(first..., shared.pointers[I]...);
+void call(std::index_sequence<I...>, void** shared, Function function, First... first) {
+  function(first..., shared[I]...);
 }
 
 /// The callee takes what it knows of, and does not look at the rest.
 template <class Function, class... First>
 void call_with(const Shared& shared, Function function, First... first) {
-  if (shared.count <= 16) {
-    call(std::make_index_sequence<16>(), shared, function, first...);
-  } else {
-    call(std::make_index_sequence<shared_max>(), shared, function, first...);
+  switch (room_for(shared.count)) {
+    case few:
+      return call(std::make_index_sequence<few>(), shared.pointers, function, first...);
+    case many:
+      return call(std::make_index_sequence<many>(), shared.pointers, function, first...);
+    default:
+      call(std::make_index_sequence<shared_max>(), shared.pointers, function, first...);
   }
 }
 
@@ -66,7 +70,7 @@ void run_member(int* thread, int* number, Forked* forked) {
 
 using namespace muster::run;
 
-#define CALLERS_RUNTIME runtime_of(__builtin_return_address(0))
+#define CALLERS_RUNTIME kmp_of(__builtin_return_address(0))
 
 MUSTER_EXPORTED void __kmpc_fork_call(void* place, int count, Microtask body, ...) {
   if (count > shared_max) {
@@ -74,13 +78,14 @@ MUSTER_EXPORTED void __kmpc_fork_call(void* place, int count, Microtask body, ..
             shared_max);
     std::abort();
   }
-  Shared shared{.count = count};
+  const auto bytes = sizeof(void*) * static_cast<std::size_t>(room_for(count));
+  const Shared shared{count, static_cast<void**>(std::memset(__builtin_alloca(bytes), 0, bytes))};
   va_list pointers;
   va_start(pointers, body);
   for (int i = 0; i < count; ++i) shared.pointers[i] = va_arg(pointers, void*);
   va_end(pointers);
   void* const code = reinterpret_cast<void*>(body);
-  const auto [runtime, is_inside] = runtime_of(code);
+  const auto [runtime, is_inside] = kmp_of(code);
   if (is_inside || !is_at_work()) {
     call_with(shared, runtime.__kmpc_fork_call, place, count, body);
     return;

@@ -55,6 +55,7 @@ struct Region {
   /// Calls it as the body in one of the region's threads.
   void enter(void (*its_body)(void*), void* its_data);
 
+  void* reductions = nullptr;  ///< GNU's runtime has them stand first in what it hands on
   const Runtime& runtime;
   void (*const body)(void*);
   void* const data;
@@ -65,12 +66,12 @@ struct Region {
 /// At a barrier of the calling thread's team: true if it has been passed; false if it is the
 /// runtime's. `before`: what belongs to it; only if it is not the runtime's.
 bool pass_team_barrier(const Runtime& runtime, void (*before)() = nullptr) noexcept;
-/// Of code that calls, or is to be called.
+/// Of code that calls, or is to be called, functions of LLVM's.
 struct Reached {
   const Runtime& runtime;
   bool is_inside;  ///< the code is the runtime's own
 };
-Reached runtime_of(const void* code) noexcept;
+Reached kmp_of(const void* code) noexcept;
 /// Of the calling thread's region; null if it is in none.
 const Runtime* runtime_here() noexcept;
 /// Before the calling thread makes one.

@@ -6,6 +6,7 @@ the program is not installed."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -312,17 +313,23 @@ def case_barriers():
     expect("waits at pthread barriers" in done.stderr, f"it told {done.stderr}")
 
 
+def build_openmp(compiler, source, *flags):
+    """A program, and the same as a library."""
+    built = []
+    for ending, more in (("", []), (".so", ["-shared", "-fPIC"])):
+        built.append(os.path.join(scratch, os.path.basename(source) + "." + compiler + ending))
+        done = subprocess.run([need(compiler), "-fopenmp", "-O2", *flags, *more, source, "-o",
+                               built[-1]], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            print("skipped: it has no OpenMP (package libomp-dev):", done.stderr)
+            sys.exit(77)
+    return built
+
+
 def case_openmp():
     """An OpenMP program: what its constructs promise, with tasks, nests, roots, forks; the same as
     a library that a program opens, which brings the runtime along."""
-    compiler = need(sys.argv[4])
-    program, library = os.path.join(scratch, "openmp"), os.path.join(scratch, "libopenmp.so")
-    for into, flags in ((program, []), (library, ["-shared", "-fPIC"])):
-        built = subprocess.run([compiler, "-fopenmp", "-O2", *flags, sys.argv[3], "-o", into],
-                               capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            print("skipped: it has no OpenMP (package libomp-dev):", built.stderr)
-            sys.exit(77)
+    program, library = build_openmp(sys.argv[4], sys.argv[3])
     cases = ["barriers", "worksharing", "tasks", "late-tasks", "nested", "roots", "forks"]
     opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b'', " \
              "sys.argv[2].encode()))"
@@ -350,6 +357,60 @@ def case_openmp():
     done = subprocess.run([muster, "run", "--verbose", "--barrier", "--", program, "cancellation"],
                           capture_output=True, text=True, timeout=900, env=cancels, check=True)
     expect(done.stdout == "passed\n" and " 0 waits of teams" in done.stderr, done.stderr)
+
+
+def case_openmp_kinds():
+    """What is seldom in OpenMP programs, of each compiler; and both runtimes in one process."""
+    built = {compiler: build_openmp(compiler, sys.argv[3], "-std=c++20")
+             for compiler in ("g++", "clang++")}
+
+    def waits(command, code=0):
+        done, processes = run(["--barrier"], command, code)
+        expect(done.stdout == "passed\n", f"{command}: {done.stdout}")
+        both = [process["barriers"]["openmp"] for process in processes]
+        return {what: sum(one[what] for one in both) for what in both[0]}
+
+    for compiler, (program, _) in built.items():
+        for case, at_least in (("exceptions", {"ours": 400}), ("reductions", {"tasks": 1}),
+                               ("leagues", {"ours": 3, "tasks": 100}), ("sizes", {"ours": 1000}),
+                               ("forks", {"ours": 1000}), ("many", {"ours": 3})):
+            counted = waits([program, case])
+            for what, least in at_least.items():
+                expect(counted[what] >= least, f"{compiler}: {case}: {counted}")
+            expect(counted["unknown"] == 0, f"{compiler}: {case}: {counted}")
+        expect(waits([program, "ends"], 3)["ours"] > 0, "not ours where a region never ends")
+    counted = waits([built["g++"][0], "old"])
+    expect(counted["unknown"] == 20 * 2 * 20 * 4 and counted["ours"] > 0, f"old: {counted}")
+    for one, another in (("g++", "clang++"), ("clang++", "g++")):
+        counted = waits([built[one][0], "other", built[another][1]])
+        expect(counted["ours"] > 10_000 and counted["unknown"] == 0, f"two runtimes: {counted}")
+    # Neither is the program's own: each is found by who calls it.
+    counted = waits(["python3", "-c", """
+import ctypes, sys
+for library in [ctypes.CDLL(name) for name in sys.argv[1:]] * 2:
+    library.team_of(3, 500, None)
+print("passed")""", built["g++"][1], built["clang++"][1]])
+    expect(counted["ours"] >= 4 * 3 * 1990 and counted["unknown"] == 0, f"two libraries: {counted}")
+
+
+def case_hybrid():
+    """An MPI program with OpenMP teams: both kinds of barriers are ours, by both preloads."""
+    mpi = sys.argv[5]
+    program = os.path.join(scratch, "hybrid")
+    package = {"openmpi": "libopenmpi-dev", "mpich": "libmpich-dev"}[mpi]
+    subprocess.run([need("mpicc." + mpi, package), "-fopenmp", "-O2", sys.argv[3], "-o", program],
+                   check=True)
+    launcher = [need("mpirun." + mpi), "-n", "2"]
+    launcher += ["--oversubscribe", "--bind-to", "none", "-x", "LD_PRELOAD=" + sys.argv[4]] \
+        if mpi == "openmpi" else ["-genv", "LD_PRELOAD", sys.argv[4]]
+    done = subprocess.run(
+        [*launcher, muster, "run", "--barrier", "--affinity", "none", "--verbose", "--",
+         program], capture_output=True, text=True, timeout=900, check=True,
+        env={**ENVIRONMENT, "MUSTER_MPI_COUNTERS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    expect(done.stdout == "passed\n", done.stdout)
+    for ours in (r"inside=400 .* theirs=0", r"OpenMP: 2397 waits of teams"):
+        expect(len(re.findall(ours, done.stderr)) == 2, f"{ours}: {done.stderr}")
 
 
 try:
