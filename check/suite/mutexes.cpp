@@ -191,7 +191,9 @@ class MutexRehearsal {
   MutexRehearsal(const MutexScenario& scenario, Tuning& tuning, Memory& memory, MutexFault fault)
       : scenario_(scenario),
         tuning_(tuning),
-        shape_{.clients = scenario.participants, .clusters = 1, .limit = 1} {
+        shape_{.clients = scenario.participants,
+               .clusters = 1,
+               .limit = scenario.participants > 4 ? 2U : 1U} {  // to set aside twice takes five
     const locks::Layout layout = L::layout(shape_);
     room_.cells = {memory, globals, scenario.participants + 1, layout.cells_per_slot};
     room_.fault = fault;
@@ -391,6 +393,7 @@ std::vector<MutexScenario> mutex_scenarios(const std::string& mutex) {
   if (mutex != locks::ParkingWord<SleepingPort>::traits.name) {
     all.push_back({mutex, 3, 1, MutexVariant::awake});
     all.push_back({mutex, 4, 1, MutexVariant::awake});
+    all.push_back({mutex, 5, 1, MutexVariant::awake});
     all.push_back({mutex, 3, 2, MutexVariant::awake});
     all.push_back({mutex, 3, 1, MutexVariant::queued});
   } else {
