@@ -143,7 +143,7 @@ static bool set_functions(void) {
   return find(&found.Allgather, "PMPI_Allgather") && find(&found.Bcast, "PMPI_Bcast") &&
          find(&found.Allreduce, "PMPI_Allreduce") && find(&found.Send, "PMPI_Send") &&
          find(&found.Ssend, "PMPI_Ssend") && find(&found.Recv, "PMPI_Recv") &&
-         find(&found.Grequest_start, "PMPI_Grequest_start") &&
+         find(&found.Irecv, "PMPI_Irecv") && find(&found.Grequest_start, "PMPI_Grequest_start") &&
          find(&found.Grequest_complete, "PMPI_Grequest_complete") &&
          find(&found.Request_get_status, "PMPI_Request_get_status") &&
          find(&found.Iprobe, "PMPI_Iprobe") && find(&found.Wait, "PMPI_Wait") &&

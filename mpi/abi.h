@@ -48,6 +48,8 @@ typedef struct mpi_abi {
   int (*Ssend)(const void* data, int count, mpi_handle type, int to, int tag, mpi_handle comm);
   int (*Recv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
               void* status);
+  int (*Irecv)(void* data, int count, mpi_handle type, int from, int tag, mpi_handle comm,
+               void* request);
   int (*Grequest_start)(int (*query)(void* extra, void* status), int (*drop)(void* extra),
                         int (*cancel)(void* extra, int complete), void* extra, void* request);
   int (*Grequest_complete)(mpi_handle request);

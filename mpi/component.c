@@ -32,6 +32,7 @@ _Static_assert(__builtin_strcmp(MCA_threads_mutex_base_include_HEADER,
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 #include "opal/mca/base/mca_base_var.h"
@@ -144,9 +145,22 @@ static int do_receive(void* channel, unsigned from) {
                            comm_of(channel), MPI_STATUS_IGNORE));
 }
 
-static int do_receive_any(void* channel) {
-  return MCA_PML_CALL(recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MCA_COLL_BASE_TAG_BARRIER,
-                           comm_of(channel), MPI_STATUS_IGNORE));
+/* As coll/base: all are asked for before the first is waited for. */
+static int do_receive_any(void* channel, unsigned count) {
+  ompi_request_t** const requests = calloc(count, sizeof(ompi_request_t*));
+  int status = requests == NULL ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+  for (unsigned i = 0; i < count && status == OMPI_SUCCESS; ++i) {
+    status = MCA_PML_CALL(irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MCA_COLL_BASE_TAG_BARRIER,
+                                comm_of(channel), &requests[i]));
+  }
+  if (status == OMPI_SUCCESS) {
+    status = ompi_request_wait_all(count, requests, MPI_STATUSES_IGNORE);
+  }
+  for (unsigned i = 0; i < count && requests != NULL && status != OMPI_SUCCESS; ++i) {
+    if (requests[i] != NULL && requests[i] != MPI_REQUEST_NULL) ompi_request_free(&requests[i]);
+  }
+  free(requests);
+  return status;
 }
 
 /* Without a yield where there is nothing to do: who waits yields itself, and how long it takes

@@ -84,9 +84,21 @@ static int do_receive(void* channel, unsigned from) {
       mpi->Recv(NULL, 0, mpi->type_byte, (int)from, 0, handle_of(channel), mpi->status_ignore));
 }
 
-static int do_receive_any(void* channel) {
-  return quietly(mpi->Recv(NULL, 0, mpi->type_byte, mpi->any_source, 0, handle_of(channel),
-                           mpi->status_ignore));
+/* All are asked for before the first is waited for, as Open MPI's own does. */
+static int do_receive_any(void* channel, unsigned count) {
+  mpi_handle* const requests = malloc(count * sizeof *requests); /* an int needs half of it */
+  unsigned asked = 0;
+  int status = requests == NULL ? mpi->error_other : 0;
+  while (asked < count && status == 0) {
+    status = mpi->Irecv(NULL, 0, mpi->type_byte, mpi->any_source, 0, handle_of(channel),
+                        &requests[asked]);
+    if (status == 0) ++asked;
+  }
+  for (unsigned i = 0; i < asked && status == 0; ++i) {
+    status = mpi->Wait(&requests[i], mpi->status_ignore);
+  }
+  free(requests); /* after an error the others stay asked for, and end with their communicator */
+  return quietly(status);
 }
 
 /* To look at a request that is not over makes every MPI progress, and unlike a test it may be done

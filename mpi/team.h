@@ -33,7 +33,7 @@ typedef struct mpi_operations {
   int (*send)(void* channel, unsigned to);
   int (*send_synchronously)(void* channel, unsigned to); /**< until it is being received */
   int (*receive)(void* channel, unsigned from);
-  int (*receive_any)(void* channel); /**< from whoever sends first */
+  int (*receive_any)(void* channel, unsigned count); /**< so many, from whoever sends first */
   void (*close_channel)(void* channel);
   void (*progress)(void);
   /** A rank's PMIx locality string, "" for an unbound one; false if there are none. May be NULL. */

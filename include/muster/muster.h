@@ -287,12 +287,12 @@ MUSTER_API void muster_segment_destroy(muster_segment* segment);
 /** How messages go from rank to rank, for the barriers that an MPI runs over its own. Empty
  * messages, in order between two ranks; 0 or an error of the caller's. `send` must not wait for the
  * receiver; `send_synchronously` returns when the receiver has begun to receive it; `receive_any`
- * receives one message, whoever sent it. None may be NULL. */
+ * receives `count` messages, whoever sent them, and may ask for all at once. None may be NULL. */
 typedef struct muster_messages {
   int (*send)(void* context, unsigned to);
   int (*send_synchronously)(void* context, unsigned to);
   int (*receive)(void* context, unsigned from);
-  int (*receive_any)(void* context);
+  int (*receive_any)(void* context, unsigned count);
   void* context;
 } muster_messages;
 

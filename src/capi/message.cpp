@@ -30,7 +30,7 @@ class Postal : public Hardware {
     return error_ == 0;
   }
   bool receive_any(unsigned count) {
-    for (; count > 0 && error_ == 0; --count) error_ = messages_->receive_any(messages_->context);
+    if (error_ == 0 && count > 0) error_ = messages_->receive_any(messages_->context, count);
     return error_ == 0;
   }
   int error() const { return error_; }
