@@ -9,11 +9,13 @@
 //   barrier_kmp.cpp     LLVM's and Intel's functions
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "machine/hardware.hpp"
 #include "run/preload.h"
@@ -23,7 +25,7 @@
 
 namespace muster::run {
 
-/// Calls, one for each thread and barrier.
+/// Calls, one for each thread and barrier; counted where somebody is to be told.
 enum class Waits : std::uint8_t {
   posix,               ///< at a pthread_barrier_t, ours
   posix_shared,        ///< passed on: processes share it
@@ -33,17 +35,32 @@ enum class Waits : std::uint8_t {
   openmp_tasks,        ///< passed on: the region makes tasks
   openmp_cancellable,  ///< passed on: the region can be cancelled
   openmp_unknown,      ///< passed on: not in a team that we have seen begin
+  openmp_inside,       ///< the runtime's own: reductions, values handed to all
+  openmp_joins,        ///< the runtime's own: ends of regions
 };
-inline constexpr unsigned kinds_of_waits = 8;
+inline constexpr unsigned kinds_of_waits = 10;
+
+/// One thread writes it.
+using Counter = std::atomic<std::uint64_t>;
+inline void add_to(Counter& counter, std::uint64_t more) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+/// What a thread's waits at ours took.
+struct Times {
+  Counter until_the_last_ns{0};
+  Counter own_ns{0};  ///< from then on
+  void add(std::int64_t came_ns, std::int64_t last_ns, std::int64_t left_ns) noexcept {
+    add_to(until_the_last_ns, static_cast<std::uint64_t>(std::max(last_ns - came_ns, {})));
+    add_to(own_ns, static_cast<std::uint64_t>(std::max(left_ns - last_ns, {})));
+  }
+};
 
 /// A thread that waits. Never freed, since others look at it; a later thread takes it over.
 struct alignas(128) Member {
   explicit Member(Hardware::Domain& domain) noexcept;
 
-  void count(Waits what) noexcept {
-    auto& counter = counts[static_cast<unsigned>(what)];
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
+  void count(Waits what) noexcept { add_to(counts[static_cast<unsigned>(what)], 1); }
 
   /// What its port has learnt holds for barriers of one size.
   void serve(unsigned participants) noexcept;
@@ -52,8 +69,11 @@ struct alignas(128) Member {
   std::atomic<const void*> inside{nullptr};
   std::atomic<bool> is_taken{true};
   Member* next = nullptr;  ///< of all there are
-  std::atomic<std::uint64_t> counts[kinds_of_waits]{};
-  Hardware port;  ///< at barriers without ranks
+  Counter counts[kinds_of_waits]{};
+  Times posix;
+  Times openmp;
+  Counter was_last{0};  ///< at barriers without ranks
+  Hardware port;        ///< at barriers without ranks
 
  private:
   unsigned participants_ = 0;  ///< for which its port's policy is
@@ -71,8 +91,16 @@ T& make(Arguments&&... arguments) noexcept {
 /// The calling thread's. Nothing is changed in a program without `is_at_work()`.
 Member& me() noexcept;
 bool is_at_work() noexcept;
+/// Whether somebody is to be told what happens at barriers.
+bool is_watched() noexcept;
+inline void count(Waits what) noexcept {
+  if (is_watched()) me().count(what);
+}
 /// Returns once no thread is inside the barrier.
 void await_left(const void* barrier) noexcept;
+
+/// Who came last how often; `whom` says who they are.
+void print_last(int file, bool as_json, const std::vector<std::uint64_t>& times, const char* whom);
 
 /// The function of that name that there would be without us; there is one.
 void* next_function(const char* name) noexcept;

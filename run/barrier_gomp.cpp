@@ -97,6 +97,8 @@ struct Gomp : Runtime {
 #define MEMBER(name) bool (*name)();
   CANCELLABLE(MEMBER)
 #undef MEMBER
+  void* (*GOMP_single_copy_start)();
+  void (*GOMP_workshare_task_reduction_unregister)(bool cancelled);
 };
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -159,6 +161,8 @@ const Gomp* runtime_in(link_map* library) noexcept {
   find_in(handle, "__kmpc_fork_call", fresh->__kmpc_fork_call);
   find_in(handle, "__kmpc_barrier", fresh->__kmpc_barrier);
   find_in(handle, "__kmpc_cancel_barrier", fresh->__kmpc_cancel_barrier);
+  find_in(handle, "__kmpc_reduce", fresh->__kmpc_reduce);
+  find_in(handle, "__kmpc_copyprivate", fresh->__kmpc_copyprivate);
   find_in(handle, "__kmpc_omp_task_alloc", fresh->__kmpc_omp_task_alloc);
   find_in(handle, "__kmpc_omp_target_task_alloc", fresh->__kmpc_omp_target_task_alloc);
 #define FIND(result, name, parameters, arguments) find_in(handle, #name, fresh->name);
@@ -175,6 +179,8 @@ const Gomp* runtime_in(link_map* library) noexcept {
 #undef FIND
 #define FIND(name) find_in(handle, #name, fresh->name);
   CANCELLABLE(FIND)
+  FIND(GOMP_single_copy_start)
+  FIND(GOMP_workshare_task_reduction_unregister)
 #undef FIND
   const Gomp* first = runtimes.load(std::memory_order_relaxed);
   do fresh->next = first;
@@ -227,11 +233,13 @@ Reached kmp_of(const void* code) noexcept { return reached_by(code, "__kmpc_barr
 
 }  // namespace muster::run
 
+using muster::run::count;
 using muster::run::gomp_of;
 using muster::run::is_at_work;
 using muster::run::pass_team_barrier;
 using muster::run::Region;
 using muster::run::tell_of_task;
+using muster::run::Waits;
 
 #define CALLERS_RUNTIME gomp_of(__builtin_return_address(0))
 
@@ -275,10 +283,22 @@ MUSTER_EXPORTED void GOMP_barrier() {
 ENDS(DEFINE)
 #undef DEFINE
 
-#define DEFINE(name)                                                                   \
-  MUSTER_EXPORTED bool name() {                                                        \
-    if (is_at_work()) muster::run::me().count(muster::run::Waits::openmp_cancellable); \
-    return CALLERS_RUNTIME.name();                                                     \
+#define DEFINE(name)                                    \
+  MUSTER_EXPORTED bool name() {                         \
+    if (is_at_work()) count(Waits::openmp_cancellable); \
+    return CALLERS_RUNTIME.name();                      \
   }
 CANCELLABLE(DEFINE)
 #undef DEFINE
+
+// Their barriers are inside of the runtime.
+
+MUSTER_EXPORTED void* GOMP_single_copy_start() {
+  if (is_at_work()) count(Waits::openmp_inside);
+  return CALLERS_RUNTIME.GOMP_single_copy_start();
+}
+
+MUSTER_EXPORTED void GOMP_workshare_task_reduction_unregister(bool cancelled) {
+  if (is_at_work()) count(Waits::openmp_inside);
+  CALLERS_RUNTIME.GOMP_workshare_task_reduction_unregister(cancelled);
+}

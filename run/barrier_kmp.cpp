@@ -103,8 +103,22 @@ MUSTER_EXPORTED void __kmpc_barrier(void* place, int thread) {
 }
 
 MUSTER_EXPORTED int __kmpc_cancel_barrier(void* place, int thread) {
-  if (is_at_work()) me().count(Waits::openmp_cancellable);
+  if (is_at_work()) count(Waits::openmp_cancellable);
   return CALLERS_RUNTIME.runtime.__kmpc_cancel_barrier(place, thread);
+}
+
+// Their barriers are inside of the runtime.
+
+MUSTER_EXPORTED int __kmpc_reduce(void* place, int thread, int variables, std::size_t bytes,
+                                  void* data, void (*add)(void*, void*), void* lock) {
+  if (is_at_work()) count(Waits::openmp_inside);
+  return CALLERS_RUNTIME.runtime.__kmpc_reduce(place, thread, variables, bytes, data, add, lock);
+}
+
+MUSTER_EXPORTED void __kmpc_copyprivate(void* place, int thread, std::size_t bytes, void* data,
+                                        void (*copy)(void*, void*), int has_them) {
+  if (is_at_work()) count(Waits::openmp_inside);
+  CALLERS_RUNTIME.runtime.__kmpc_copyprivate(place, thread, bytes, data, copy, has_them);
 }
 
 // Each task is allocated before it is made.

@@ -9,6 +9,7 @@
 #include "barrier/anyone.hpp"
 #include "machine/made_once.hpp"
 #include "run/barrier.hpp"
+#include "wait/futex_lot.hpp"
 
 namespace muster::run {
 namespace {
@@ -19,8 +20,10 @@ struct State {
   Word participants;
   Word mark;
   Hardware::Cell opened;
+  std::atomic<std::int64_t> completed_ns;  ///< the last episode, where it is watched
 };
 constexpr Word ours = 0x4d757374;
+constexpr Word ours_watched = ours + 1;
 static_assert(sizeof(State) <= sizeof(pthread_barrier_t));
 static_assert(alignof(State) <= alignof(pthread_barrier_t));
 static_assert(offsetof(State, arrivals) == 0 && offsetof(State, mark) == 12);
@@ -58,22 +61,38 @@ bool is_shared(const pthread_barrierattr_t* attributes) {
   return shared != PTHREAD_PROCESS_PRIVATE;
 }
 
+bool note_completion(void* barrier) {
+  static_cast<State*>(barrier)->completed_ns.store(now_ns(), std::memory_order_relaxed);
+  return true;
+}
+
+template <bool watched>
 int wait_at(State& state) {
   const KeepErrno keep;
   Member& mine = me();
-  mine.count(Waits::posix);
   mine.serve(state.participants);
   const Anyone<Hardware> barrier = barrier_in(state);
   auto ticket = barrier.ticket(0);
   // Released by the arrival: who comes after this episode sees it, or that it is over.
   mine.inside.store(&state, std::memory_order_relaxed);
-  barrier.wait(mine.port, ticket);
+  if constexpr (watched) {
+    const std::int64_t came_ns = now_ns();
+    mine.port.set_hooks({.completion = note_completion, .context = &state});
+    barrier.wait(mine.port, ticket);
+    mine.posix.add(came_ns, state.completed_ns.load(std::memory_order_relaxed), now_ns());
+    mine.count(Waits::posix);
+    if (ticket.was_last) add_to(mine.was_last, 1);
+  } else {
+    barrier.wait(mine.port, ticket);
+  }
   mine.inside.store(nullptr, std::memory_order_release);  // pairs with await_left()
   return ticket.was_last ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }
 
 /// Ours and the C library's are told apart by the mark.
-bool is_ours(pthread_barrier_t* barrier) { return state_of(barrier).mark == ours; }
+bool is_ours(pthread_barrier_t* barrier) {
+  return state_of(barrier).mark == ours || state_of(barrier).mark == ours_watched;
+}
 
 }  // namespace
 }  // namespace muster::run
@@ -87,16 +106,17 @@ MUSTER_EXPORTED int pthread_barrier_init(pthread_barrier_t* barrier,
   if (!can_be || !is_at_work()) return next().init(barrier, attributes, count);
   auto* const state = new (barrier) State{};
   state->participants = count;
-  state->mark = ours;
+  state->mark = is_watched() ? ours_watched : ours;
   return 0;
 }
 
 MUSTER_EXPORTED int pthread_barrier_wait(pthread_barrier_t* barrier) {
-  if (is_ours(barrier)) [[likely]]
-    return wait_at(state_of(barrier));
+  State& state = state_of(barrier);
+  if (state.mark == ours) [[likely]]
+    return wait_at<false>(state);
+  if (state.mark == ours_watched) return wait_at<true>(state);
   if (is_at_work()) {
-    me().count(state_of(barrier).participants > participants_max ? Waits::posix_too_many
-                                                                 : Waits::posix_shared);
+    count(state.participants > participants_max ? Waits::posix_too_many : Waits::posix_shared);
   }
   return next().wait(barrier);
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdlib>
+#include <numeric>
 
 #include "run/barrier.hpp"
 #include "run/barrier_team.hpp"
@@ -47,6 +48,10 @@ bool is_anyone_inside(const void* barrier) {
 void after_fork_in_child() {
   for (Member* it = members.load(std::memory_order_relaxed); it != nullptr; it = it->next) {
     for (auto& counter : it->counts) counter.store(0, std::memory_order_relaxed);
+    for (Counter* counter : {&it->posix.until_the_last_ns, &it->posix.own_ns,
+                             &it->openmp.until_the_last_ns, &it->openmp.own_ns, &it->was_last}) {
+      counter->store(0, std::memory_order_relaxed);
+    }
     if (it == self) continue;
     it->inside.store(nullptr, std::memory_order_relaxed);
     it->is_taken.store(false, std::memory_order_relaxed);
@@ -55,12 +60,31 @@ void after_fork_in_child() {
   forget_teams();
 }
 
-std::uint64_t total(Waits what) {
-  std::uint64_t sum = 0;
+/// Over all threads.
+template <class Of>
+std::uint64_t sum(Of of) {
+  std::uint64_t all = 0;
   for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next) {
-    sum += it->counts[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
+    all += of(*it).load(std::memory_order_relaxed);
   }
-  return sum;
+  return all;
+}
+std::uint64_t total(Waits what) {
+  return sum([&](Member& it) -> Counter& { return it.counts[static_cast<unsigned>(what)]; });
+}
+
+void print_times(int file, bool as_json, Times Member::*times) {
+  const std::uint64_t until =
+      sum([&](Member& it) -> Counter& { return (it.*times).until_the_last_ns; });
+  const std::uint64_t own = sum([&](Member& it) -> Counter& { return (it.*times).own_ns; });
+  if (as_json) {
+    dprintf(file, ", \"until_the_last_ns\": %" PRIu64 ", \"own_ns\": %" PRIu64, until, own);
+  } else {
+    dprintf(
+        file,
+        "    took, over all threads, %.3f ms until the last had come and %.3f ms from then on\n",
+        static_cast<double>(until) / 1e6, static_cast<double>(own) / 1e6);
+  }
 }
 
 /// While the process has one thread, so that the kernel is quick to register it for membarrier.
@@ -79,6 +103,26 @@ Member::Member(Hardware::Domain& its) noexcept
 void fail_without_memory() noexcept {
   dprintf(STDERR_FILENO, "muster run: no memory for barriers\n");
   std::abort();
+}
+
+void print_last(int file, bool as_json, const std::vector<std::uint64_t>& times, const char* whom) {
+  if (as_json) {
+    dprintf(file, ", \"last\": [");
+    for (std::size_t i = 0; i < times.size(); ++i)
+      dprintf(file, i == 0 ? "%" PRIu64 : ", %" PRIu64, times[i]);
+    dprintf(file, "]");
+    return;
+  }
+  const auto most = std::max_element(times.begin(), times.end());
+  const std::uint64_t all = std::accumulate(times.begin(), times.end(), std::uint64_t{0});
+  if (all == 0) return;
+  dprintf(file, "    most often last: %s %zu, %" PRIu64 " of %" PRIu64 " times\n", whom,
+          static_cast<std::size_t>(most - times.begin()), *most, all);
+}
+
+bool is_watched() noexcept {
+  const run_settings& settings = *muster_preload_settings();
+  return settings.reports || settings.json != nullptr;
 }
 
 bool is_at_work() noexcept { return muster_preload_settings()->barrier != nullptr; }
@@ -121,18 +165,33 @@ uint64_t muster_preload_barriers() {
 void muster_preload_print_barriers(int file, bool as_json) {
   dprintf(file,
           as_json ? ", \"barriers\": {\"algorithm\": \"%s\", \"pthread\": {\"ours\": %" PRIu64
-                    ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64 "}"
+                    ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64
                   : "  barriers: %s; %" PRIu64 " waits at pthread barriers; passed on: %" PRIu64
                     " at those that processes share, %" PRIu64 " at those of too many threads\n",
           muster_preload_settings()->barrier, total(Waits::posix), total(Waits::posix_shared),
           total(Waits::posix_too_many));
+  if (as_json || total(Waits::posix) != 0) {
+    print_times(file, as_json, &Member::posix);
+    std::vector<std::uint64_t> last;
+    for (Member* it = members.load(std::memory_order_acquire); it != nullptr; it = it->next)
+      last.insert(last.begin(), it->was_last.load(std::memory_order_relaxed));
+    print_last(file, as_json, last, "thread");
+  }
   dprintf(file,
-          as_json ? ", \"openmp\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
+          as_json ? "}, \"openmp\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
                     ", \"tasks\": %" PRIu64 ", \"cancellable\": %" PRIu64 ", \"unknown\": %" PRIu64
-                    "}}"
+                    ", \"inside\": %" PRIu64 ", \"joins\": %" PRIu64
                   : "  OpenMP: %" PRIu64 " waits of teams; passed on: %" PRIu64
                     " while ours were made, %" PRIu64 " where there are tasks, %" PRIu64
-                    " that can be cancelled, %" PRIu64 " outside of teams that we know\n",
+                    " that can be cancelled, %" PRIu64
+                    " outside of teams that we know; the runtime's own: %" PRIu64
+                    " in reductions and copyprivate, %" PRIu64 " at ends of regions\n",
           total(Waits::openmp), total(Waits::openmp_first), total(Waits::openmp_tasks),
-          total(Waits::openmp_cancellable), total(Waits::openmp_unknown));
+          total(Waits::openmp_cancellable), total(Waits::openmp_unknown),
+          total(Waits::openmp_inside), total(Waits::openmp_joins));
+  if (as_json || total(Waits::openmp) != 0) {
+    print_times(file, as_json, &Member::openmp);
+    print_teams(file, as_json);
+  }
+  if (as_json) dprintf(file, "}}");
 }

@@ -7,14 +7,27 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/muster.h"
 #include "run/barrier.hpp"
+#include "wait/futex_lot.hpp"
 
 namespace muster::run {
 namespace {
+
+/// How a member passes barriers.
+enum class Path : std::uint8_t {
+  ours,
+  watched,  ///< ours, and what they take is noted
+  alone,    ///< the runtime's, as all after it
+  tasks,    ///< since there have been some
+  cancellable,
+};
 
 /// A thread's part in a region.
 struct Membership {
@@ -23,10 +36,10 @@ struct Membership {
   unsigned size;
   unsigned number;
   int level;
+  Path path;
   Word episode = 0;
   bool has_made_tasks = false;  ///< in this episode
   bool has_been_there = false;  ///< in the runtime's barrier, in this episode
-  bool is_left;                 ///< from now on
 };
 constinit thread_local Membership* current = nullptr;
 
@@ -57,16 +70,25 @@ std::string own_cpus() {
 /// A barrier, kept for teams of one size. Never freed.
 class Team {
  public:
-  explicit Team(unsigned size) : cpus_(size) {}
+  explicit Team(unsigned size) : cpus_(size), times_last_(size) {}
 
   static Team* of(Membership& me) noexcept;
 
   void give_back() noexcept { is_taken_.store(false, std::memory_order_release); }
   static void forget_all() noexcept { all_.store(nullptr, std::memory_order_relaxed); }
+  static const Team* first() noexcept { return all_.load(std::memory_order_acquire); }
+  const Team* next() const noexcept { return next_; }
+  unsigned size() const noexcept { return static_cast<unsigned>(cpus_.size()); }
+  std::uint64_t times_last(unsigned number) const noexcept {
+    return times_last_[number].load(std::memory_order_relaxed);
+  }
 
   bool is_made() const noexcept { return barrier_ != nullptr; }
   void make_together(const Membership& me);
   void wait(const Membership& me) const noexcept;
+  void wait_and_note(const Membership& me) noexcept;
+  /// The barrier's algorithm, once it is made.
+  std::string algorithm() const;
 
   /// That somebody makes tasks in an episode. It is asked after later ones have begun, but not
   /// after the next but one.
@@ -88,6 +110,9 @@ class Team {
   muster_barrier* barrier_ = nullptr;
   std::vector<std::string> cpus_;  ///< of each member, when the barrier was made
   std::atomic<Word> tasks_in_[2]{};
+  /// When the last came, in episodes that are even and odd. Nobody is an episode behind.
+  std::atomic<std::int64_t> last_ns_[2]{};
+  std::vector<Counter> times_last_;  ///< each member
 };
 
 constinit std::atomic<Team*> Team::all_{nullptr};
@@ -167,11 +192,36 @@ void Team::wait(const Membership& me) const noexcept {
   std::abort();
 }
 
+void Team::wait_and_note(const Membership& me) noexcept {
+  auto& last = last_ns_[me.episode % 2];
+  const std::int64_t came_ns = now_ns();
+  std::int64_t before = last.load(std::memory_order_relaxed);
+  while (before < came_ns &&
+         !last.compare_exchange_weak(before, came_ns, std::memory_order_relaxed)) {
+  }
+  wait(me);
+  run::me().count(Waits::openmp);
+  if (has_tasks(me.episode)) return;  // it has run some
+  const std::int64_t last_ns = last.load(std::memory_order_relaxed);
+  run::me().openmp.add(came_ns, last_ns, now_ns());
+  if (last_ns == came_ns) add_to(times_last_[me.number], 1);
+}
+
+std::string Team::algorithm() const {
+  if (!is_made()) return {};
+  std::array<char, 256> text{};
+  muster_barrier_explain(barrier_, "text", text.data(), text.size(), nullptr);
+  std::istringstream words(text.data());
+  std::string name;
+  words >> name >> name;
+  return name;
+}
+
 Region::Region(const Runtime& its_runtime, void (*its_body)(void*), void* its_data) noexcept
     : runtime(its_runtime),
       body(its_body),
       data(its_data),
-      is_left(place_of(its_body).load(std::memory_order_relaxed) == its_body) {}
+      has_tasks(place_of(its_body).load(std::memory_order_relaxed) == its_body) {}
 
 Region::~Region() {
   if (Team* const its = team.load(std::memory_order_acquire); its != nullptr) its->give_back();
@@ -188,7 +238,14 @@ void Region::enter(void (*its_body)(void*), void* its_data) {
                 .size = static_cast<unsigned>(runtime.num_threads()),
                 .number = static_cast<unsigned>(runtime.thread_num()),
                 .level = runtime.level(),
-                .is_left = is_left};
+                .path = Path::alone};
+  if (me.size > 1) {
+    me.path = has_tasks                     ? Path::tasks
+              : runtime.cancellation() != 0 ? Path::cancellable
+              : is_watched()                ? Path::watched
+                                            : Path::ours;
+    count(Waits::openmp_joins);
+  }
   current = &me;
   its_body(its_data);
   current = me.outer;
@@ -200,49 +257,87 @@ const Runtime* runtime_here() noexcept {
 
 void tell_of_task() noexcept {
   Membership* const me = current;
-  if (me == nullptr || me->size < 2 || me->is_left || me->has_made_tasks) return;
+  if (me == nullptr || me->path > Path::watched || me->has_made_tasks) return;
   me->has_made_tasks = true;
   Team::of(*me)->say_tasks(me->episode);
 }
+
+namespace {
+
+template <bool watched>
+void pass(Membership& me, void (*before)()) noexcept {
+  const Runtime& runtime = me.region.runtime;
+  Team& team = *Team::of(me);
+  if (before != nullptr) before();
+  if (!team.is_made()) [[unlikely]] {
+    if (watched) count(Waits::openmp_first);
+    team.make_together(me);
+    if (!team.is_made()) me.path = Path::alone;
+  } else {
+    me.has_been_there = me.has_made_tasks;
+    if (me.has_made_tasks) runtime.barrier();
+    watched ? team.wait_and_note(me) : team.wait(me);
+    if (team.has_tasks(me.episode)) {
+      me.path = Path::tasks;
+      place_of(me.region.body).store(me.region.body, std::memory_order_relaxed);
+    }
+  }
+  ++me.episode;
+  me.has_made_tasks = false;
+}
+
+[[gnu::noinline, gnu::cold]] bool pass_otherwise(Membership& me, void (*before)()) noexcept {
+  switch (me.path) {
+    case Path::tasks:
+      count(Waits::openmp_tasks);
+      return false;
+    case Path::cancellable:
+      count(Waits::openmp_cancellable);
+      return false;
+    case Path::watched:
+      pass<true>(me, before);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 bool pass_team_barrier(const Runtime& runtime, void (*before)()) noexcept {
   Membership* const me = current;
   // Whatever the runtime has begun that we have not seen is its own.
   if (me == nullptr || &me->region.runtime != &runtime || runtime.level() != me->level ||
       runtime.num_threads() != static_cast<int>(me->size)) {
-    if (runtime.num_threads() > 1) run::me().count(Waits::openmp_unknown);
+    if (runtime.num_threads() > 1) count(Waits::openmp_unknown);
     return false;
   }
-  if (me->size < 2) return false;
-  if (me->is_left) {
-    run::me().count(Waits::openmp_tasks);
-    return false;
-  }
-  if (runtime.cancellation() != 0) {
-    run::me().count(Waits::openmp_cancellable);
-    return false;
-  }
-  Team& team = *Team::of(*me);
-  if (before != nullptr) before();
-  if (!team.is_made()) {
-    run::me().count(Waits::openmp_first);
-    team.make_together(*me);
-    me->is_left = !team.is_made();
-  } else {
-    me->has_been_there = me->has_made_tasks;
-    if (me->has_made_tasks) runtime.barrier();
-    team.wait(*me);
-    run::me().count(Waits::openmp);
-    if (team.has_tasks(me->episode)) {
-      me->is_left = true;
-      place_of(me->region.body).store(me->region.body, std::memory_order_relaxed);
-    }
-  }
-  ++me->episode;
-  me->has_made_tasks = false;
+  if (me->path != Path::ours) return pass_otherwise(*me, before);
+  pass<false>(*me, before);
   return true;
 }
 
 void forget_teams() noexcept { Team::forget_all(); }
+
+void print_teams(int file, bool as_json) {
+  std::vector<std::uint64_t> last;
+  std::map<std::pair<unsigned, std::string>, unsigned> barriers;
+  for (const Team* it = Team::first(); it != nullptr; it = it->next()) {
+    last.resize(std::max<std::size_t>(last.size(), it->size()));
+    for (unsigned i = 0; i < it->size(); ++i) last[i] += it->times_last(i);
+    if (it->is_made()) ++barriers[{it->size(), it->algorithm()}];
+  }
+  print_last(file, as_json, last, "member");
+  if (as_json) dprintf(file, ", \"teams\": [");
+  const char* between = "";
+  for (const auto& [team, count] : barriers) {
+    dprintf(file,
+            as_json ? "%s{\"size\": %u, \"algorithm\": \"%s\", \"barriers\": %u}"
+                    : "%s    teams of %u: %s, %u of them\n",
+            between, team.first, team.second.c_str(), count);
+    if (as_json) between = ", ";
+  }
+  if (as_json) dprintf(file, "]");
+}
 
 }  // namespace muster::run

@@ -35,6 +35,10 @@ struct Runtime {
   void (*__kmpc_fork_call)(void* place, int count, void (*body)(int*, int*, ...), ...);
   void (*__kmpc_barrier)(void* place, int thread);
   int (*__kmpc_cancel_barrier)(void* place, int thread);
+  int (*__kmpc_reduce)(void* place, int thread, int variables, std::size_t bytes, void* data,
+                       void (*add)(void*, void*), void* lock);
+  void (*__kmpc_copyprivate)(void* place, int thread, std::size_t bytes, void* data,
+                             void (*copy)(void*, void*), int has_them);
   void* (*__kmpc_omp_task_alloc)(void* place, int thread, int flags, std::size_t bytes,
                                  std::size_t shared, void* entry);
   void* (*__kmpc_omp_target_task_alloc)(void* place, int thread, int flags, std::size_t bytes,
@@ -59,7 +63,7 @@ struct Region {
   const Runtime& runtime;
   void (*const body)(void*);
   void* const data;
-  const bool is_left;  ///< to the runtime
+  const bool has_tasks;  ///< as one with this function had
   std::atomic<Team*> team{nullptr};
 };
 
@@ -78,5 +82,7 @@ const Runtime* runtime_here() noexcept;
 void tell_of_task() noexcept;
 /// In a fork's child.
 void forget_teams() noexcept;
+/// Which serve, and which member came last how often.
+void print_teams(int file, bool as_json);
 
 }  // namespace muster::run

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -181,6 +182,23 @@ void forks() {
   }
 }
 
+/// One thread comes when the others have: 200 times each.
+void late() {
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<int> here{0};
+#pragma omp parallel num_threads(3)
+    for (int episode = 0; episode < 100; ++episode) {
+      if (omp_get_thread_num() == 1) {
+        while (here < 2 * (episode + 1)) usleep(50);
+        usleep(200);
+      } else {
+        ++here;
+      }
+#pragma omp barrier
+    }
+  }
+}
+
 /// One thread ends the process while the others are at a barrier.
 void ends() {
 #pragma omp parallel num_threads(4)
@@ -270,6 +288,7 @@ extern "C" int main(int argc, char** argv) {
              {"sizes", sizes},
              {"forks", forks},
              {"many", many},
+             {"late", late},
 #ifndef __clang__
              {"old", old},
 #endif
