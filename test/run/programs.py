@@ -4,10 +4,12 @@
 mutex: they do what they do alone, and the counters show that ours were at work. Exits with 77 where
 the program is not installed."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -412,6 +414,107 @@ for library in [ctypes.CDLL(name) for name in sys.argv[1:]] * 2:
     library.team_of(3, 500, None)
 print("passed")""", built["g++"][1], built["clang++"][1]])
     expect(counted["ours"] >= 4 * 3 * 1990 and counted["unknown"] == 0, f"two libraries: {counted}")
+
+
+def noise(count, most):
+    """The same numbers each time."""
+    number = 1
+    for _ in range(count):
+        number = number * 48271 % 0x7fffffff
+        yield number % most
+
+
+def negative():
+    """A camera's picture, as Adobe's DNG has it: one number a point, behind a filter of colours."""
+    side = 128
+    points = b"".join(struct.pack("<H", 200 + n) for n in noise(side * side, 16000))
+    fields = [  # tag, type, count, value
+        (254, 4, 1, 0), (256, 4, 1, side), (257, 4, 1, side), (258, 3, 1, 16), (259, 3, 1, 1),
+        (262, 3, 1, 32803), (271, 2, 4, b"Its\0"), (272, 2, 4, b"One\0"), (273, 4, 1, None),
+        (274, 3, 1, 1), (277, 3, 1, 1), (278, 4, 1, side), (279, 4, 1, len(points)),
+        (284, 3, 1, 1), (33421, 3, 2, b"\2\0\2\0"), (33422, 1, 4, b"\0\1\1\2"),
+        (50706, 1, 4, b"\1\1\0\0"), (50717, 4, 1, 16383),
+        (50721, 10, 9, [90, 0, 0, 0, 100, 0, 0, 0, 80])]
+    far, head = b"", struct.pack("<2sHIH", b"II", 42, 8, len(fields))
+    begin = len(head) + 12 * len(fields) + 4
+    for tag, kind, count, value in fields:
+        if isinstance(value, list):
+            far += b"".join(struct.pack("<ii", number, 100) for number in value)
+            value = begin
+        elif value is None:
+            value = begin + 9 * 8
+        head += struct.pack("<HHI", tag, kind, count) + (
+            value if isinstance(value, bytes) else struct.pack("<I", value))
+    return head + bytes(4) + far + points
+
+
+PACKAGE = """Name: it
+Version: 1
+Release: 1
+Summary: it
+License: none
+BuildArch: noarch
+%description
+it
+%install
+mkdir -p %{buildroot}/it
+for i in 0 1 2 3 4 5; do seq ${i}0000 >%{buildroot}/it/$i; done
+""" + "".join(f"""%package {i}
+Summary: it
+%description {i}
+it
+%files {i}
+/it/{i}
+""" for i in range(6))
+
+
+def case_openmp_packages():
+    """Programs of Debian's that are built with OpenMP: what they write, bit for bit. The least
+    number of what is counted shows that they were seen: not all of them have barriers."""
+    fixed = ["_topdir " + scratch, "_rpmdir " + scratch + "/out", "_buildhost it",
+             "use_source_date_epoch_as_buildtime 1", "clamp_mtime_to_source_date_epoch 1"]
+    name, package, command, seen = {
+        "gm": ("gm", "graphicsmagick", ["convert", "in.ppm", "-blur", "0x3", "-median", "2",
+                                        "-resize", "300x300", "out/it.ppm"], "joins"),
+        "sox": ("sox", "sox", ["--multi-threaded", "-R", "-n", "-b", "16", "-c", "4", "out/it.wav",
+                               "synth", "2", "pinknoise", "reverb", "lowpass", "2000"], "joins"),
+        "sumaclust": ("sumaclust", "sumaclust", ["-p", "4", "-F", "out/it", "in.fa"], "ours"),
+        "dcraw": ("dcraw_emu", "libraw-bin", ["-q", "3", "-Z", "out/it.ppm", "in.dng"], "first"),
+        # Tasks, in a region that can be cancelled.
+        "rpmbuild": ("rpmbuild", "rpm", ["-bb", *[word for one in fixed for word in
+                                                 ("--define", one)], "it.spec"], "cancellable"),
+    }[sys.argv[3]]
+    program = need(name, package)
+    for file, data in (("in.ppm", b"P6 200 200 255\n" + bytes(noise(200 * 200 * 3, 256))),
+                       ("in.fa", "".join(f">{i} count=1;\n" + "".join("acgt"[n % 4] for n in noise(
+                           80 + i % 7, 5 + i % 50)) + "\n" for i in range(300)).encode()),
+                       ("in.dng", negative()), ("it.spec", PACKAGE.encode())):
+        with open(os.path.join(scratch, file), "wb") as into:
+            into.write(data)
+    out = os.path.join(scratch, "out")
+
+    def written(runs):
+        os.mkdir(out)
+        report = runs()
+        files = {}
+        for path, _, names in os.walk(out):
+            for one in names:
+                with open(os.path.join(path, one), "rb") as file:
+                    files[one] = hashlib.sha256(file.read()).hexdigest()
+        shutil.rmtree(out)
+        return files, report
+
+    more = {**ENVIRONMENT, "OMP_NUM_THREADS": "4", "SOURCE_DATE_EPOCH": "1000000000"}
+    ENVIRONMENT.update(more)
+    alone, _ = written(lambda: subprocess.run([program, *command], cwd=scratch, check=True,
+                                              capture_output=True, timeout=900, env=more))
+    for options in ([], ["--affinity", "none"]):
+        ours, (_, processes) = written(lambda some=options: run(["--barrier", *some],
+                                                                [program, *command], cwd=scratch))
+        counted = [one["barriers"]["openmp"] for one in processes]
+        expect(alone and ours == alone, f"{options}: {ours}, not {alone}")
+        expect(sum(one[seen] for one in counted) > 0, f"{options}: {counted}")
+        print(name, options, counted)
 
 
 def case_hybrid():
