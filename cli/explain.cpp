@@ -2,6 +2,7 @@
 // `muster explain`: what a barrier with these options would be, and why, without running it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +20,8 @@
 #include "topology/topology.hpp"
 #ifdef MUSTER_WITH_SIM
 #include "cli/sim_common.hpp"
+#include "sim/pair_matrix.hpp"
+#include "sim/waits.hpp"
 #endif
 
 namespace muster {
@@ -36,6 +39,7 @@ struct Options {
   bool shared = false;
   bool split = false;
   bool json = false;
+  std::string output;
 };
 
 /// What stands beside the names of the lines, which are 14 columns wide, wrapped.
@@ -51,8 +55,18 @@ std::string in_columns(const std::string& text) {
   return result;
 }
 
+constexpr const char* where_they_sit =
+    "the model has to know where all sit: say --map-by or --bindings";
+
+bool all_bound(const Options& asked, const std::vector<PuSet>& bindings) {
+  if (bindings.empty()) return asked.map_by != "none";
+  return std::none_of(bindings.begin(), bindings.end(),
+                      [](const PuSet& pus) { return pus.empty(); });
+}
+
 /// Why the model cannot tell what a barrier takes there; empty if it can.
-std::string unpredictable(const NamedMachine& machine, const Options& asked) {
+std::string unpredictable(const NamedMachine& machine, const Options& asked,
+                          const std::vector<PuSet>& bindings) {
 #ifndef MUSTER_WITH_SIM
   return "this program was built without the model";
 #endif
@@ -61,17 +75,65 @@ std::string unpredictable(const NamedMachine& machine, const Options& asked) {
   if (asked.participants > cores) {
     return fmt::format("the model gives each participant a core, and there are {}", cores);
   }
-  return asked.map_by == "none" ? "the model has to know where all sit: say --map-by" : "";
+  return all_bound(asked, bindings) ? "" : where_they_sit;
 }
+
+#ifdef MUSTER_WITH_SIM
+sim::Query query_of(const Plan& plan, const Options& asked, const std::vector<PuSet>& bindings) {
+  return {plan.algorithm.text(), plan.participants,
+          bindings.empty() ? parse_mapping(asked.map_by) : Mapping::core, bindings};
+}
+
+/// Who waits for whom in an episode, for plot_waits.py; on a machine of which only the topology is
+/// known with latencies as on another one.
+Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, const Options& asked,
+                const std::vector<PuSet>& bindings) {
+  const Topology topology =
+      machine ? machine->topology : Topology::from_spec_or_environment("", Topology::Cpus::of_host);
+  const bool known = machine && machine->model;
+  sim::MachineModel model =
+      known ? *machine->model
+            : sim::assumed_machine(machine ? topology_statement(asked.machine, topology)
+                                           : sim::synthetic_description(topology));
+  model.shape = topology;
+  const sim::Query query = query_of(plan, asked, bindings);
+  const sim::Waits waits = sim::waits_of(model, query);
+  Json json;
+  json["machine"] = known ? model.name : topology.source() + ", latencies assumed";
+  json["algorithm"] = query.algorithm;
+  const std::vector<Level> levels = topology.active_levels().levels;
+  const std::vector<PuSet> where =
+      bindings.empty() ? topology.map_ranks(query.map_by, query.ranks) : bindings;
+  json["ranks"] = Json::array();
+  for (std::size_t rank = 0; rank < where.size(); ++rank) {
+    const unsigned unit = levels.empty() ? 0 : levels.front().unit_of_binding(where[rank]);
+    json["ranks"].push_back(
+        {{"unit", levels.empty()  ? Json("MACHINE")
+                  : is_unit(unit) ? Json(fmt::format("{} {}", levels.front().name, unit))
+                                  : Json("no one " + levels.front().name)},
+         {"arrives_ns", waits.inside_ns[rank].first},
+         {"leaves_ns", waits.inside_ns[rank].second}});
+  }
+  json["waits"] = Json::array();
+  for (const sim::Wait& wait : waits.waits) {
+    json["waits"].push_back({{"rank", wait.by},
+                             {"for", wait.of},
+                             {"told_ns", wait.told_ns},
+                             {"heard_ns", wait.heard_ns}});
+  }
+  return json;
+}
+#endif
 
 /// What the barrier of `plan` takes on the modelled machine, and the three fastest others that
 /// could do it.
 void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] const Plan& plan,
-             [[maybe_unused]] const std::string& map_by, [[maybe_unused]] std::string& text,
+             [[maybe_unused]] const Options& asked,
+             [[maybe_unused]] const std::vector<PuSet>& where, [[maybe_unused]] std::string& text,
              [[maybe_unused]] Json& row) {
 #ifdef MUSTER_WITH_SIM
   const std::vector<sim::Predicted> rows = sim::beside_best(
-      model, {plan.algorithm.text(), plan.participants, parse_mapping(map_by)}, 3,
+      model, query_of(plan, asked, where), 3,
       [&](const Algorithm& other) { return !plan.split || traits_of(other.name).splits; });
   const double own_us = rows.front().prediction.latency_us;
   for (std::size_t n = 0; n < rows.size(); ++n) {
@@ -100,6 +162,7 @@ void explain(const Options& asked) {
   if (!topology.empty()) options.topology = topology.c_str();
   if (machine && machine->model) wait_as_on(*machine->model, options);
   if (asked.map_by != "none") options.map_by = asked.map_by.c_str();
+  std::vector<PuSet> where;
   std::vector<std::string> texts;
   std::vector<const char*> bindings;
   if (!asked.bindings.empty()) {
@@ -111,15 +174,19 @@ void explain(const Options& asked) {
     }
     // Whatever the algorithm makes of them: PUs that do not exist are a mistake.
     const Topology all = Topology::from_spec_or_environment(topology, Topology::Cpus::of_host);
-    for (const PuSet& pus : all.read_bindings(asked.bindings)) {
-      texts.push_back(pus.empty() ? "" : pus.to_string());
-    }
+    where = all.read_bindings(asked.bindings);
+    for (const PuSet& pus : where) texts.push_back(pus.empty() ? "" : pus.to_string());
     for (const std::string& text : texts) bindings.push_back(text.c_str());
     options.bindings = bindings.data();
   }
   if (asked.shared) options.flags |= MUSTER_SHARED;
   if (asked.split) options.flags |= MUSTER_SPLIT;
 
+  const ResultFiles files{asked.output, "explain", "plot_waits.py", ""};
+  if (!asked.output.empty() && !all_bound(asked, where)) {
+    throw Error(Status::invalid, std::string("--output: ") + where_they_sit);
+  }
+  files.prepare();
   const Plan plan = make_plan(options, machine.has_value());
   const BlockLayout layout = Block::lay_out(plan);
   std::string text = explain_as_text(plan, layout);
@@ -128,20 +195,22 @@ void explain(const Options& asked) {
     const std::string about = machine->model ? ": " + machine->model->about : "";
     text = fmt::format("machine       {}{}\n", machine->title(), about) + text;
     row["machine"] = machine->title();
-    const std::string why_not = unpredictable(*machine, asked);
+    const std::string why_not = unpredictable(*machine, asked, where);
     if (why_not.empty()) {
-      predict(*machine->model, plan, asked.map_by, text, row);
+      predict(*machine->model, plan, asked, where, text, row);
     } else {
       text += fmt::format("predicted     nothing: {}\n", why_not);
     }
   }
-  if (!asked.json) {
-    fmt::print("{}", in_columns(text));
-    return;
-  }
   Json json;
   json["results"].push_back(std::move(row));
-  fmt::print("{}", format_json(json));
+  fmt::print("{}", asked.json ? format_json(json) : in_columns(text));
+#ifdef MUSTER_WITH_SIM
+  if (asked.output.empty()) return;
+  std::fflush(stdout);
+  json["waits"] = waits_json(machine, plan, asked, where);
+  files.write(format_json(json), "");
+#endif
 }
 
 }  // namespace
@@ -170,6 +239,11 @@ void add_explain(Command& app) {
   command->add_flag("--shared", asked->shared, "The participants are processes");
   command->add_flag("--split", asked->split, "arrive and depart are called apart");
   command->add_flag("--json", asked->json, "One JSON object with an array `results`");
+#ifdef MUSTER_WITH_SIM
+  command->add_option("--output", asked->output,
+                      "Folder for explain.json, and a picture (PNG and SVG) of who waits for whom, "
+                      "as the model has it");
+#endif
   command->callback([asked] { explain(*asked); });
 }
 

@@ -74,7 +74,7 @@ void run(const Options& options) {
           (static_cast<double>(done) + share) / static_cast<double>(teams.size()),
           fmt::format("{} ranks by {}: {} barriers tried", ranks, mapping_name(mapping), tried));
     };
-    const auto best = sim::tune(machine, ranks, mapping, options.effort, tell);
+    const auto best = sim::tune(machine, {"", ranks, mapping}, options.effort, tell);
     rows.insert(rows.end(), best.begin(), best.end());
     add_team(machine, best, known);
   }

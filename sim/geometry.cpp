@@ -89,16 +89,20 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
   return geometry;
 }
 
-std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks) {
-  const std::size_t cores = machine.shape->cores().size();
-  if (ranks < 1 || ranks > cores) {
-    throw Error(Status::invalid, "machine " + machine.name + " has " + std::to_string(cores) +
-                                     " cores: 1 to " + std::to_string(cores) +
-                                     " ranks, since the model gives each a core of its own");
-  }
+std::vector<unsigned> cores_of_ranks(const MachineModel& machine,
+                                     const std::vector<PuSet>& bindings) {
   std::vector<unsigned> of_ranks;
-  for (const PuSet& pus : machine.shape->map_ranks(mapping, ranks)) {
-    of_ranks.push_back(machine.shape->core_of(pus.first()));
+  std::vector<bool> taken(machine.shape->cores().size());
+  if (bindings.empty()) throw Error(Status::invalid, "the model wants a rank");
+  for (const PuSet& pus : bindings) {
+    const unsigned core = pus.empty() ? kOutside : machine.shape->core_of(pus.first());
+    if (core == kOutside || taken[core]) {
+      throw Error(Status::invalid, "machine " + machine.name + " has " +
+                                       std::to_string(taken.size()) +
+                                       " cores, and the model gives each rank one of its own");
+    }
+    taken[core] = true;
+    of_ranks.push_back(core);
   }
   return of_ranks;
 }

@@ -72,9 +72,9 @@ MachineModel load_machine(const std::string& name_or_file);
 /// machine has more dies than the model can hold, or a core outside of all.
 Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& cores);
 
-/// Rank i's core under a mapping. Throws Error(invalid) for more ranks than cores: the model
-/// gives each a core of its own.
-std::vector<unsigned> cores_of_ranks(const MachineModel& machine, Mapping mapping, unsigned ranks);
+/// Each rank's core. Throws Error(invalid) if two share one: the model gives each one of its own.
+std::vector<unsigned> cores_of_ranks(const MachineModel& machine,
+                                     const std::vector<PuSet>& bindings);
 
 /// The machine itself, then `count` of its samples, or as many draws from its uncertainties
 /// (always the same ones). A machine without either has no members but itself.

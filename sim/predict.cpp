@@ -29,7 +29,9 @@ Preparation prepare(const MachineModel& machine, const Query& query, std::uint64
   }
   Preparation result;
   result.name = algorithm.name;
-  result.setup.geometry = geometry_of(machine, cores_of_ranks(machine, query.map_by, query.ranks));
+  const std::vector<PuSet> where =
+      query.bindings.empty() ? machine.shape->map_ranks(query.map_by, query.ranks) : query.bindings;
+  result.setup.geometry = geometry_of(machine, cores_of_ranks(machine, where));
   result.setup.parameters = machine.parameters;
   result.setup.mechanisms = machine.mechanisms;
   result.setup.shape.participants = query.ranks;
@@ -37,8 +39,7 @@ Preparation prepare(const MachineModel& machine, const Query& query, std::uint64
   result.setup.seed = seed;
   if (algorithm.uses_groups()) {
     const ActiveLevels active = machine.shape->active_levels(parse_level_mask(algorithm.levels));
-    Grouping grouping = group_ranks(
-        machine.shape->place(machine.shape->map_ranks(query.map_by, query.ranks), active));
+    Grouping grouping = group_ranks(machine.shape->place(where, active));
     if (grouping.status != Status::ok) throw Error(grouping.status, grouping.reason);
     result.groups = std::make_unique<GroupTree>(std::move(grouping.tree));
     result.setup.shape.groups = result.groups.get();
@@ -118,7 +119,8 @@ std::vector<Predicted> beside_best(const MachineModel& machine, const Query& que
   std::vector<Query> queries{query};
   for (const std::string& name : all_algorithms(machine)) {
     if (!name.starts_with("base-") && fits(parse_algorithm(name))) {
-      queries.push_back({name, query.ranks, query.map_by});
+      queries.push_back(query);
+      queries.back().algorithm = name;
     }
   }
   Effort alone;

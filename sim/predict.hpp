@@ -15,6 +15,7 @@ struct Query {
   std::string algorithm;  ///< as parse_algorithm() takes it: "mcs", "topo-NUMA", "combining-tree:4"
   unsigned ranks = 1;
   Mapping map_by = Mapping::core;
+  std::vector<PuSet> bindings = {};  ///< where they are instead; empty: as map_by says
 };
 
 struct Effort {

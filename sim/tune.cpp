@@ -26,10 +26,14 @@ constexpr std::string_view starts[] = {"tree8+line16/all", "count5+line8/count4+
 /// Enough to tell barriers apart that differ by a few percent; shorter runs took others for best.
 constexpr Effort coarse{.warm_up = 6, .measured = 12, .members = 0, .seeds = 1};
 
+Query of_team(Query team, const std::string& algorithm) {
+  team.algorithm = algorithm;
+  return team;
+}
+
 class Search {
  public:
-  Search(const MachineModel& machine, unsigned ranks, Mapping map_by)
-      : machine_(machine), ranks_(ranks), map_by_(map_by) {}
+  Search(const MachineModel& machine, const Query& team) : machine_(machine), team_(team) {}
 
   unsigned tried() const { return static_cast<unsigned>(tried_.size()); }
 
@@ -42,7 +46,7 @@ class Search {
     std::vector<double> latency_us(fresh.size());
     run_parallel(fresh.size(), [&](std::size_t n, StackPool& pool) {
       try {
-        latency_us[n] = latency_us_of(machine_, {fresh[n], ranks_, map_by_}, coarse, 1, pool);
+        latency_us[n] = latency_us_of(machine_, of_team(team_, fresh[n]), coarse, 1, pool);
       } catch (const Error& error) {
         if (error.code() != Status::invalid) throw;
         latency_us[n] = HUGE_VAL;  // a recipe too large for so many
@@ -121,8 +125,7 @@ class Search {
   }
 
   const MachineModel& machine_;
-  unsigned ranks_;
-  Mapping map_by_;
+  const Query& team_;
   std::map<std::string, double> tried_;
 };
 
@@ -130,10 +133,10 @@ bool is_composed(const std::string& name) { return name.starts_with("scheduled")
 
 }  // namespace
 
-std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
+std::vector<Predicted> tune(const MachineModel& machine, const Query& team,
                             const TuneEffort& effort,
                             const std::function<void(double, unsigned)>& tell) {
-  Search search(machine, ranks, map_by);
+  Search search(machine, team);
   std::vector<std::string> names;
   std::vector<std::string> prefixes = {"scheduled-MACHINE"};
   for (const std::string& name : all_algorithms(machine)) {
@@ -169,7 +172,7 @@ std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping
     last_us = latency_us;
     const bool wanted =
         (other && finalists.size() < effort.finalists) || (!plain && !is_composed(name));
-    if (wanted) finalists.push_back({name, ranks, map_by});
+    if (wanted) finalists.push_back(of_team(team, name));
     plain = plain || (wanted && !is_composed(name));
   }
   const std::vector<Prediction> predictions = predict(machine, finalists, effort.final);

@@ -18,9 +18,9 @@ struct TuneEffort {
 };
 
 /// Best first: the finalists of the search, and among them the best barrier that is not composed.
-/// Deterministic. `tell` gets the share that is done, 0 to 1, and how many barriers were tried.
-/// Throws as prepare().
-std::vector<Predicted> tune(const MachineModel& machine, unsigned ranks, Mapping map_by,
+/// `team`: whatever its barrier. Deterministic. `tell` gets the share that is done, 0 to 1, and how
+/// many barriers were tried. Throws as prepare().
+std::vector<Predicted> tune(const MachineModel& machine, const Query& team,
                             const TuneEffort& effort,
                             const std::function<void(double share, unsigned tried)>& tell);
 

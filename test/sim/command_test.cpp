@@ -527,7 +527,7 @@ TEST_F(Command, MistakesSayWhatToDo) {
                 HasSubstr("is within"));
   }
   EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--ranks", "65"}),
-              HasSubstr("1 to 64 ranks"));
+              HasSubstr("has 64 cores"));
   EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--why", "--csv"}),
               HasSubstr("exclude each other"));
   write(folder_ / "bad.csv", "a,b\n1,2\n");

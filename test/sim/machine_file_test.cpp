@@ -189,8 +189,11 @@ TEST(Ensemble, ComesFromSamplesOrElseFromUncertainty) {
 
 TEST(Ranks, EachHasACore) {
   const MachineModel machine = parse_machine(good, "f", "");
-  EXPECT_EQ(cores_of_ranks(machine, Mapping::numa, 3), (std::vector<unsigned>{0, 2, 1}));
-  EXPECT_THROW(cores_of_ranks(machine, Mapping::core, 5), Error);
+  const auto cores = [&](Mapping mapping, unsigned ranks) {
+    return cores_of_ranks(machine, machine.shape->map_ranks(mapping, ranks));
+  };
+  EXPECT_EQ(cores(Mapping::numa, 3), (std::vector<unsigned>{0, 2, 1}));
+  EXPECT_THROW(cores(Mapping::core, 5), Error);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""plots.py <folder of plot_sim_lock.py>: every curve, bar, tick and title is the data's.
+"""plots.py <folder of the scripts>: every curve, bar, tick and title is the data's.
 
 The figures are taken from the script before they are written, and looked at as matplotlib has them.
 """
@@ -18,6 +18,7 @@ except ImportError:
     sys.exit(77)
 sys.path.insert(0, sys.argv[1])
 import plot_sim_lock
+import plot_waits
 
 PATTERNS = ["sequential", "strided", "random"]
 figures = {}
@@ -162,5 +163,31 @@ def check_locks():
     expect(sorted(shown), [("mcs", "2"), ("mcs", "4"), ("rcl", "2"), ("rcl", "4")], "panels")
 
 
+def check_waits():
+    """Ranks 0 and 2 share a unit, and so do 1 and 3: these are side by side."""
+    ranks = [{"unit": f"NUMA {rank % 2}", "arrives_ns": next(values), "leaves_ns": next(values)}
+             for rank in range(4)]
+    waits = [{"rank": by, "for": of, "told_ns": next(values), "heard_ns": next(values)}
+             for by, of in ((0, 2), (1, 0), (3, 1), (2, 0))]
+    figure, axes = plot_waits.plt.subplots()
+    plot_waits.draw(axes, {"ranks": ranks, "waits": waits})
+    height = {0: 0, 2: 1, 1: 2, 3: 3}
+    wanted = {"inside": [[(each["arrives_ns"] / 1000, height[rank]),
+                          (each["leaves_ns"] / 1000, height[rank])]
+                         for rank, each in enumerate(ranks)]}
+    for label, pairs in (("tells, same unit", ((0, 2), (3, 1), (2, 0))),
+                         ("tells, another unit", ((1, 0),))):
+        wanted[label] = [[(each["told_ns"] / 1000, height[each["for"]]),
+                          (each["heard_ns"] / 1000, height[each["rank"]])]
+                         for each in waits if (each["rank"], each["for"]) in pairs]
+    got = {lines.get_label(): [[tuple(point) for point in line] for line in lines.get_segments()]
+           for lines in axes.collections}
+    expect(got, wanted, "lines")
+    expect([text.get_text() for text in axes.texts], ["NUMA 0", "NUMA 1"], "units")
+    expect([int(label.get_text()) for label in axes.get_yticklabels()], [0, 1, 2, 3], "ranks")
+    expect(list(axes.get_yticks()), [height[rank] for rank in range(4)], "their heights")
+
+
 check_reproduction()
 check_locks()
+check_waits()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `muster tune`, and the profile that it leaves.
+// `muster tune`, the profile that it leaves, and the picture that `explain` draws.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +79,29 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   const json simulated = ask({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "12",
                               "--algorithms", "auto", "--members", "0", "--json"});
   EXPECT_EQ(simulated.at("chosen"), explained("12").at("algorithm"));
+}
+
+TEST_F(Tune, ExplainDrawsWhoWaitsForWhom) {
+  const std::filesystem::path folder = folder_ / "waits";
+  const Words words = {"explain", "--machine", "package:2 [numa] core:4 pu:1", "-p", "8", "--json"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    more.insert(more.end(), {"--output", folder.string()});
+    return run_muster(more);
+  };
+  const Outcome unplaced = with({});
+  EXPECT_EQ(unplaced.exit_code, 2);
+  EXPECT_THAT(unplaced.err, HasSubstr("--output: the model has to know where all sit"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+
+  const Outcome outcome = with({"--map-by", "core"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_written(folder, outcome, {"explain.json"}, {"explain"});
+  const json written = json::parse(read(folder / "explain.json"));
+  EXPECT_EQ(written.at("results"), json::parse(outcome.out).at("results"));
+  EXPECT_EQ(written.at("waits").at("ranks").size(), 8U);
+  EXPECT_EQ(written.at("waits").at("ranks").at(5).at("unit"), "NUMA 1");
+  EXPECT_FALSE(written.at("waits").at("waits").empty());
 }
 
 }  // namespace
