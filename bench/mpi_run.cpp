@@ -16,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <sstream>
 
 #include "bench/child.hpp"
@@ -296,7 +297,13 @@ void launch(MpiSamples& samples, const MpiRunOptions& options) {
   samples.cycle.push_back(value_of(line, "cycle"));
   samples.skew.push_back(value_of(line, "skew"));
   samples.fetch.push_back(value_of(line, "fetch"));
+  samples.fetch_median.push_back(value_of(line, "fetch_median"));
   samples.count.push_back(value_of(line, "count"));
+}
+
+std::vector<double> rounds_that_count(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return values;
 }
 
 /// After the first round: whoever is too far from the best among as many ranks.
@@ -414,8 +421,9 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
       if (samples.why.empty() && !samples.hopeless) {
         launch(samples, options);
       } else {  // what failed once, or takes too long, is not waited for again
-        for (auto* values : {&samples.latency, &samples.least, &samples.greatest, &samples.cycle,
-                             &samples.skew, &samples.fetch, &samples.count}) {
+        for (auto* values :
+             {&samples.latency, &samples.least, &samples.greatest, &samples.cycle, &samples.skew,
+              &samples.fetch, &samples.fetch_median, &samples.count}) {
           values->push_back(nan);
         }
       }
@@ -426,10 +434,13 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
 }
 
 double median_of_rounds(const std::vector<double>& values) {
-  std::vector<double> good;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(good),
-               [](double value) { return !std::isnan(value); });
+  const std::vector<double> good = rounds_that_count(values);
   return good.empty() ? nan : median(good);
+}
+
+double mean_of_rounds(const std::vector<double>& values) {
+  const std::vector<double> good = rounds_that_count(values);
+  return std::accumulate(good.begin(), good.end(), 0.0) / static_cast<double>(good.size());
 }
 
 const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks) {

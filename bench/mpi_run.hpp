@@ -52,7 +52,8 @@ struct MpiSamples {
   std::vector<double> greatest;
   std::vector<double> cycle;  ///< dup, 8 barriers, free
   std::vector<double> skew;   ///< from the first rank's leaving to the last's, median
-  std::vector<double> fetch;  ///< MPI_Fetch_and_op to a rank that waits in its barrier, median
+  std::vector<double> fetch;  ///< MPI_Fetch_and_op to a rank that waits in its barrier, mean
+  std::vector<double> fetch_median;
   std::vector<double> count;  ///< barriers timed
   std::string why;            ///< if a round failed: the first reason
   bool hopeless = false;      ///< beyond MpiRunOptions::hopeless in the first round, its only one
@@ -87,7 +88,8 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
 /// The best of others' at the same number of ranks by median latency; null if there is none.
 const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks);
 
-/// Median of what is not NaN; NaN if nothing is.
+/// Of what is not NaN; NaN if nothing is.
 double median_of_rounds(const std::vector<double>& values);
+double mean_of_rounds(const std::vector<double>& values);
 
 }  // namespace muster::bench

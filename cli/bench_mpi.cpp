@@ -59,23 +59,24 @@ std::string fetches_to_text(const MpiRunResults& results, unsigned ranks) {
   const bench::MpiInstallation* mpi = nullptr;
   double own = NAN;
   for (const MpiSamples& samples : results.samples) {
-    const double fetch = median_of_rounds(samples.fetch);
+    const double fetch = bench::mean_of_rounds(samples.fetch);
     const bool is_own = samples.contender.name == "default";  // comes before ours
     if (samples.ranks != ranks || (!is_own && !samples.contender.ours)) continue;
     if (is_own || samples.contender.mpi != mpi) own = is_own ? fetch : NAN;
     mpi = samples.contender.mpi;
     if (std::isnan(fetch)) continue;
-    text += fmt::format("{:<18} {:<24}{:>8}{:>15}\n", samples.contender.mpi->name,
+    text += fmt::format("{:<18} {:<24}{:>8}{:>15}{:>10}\n", samples.contender.mpi->name,
                         samples.contender.name, us(fetch),
                         !samples.contender.ours ? ""
                         : std::isnan(own)       ? "-"
-                                                : bench::format_times(fetch / own));
+                                                : bench::format_times(fetch / own),
+                        us(median_of_rounds(samples.fetch_median)));
   }
   if (text.empty() || ranks == 1) return "";
   return fmt::format(
              "\nMPI_Fetch_and_op to a rank in its MPI_Barrier, {} ranks\n\n"
-             "{:<18} {:<24}{:>8}{:>15}\n",
-             ranks, "MPI", "barrier", "latency", "times its own") +
+             "{:<18} {:<24}{:>8}{:>15}{:>10}\n",
+             ranks, "MPI", "barrier", "mean", "times its own", "median") +
          text;
 }
 
@@ -147,10 +148,15 @@ std::string to_json(const MpiRunResults& results) {
   };
   for (const MpiSamples& samples : results.samples) {
     const bench::PairedRatio ratio = ratio_to(samples, best_peer(results, samples.ranks));
-    Json row{{"mpi", samples.contender.mpi->name},  {"barrier", samples.contender.name},
-             {"ours", samples.contender.ours},      {"ranks", samples.ranks},
-             {"latency_us", list(samples.latency)}, {"dup_8_free_us", list(samples.cycle)},
-             {"exit_skew_us", list(samples.skew)},  {"fetch_and_op_us", list(samples.fetch)}};
+    Json row{{"mpi", samples.contender.mpi->name},
+             {"barrier", samples.contender.name},
+             {"ours", samples.contender.ours},
+             {"ranks", samples.ranks},
+             {"latency_us", list(samples.latency)},
+             {"dup_8_free_us", list(samples.cycle)},
+             {"exit_skew_us", list(samples.skew)},
+             {"fetch_and_op_us", list(samples.fetch)},
+             {"fetch_and_op_median_us", list(samples.fetch_median)}};
     row["to_best_peer"] = bench::ratio_to_json(ratio);
     if (samples.hopeless) row["hopeless"] = true;
     if (!samples.why.empty()) row["why"] = samples.why;
