@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "barrier/base_barriers.hpp"
+#include "barrier/openmp_peers.hpp"
 #include "barrier/registry.hpp"
 #include "bench/contestant.hpp"
 #include "bench/lock_team.hpp"
@@ -79,6 +80,17 @@ void add_message_barriers(Json& results) {
   for_each_base_barrier<Hardware>([&]<class B>() {
     results.push_back(item("message barrier", B::traits.name,
                            {{"about", "for comparison: sim, bench barrier, an MPI's messages"},
+                            {"champion", champion_name(B::traits.champion)},
+                            {"splits", B::traits.splits},
+                            {"cost", B::traits.cost},
+                            {"source", B::traits.source}}));
+  });
+}
+
+void add_openmp_peers(Json& results) {
+  for_each_openmp_peer<Hardware>([&]<class B>() {
+    results.push_back(item("OpenMP's barrier", B::traits.name,
+                           {{"about", "for comparison: sim, check"},
                             {"champion", champion_name(B::traits.champion)},
                             {"splits", B::traits.splits},
                             {"cost", B::traits.cost},
@@ -218,6 +230,7 @@ void add_list(Command& app) {
     Json results = Json::array();
     add_algorithms(results);
     add_message_barriers(results);
+    add_openmp_peers(results);
     add_levels(results);
     add_mappings(results);
     add_wait_policies(results);

@@ -121,10 +121,11 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
 /// What the model runs: the registered barriers (registry.hpp), then those over messages.
 const std::vector<std::string>& modelled_barriers();
 
-/// As parse_algorithm(), which knows only the registered ones.
+/// As parse_algorithm(), which knows only the registered ones: also those of OpenMP's runtimes.
 Algorithm parse_modelled(std::string_view text);
 
-/// The barrier of that name, one of modelled_barriers(). Throws Error(unknown_name) besides.
+/// The barrier of that name, one of modelled_barriers() or of OpenMP's. Throws Error(unknown_name)
+/// besides.
 BarrierOutcome run_barrier(std::string_view name, const BarrierSetup& setup, StackPool& pool);
 
 }  // namespace muster::sim

@@ -7,16 +7,19 @@
 
 #include "barrier/anyone.hpp"
 #include "barrier/base_barriers.hpp"
+#include "barrier/openmp_peers.hpp"
 #include "check/suite/rehearsal.hpp"
 
 namespace muster::check {
 namespace {
 
-/// The barriers that muster_options cannot name: those over messages, and pthread_barrier_wait()'s.
+/// The barriers that muster_options cannot name: those over messages, pthread_barrier_wait()'s, and
+/// the OpenMP runtimes'.
 template <class Fn>
 void for_each_other_barrier(Fn&& fn) {
   for_each_base_barrier<Checked>(fn);
   fn.template operator()<Anyone<Checked>>();
+  for_each_openmp_peer<Checked>(fn);
 }
 
 /// Arrivals that try again make many executions, minutes where others have seconds: it is not among

@@ -75,6 +75,13 @@ TEST(CheckedBarriers, HoldWithoutRanks) {
   for (const Scenario& scenario : scenarios_of(anyone, {2, 3}, {2})) check(scenario);
 }
 
+TEST(CheckedBarriers, OpenmpRuntimesHoldToo) {
+  for (const char* name : {"libgomp", "libomp-hyper"}) {
+    const Algorithm peer = parse_checked_algorithm(name);
+    for (const Scenario& scenario : scenarios_of(peer, {2, 3, 4}, {2})) check(scenario);
+  }
+}
+
 // Random programs are small; these are what is shipped. The standard's words, on each execution.
 TEST(CheckedBarriers, AreConsistentBySomeoneElsesJudgement) {
   std::size_t judged = 0;

@@ -33,7 +33,12 @@ TEST_P(EveryBarrier, HoldsOnRandomMachines) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, EveryBarrier, testing::ValuesIn(modelled_barriers()),
+std::vector<std::string> barriers_and_peers() {
+  std::vector<std::string> all = modelled_barriers();
+  for (const char* peer : {"libgomp", "libomp-hyper"}) all.emplace_back(peer);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Sim, EveryBarrier, testing::ValuesIn(barriers_and_peers()),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
