@@ -94,7 +94,6 @@ struct Round {
   Checked::Cell* paused =
       nullptr;  ///< sections give the lock up in between, and say when it's over
 
-  static void before_look(Word) {}
   bool take(Word lock) const { return desks[lock].take(m); }
   void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);

@@ -181,8 +181,7 @@ int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise
   await_senders(seat);
   PostedWork work(section, *station_, this);
   Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
-  if (!RingPort::poll_briefly(entry, habit.first_look) && !RingPort::poll(entry, polls_of_a_client))
-      [[unlikely]]
+  if (!RingPort::poll(entry, polls_of_a_client)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
   desk_.rings.has_answer(seat.ring);
   ++habit.delegated;

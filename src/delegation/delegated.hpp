@@ -6,7 +6,6 @@
 #include <string>
 
 #include "delegation/any_lock.hpp"
-#include "delegation/first_look.hpp"
 #include "delegation/station.hpp"
 #include "delegation/work.hpp"
 #include "lock/auto.hpp"
@@ -19,7 +18,6 @@ class Delegated final : public AnyLock {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
     std::uint64_t combined_told = 0;
-    FirstLook first_look;
   };
 
  public:

@@ -46,11 +46,6 @@ constexpr std::int64_t yield_ns = 1'000'000;
 /// A line is there and back after 40 to 400 ns.
 constexpr std::int64_t off_at_first_ns = 250;
 constexpr std::int64_t off_longest_ns = 4'000;
-/// Who meets others so often, and once more after less than so long, does little else. It is aside
-/// for as long as a client of `auto` is patient.
-constexpr unsigned meets_max = 8;
-constexpr std::int64_t meets_again_ns = 500;
-constexpr std::int64_t aside_ns = patience_ns;
 
 void pause_until(std::int64_t time_ns) noexcept {
   do relax();
@@ -66,23 +61,6 @@ void Port::let_others_run(std::int64_t until_ns) noexcept {
     return;
   }
   pause_until(until_ns);
-}
-
-void Port::step_aside(Cell& until) noexcept {
-  if (++meets_ < meets_max) return;
-  const std::int64_t now = now_ns();
-  if (meets_ == meets_max) {
-    met_ns_ = now;
-    return;
-  }
-  meets_ = 0;
-  if (now - met_ns_ > meets_again_ns) return;
-  Word others = until.value.load(std::memory_order_relaxed);
-  // Somebody else is aside, whose clock was read before this one or after it.
-  if (others - static_cast<Word>(now) <= 2 * aside_ns) return;
-  const auto mine = static_cast<Word>(now + aside_ns);
-  if (!until.value.compare_exchange_strong(others, mine, std::memory_order_relaxed)) return;
-  pause_until(now + aside_ns);
 }
 
 void Port::pause_briefly() noexcept { pause_until(now_ns() + off_at_first_ns); }

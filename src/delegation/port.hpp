@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "delegation/cpus.hpp"
-#include "delegation/first_look.hpp"
 #include "delegation/thread.hpp"
 #include "lock/habit.hpp"
 #include "machine/hardware.hpp"
@@ -67,8 +66,6 @@ class Port : public Hardware {
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }
-  /// locks::step_aside(); `until`: when somebody's pause ends, in ns, of which it has the low bits.
-  [[gnu::noinline]] void step_aside(Cell& until) noexcept;
 
   /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
   /// there before.
@@ -170,27 +167,6 @@ class Port : public Hardware {
   /// And until `held` is taken, by one of those that wait; not for long, longer if they are many.
   static void let_one_in(const Cell& held, const Cell& wanted, bool many = false) noexcept;
 
-  /// The caller is about to read it and then to write there: one transfer instead of two, and none
-  /// of the line's other reader before it may write.
-  static void fetch_to_write(const Cell& cell) noexcept { muster::fetch_to_write(&cell); }
-
-  /// True if `own` becomes 0 soon: a server is at it. `first_look` learns from that.
-  static bool poll_briefly(const Cell& own, FirstLook& first_look) noexcept {
-    first_look.pause();
-    for (unsigned polls = 0; polls < brief_polls; ++polls) {
-      if (own.value.load(std::memory_order_acquire) == 0) {
-        // However early: pauses for a slow line cost nothing here, since a client asks for none.
-        if (polls == 0) {
-          first_look.was_in_time();
-        } else {
-          first_look.was_early();
-        }
-        return true;
-      }
-      relax_briefly();
-    }
-    return false;
-  }
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
     for (; polls > 0; --polls) {
@@ -207,7 +183,6 @@ class Port : public Hardware {
   [[gnu::noinline]] void back_off() noexcept;
   [[gnu::noinline]] static void pause_briefly() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
-  static constexpr unsigned brief_polls = 128;        // on x86 as long as a slow line takes
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
   // What `wanted` says: somebody waits, or nobody is to be let in.
@@ -241,8 +216,6 @@ class Port : public Hardware {
   unsigned asked_ = 0;  ///< 1: in its last wait of some length it was the one to say so
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
-  unsigned meets_ = 0;  ///< since it last thought of stepping aside
-  std::int64_t met_ns_ = 0;
   Announcements<Atom>& announcements_;
 };
 

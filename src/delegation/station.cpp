@@ -26,13 +26,7 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
 /// In one go for one client, before the next one's turn.
 constexpr unsigned batch_max = Station::depth;
-/// Of these, so far before its turn a request is fetched: two lines of 64 bytes.
-constexpr unsigned fetched_ahead = 4;
-constexpr unsigned brief_passes = 8;  ///< of several rounds each, before it pauses longer between,
-constexpr unsigned rounds_of_brief_pass = 8;
-/// A request that so many looks were too early for would have been there after a longer pause.
-constexpr unsigned few_looks = 2;
-constexpr unsigned idle_polls = 512;  ///< passes, before it yields between them
+constexpr unsigned idle_polls = 512;  ///< rounds, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
@@ -251,7 +245,7 @@ void Station::serve(Servant& self) {
       give_back(port, has);
       if (!remains(self)) return;
     }
-    if (pass(self, port, has, idle < brief_passes ? rounds_of_brief_pass : 1)) {
+    if (pass(self, port, has)) {
       idle = 0;
       continue;
     }
@@ -277,18 +271,11 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
 /// How a round executes requests of the station's locks.
 class Station::Round {
  public:
-  /// `answered`: that client may be about to write its next request. `looks`: are counted there.
-  Round(Station& station, Servant& self, RingPort& port, Word answered, unsigned& looks) noexcept
-      : station_(station), self_(self), port_(port), answered_(answered), looks_(looks) {}
-  void before_look(Word client) const {
-    ++looks_;
-    if (client == answered_) return;
-    RingPort::fetch_to_write(station_.rings_.at_last(port_, client));
-  }
+  Round(Station& station, Servant& self, RingPort& port) noexcept
+      : station_(station), self_(self), port_(port) {}
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
     station_.execute_for(self_, port_, client, lock, first);
-    self_.answered = client;
   }
   bool keeps(Word lock) const {
     return station_.entry(lock).stays.load(std::memory_order_relaxed) &&
@@ -311,32 +298,11 @@ class Station::Round {
   Station& station_;
   Servant& self_;
   RingPort& port_;
-  Word answered_;
-  unsigned& looks_;
 };
 
-/// In one piece: each call between a request and its answer is time that its client waits. The one
-/// that has just been answered first reads that, and then may write its next request.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has, unsigned rounds) {
-  const Word answered = std::exchange(self.answered, nobody);
-  if (answered != nobody) self.first_look.pause();
-  unsigned looks = 0;
-  unsigned early = 0;  // of these
-  while (!locks::serve_round(port, rings_, cells_.global(0), has,
-                             Round(*this, self, port, early == 0 ? answered : nobody, looks))) {
-    early = looks;
-    if (--rounds == 0) break;
-    relax_briefly();
-  }
-  if (answered == nobody) return rounds != 0;
-  if (early == 0) {
-    self.first_look.was_in_time();
-  } else if (early <= few_looks && rounds != 0) {
-    self.first_look.was_early();
-  } else {  // nobody is at it, or many are, or lines are slow: to ask early is best
-    self.first_look.was_useless();
-  }
-  return rounds != 0;
+/// In one piece: each call between a request and its answer is time that its client waits.
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has) {
+  return locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port));
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
@@ -409,7 +375,6 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
     const bool sends_first =
         this_thread.todo != 0 && senders_.load(std::memory_order_relaxed) < senders_max / 2;
     if (progress == most || sends_first) break;
-    port.fetch_to_write(rings_.at_last(port, client, 1 + fetched_ahead));
     next = rings_.next(port, client);
     if (!next.is_of(number)) break;
   }
@@ -463,8 +428,7 @@ bool Station::Pending::are_executed() {
 
 /// Between passes that found nothing: polls, then yields, then sleeps.
 void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) {
-  if (++idle < brief_passes) return relax_briefly();
-  if (idle < idle_polls) return relax();
+  if (++idle < idle_polls) return relax();
   if (idle == idle_polls) idle_since_ns = now_ns();
   sched_yield();
   if (idle % 16 != 0 || now_ns() - idle_since_ns < idle_before_sleep_ns) return;

@@ -27,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "delegation/first_look.hpp"
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
@@ -145,15 +144,12 @@ class Station {
   std::string reason() const;
 
  private:
-  static constexpr Word nobody = ~Word{0};  ///< of clients
   struct Servant {
     std::thread thread;
     /// Grows by `section` with each; between, what it is busy with.
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     enum Progress : std::uint64_t { executes = 1, sends = 2, section = 4 };
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
-    Word answered = nobody;           ///< client that its last pass has answered last
-    FirstLook first_look;             ///< for that one's next request
     bool outranked = false;           ///< without SCHED_FIFO, which its successor has
     std::uint64_t seen = 0;           ///< progress, by the watchdog
     std::int64_t cpu_seen_ns = 0;     ///< likewise, while it is busy
@@ -194,7 +190,7 @@ class Station {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  bool pass(Servant& self, RingPort& port, Word& has, unsigned rounds);
+  bool pass(Servant& self, RingPort& port, Word& has);
   void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
                    const Rings::Next& first);
   bool is_wanted(Word lock) const noexcept {

@@ -36,31 +36,19 @@ class CcSynch : public Combining<CcSynch<M>> {
   };
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 2, .slots = shape.clients + 1, .cells_per_slot = 2};
+    return {.global_cells = 1, .slots = shape.clients + 1, .cells_per_slot = 2};
   }
   CcSynch(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
   /// Slot 0 is the tail's at first, and its state `head`.
   Ticket ticket(unsigned client) const { return {client + 1}; }
 
-  /// True if the client is head, and was the last one in the queue: it goes on alone, on a way as
-  /// short as may be, since where sections wait for memory that of the next one begins meanwhile.
-  bool take(M& m, Ticket& t) const {
-    const Word last = t.next;
-    return join(m, t, 0) && t.spare == last;
-  }
+  bool take(M& m, Ticket& t) const { return join(m, t, 0); }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
-    const bool is_head = m.load(state(t.spare), acquire) == head;  // pairs with make_head's store
-    if (!is_head) {
-      const Turn turn = leave_request(m, t, work);
-      if (turn != Turn::head) return turn == Turn::done;
-    }
+    const Turn turn = leave_request(m, t, work);
+    if (turn != Turn::head) return turn == Turn::done;
     work.run_own(m);
-    const Word next = combine(m, t, work);
-    make_head(m, next);
-    const bool nobody_waits = is_head && next == t.next;
-    if (nobody_waits) step_aside(m, cells_.global(1));
-    return true;
+    return serve(m, t, work);
   }
   bool give(M& m, Ticket& t) const {
     if (m.load(link(t.next), relaxed) != 0) return false;
@@ -90,7 +78,6 @@ class CcSynch : public Combining<CcSynch<M>> {
   /// If it is not: until it is, or its request is executed.
   template <class Work>
   Turn leave_request(M& m, Ticket& t, Work& work) const {
-    fetch_to_write(m, state(t.spare));
     work.put(m, t.spare);
     m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
     if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner))
@@ -103,7 +90,6 @@ class CcSynch : public Combining<CcSynch<M>> {
   Word combine(M& m, Ticket& t, Work& work) const {
     Word slot = t.next;
     for (unsigned executed = 1; executed < limit_; ++executed) {
-      fetch_to_write(m, state(slot));                 // which becomes `done`, or `head`
       const Word next = m.load(link(slot), acquire);  // pairs with the client's store
       if (next == 0) break;
       work.run(m, slot);

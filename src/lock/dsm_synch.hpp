@@ -37,7 +37,6 @@ class DsmSynch : public Combining<DsmSynch<M>> {
   Ticket ticket(unsigned client) const { return {.client = client}; }
 
   bool take(M& m, Ticket& t) const {
-    fetch_to_write(m, tail());  // while it writes to its own line
     t.turn ^= 1;
     const Word slot = t.slot();
     store_unawaited(m, state(slot), waiting);  // both before the exchange releases them

@@ -63,18 +63,4 @@ void give_held(M& m, typename M::Cell& held, Site site = Site::here()) {
   }
 }
 
-/// The caller has given a lock back that another one had before it, and nobody waits. Where that
-/// goes on it lets others run their sections for a while without it: one such caller at a time, of
-/// those with the same cell, which is for this alone.
-template <Machine M>
-void step_aside(M& m, typename M::Cell& cell) {
-  if constexpr (requires { m.step_aside(cell); }) m.step_aside(cell);
-}
-
-/// The caller is about to read the cell and then to write its line: hardware fetches it for both.
-template <Machine M>
-void fetch_to_write(M& m, const typename M::Cell& cell) {
-  if constexpr (requires { m.fetch_to_write(cell); }) m.fetch_to_write(cell);
-}
-
 }  // namespace muster::locks

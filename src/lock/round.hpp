@@ -30,18 +30,14 @@ inline constexpr Word no_lock = ~Word{0};
 ///   void execute(Word lock, Word client, Next)  that request, and the client's next ones for it
 ///   bool keeps(Word lock)                       after that: whether the lock stays with it
 ///   bool give(Word lock, Word client)           gives the lock back; false: ends the round
-///   void before_look(Word client)               the round looks at that one's entry soon
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
                                                typename M::Cell& clients, Word& has,
                                                const Server& server) {
   bool found = false;
   const Word count = m.load(clients, relaxed);  // next() acquires
-  Word next = next_client(m, 0, count);
-  if (next < count) server.before_look(next);
-  while (next < count) {
-    const Word client = std::exchange(next, next_client(m, next + 1, count));
-    if (next < count) server.before_look(next);
+  for (Word client = next_client(m, 0, count); client < count;
+       client = next_client(m, client + 1, count)) {
     auto wanted = rings.next(m, client);
     if (wanted.request == 0) continue;
     const Word lock = Rings<M>::lock_of(wanted.request);

@@ -16,23 +16,6 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Whether relax_briefly() is much shorter than relax().
-#if defined(__x86_64__)
-inline constexpr bool relaxes_briefly = true;
-#else
-inline constexpr bool relaxes_briefly = false;
-#endif
-
-/// The same where the store is due at once: relax() takes as long as a quick line transfer, or
-/// several. No read begins before the last one is done.
-inline void relax_briefly() noexcept {
-#if defined(__x86_64__)
-  asm volatile("lfence" ::: "memory");
-#else
-  relax();
-#endif
-}
-
 /// Asks for a line to write it, ahead of the write.
 inline void fetch_to_write(const void* line) noexcept {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How clients wait for a lock's holder, and when they leave the lock to others.
+// How clients wait for a lock's holder.
 #include "delegation/port.hpp"
 
 #include <gtest/gtest.h>
@@ -22,58 +22,7 @@ using delegation::Port;
 struct Client {
   Hardware::Domain domain{};
   Port port{domain, 0};
-  Hardware::Cell until{};
-
-  void step_aside_often() {
-    for (int i = 0; i < 20; ++i) port.step_aside(until);
-  }
-  Word said() const { return until.value.load(); }
 };
-
-TEST(StepAside, WhoMeetsOthersAllTheTimeDoesSoForAWhile) {
-  if (emulated) GTEST_SKIP() << "the clock takes too long there";
-  const HangGuard guard(60);
-  Client client;
-  std::int64_t before_ns = 0;
-  std::int64_t took_ns = 0;
-  while (client.said() == 0) {  // a busy machine may come in between
-    before_ns = now_ns();
-    client.step_aside_often();
-    took_ns = now_ns() - before_ns;
-  }
-  const Word ends_after_ns = client.said() - static_cast<Word>(before_ns);
-  EXPECT_GE(took_ns, 8'000);
-  EXPECT_GE(ends_after_ns, 8'000U);
-  EXPECT_LE(ends_after_ns, took_ns);
-}
-
-TEST(StepAside, NotWhoMeetsThemNowAndThen) {
-  Client client;
-  const timespec between{0, 100'000};
-  for (int i = 0; i < 100; ++i) {
-    client.port.step_aside(client.until);
-    nanosleep(&between, nullptr);
-  }
-  EXPECT_EQ(0U, client.said());
-}
-
-TEST(StepAside, OneAtATime) {
-  if (emulated) GTEST_SKIP() << "the clock takes too long there";
-  const HangGuard guard(60);
-  Client client;
-  for (unsigned told = 0; told < 20;) {
-    const std::int64_t before_ns = now_ns();
-    const Word others = static_cast<Word>(before_ns + 14'000);
-    client.until.value = others;
-    client.step_aside_often();
-    if (now_ns() - before_ns >= 14'000) continue;
-    EXPECT_EQ(others, client.said());
-    ++told;
-  }
-  client.until.value = static_cast<Word>(now_ns() - 1);
-  const Word over = client.said();
-  while (client.said() == over) client.step_aside_often();
-}
 
 TEST(Waiting, AFreeLockIsFoundWithoutAWordToItsHolder) {
   Client client;
