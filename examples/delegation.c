@@ -118,7 +118,7 @@ static int server_is_right(void) {
   struct add request = {&total, 1};
 
   muster_server* server = NULL;
-  muster_server_start(&server, NULL, 0);  // "pack", "spread", or CPUs: "3", "2-3"
+  muster_server_start(&server, NULL);  // "pack", "spread", or CPUs: "3", "2-3"
 
   muster_lock_options options;
   muster_lock_options_init(&options);

@@ -166,13 +166,11 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * Sections that block do not stop its other locks: spare threads go on. It sleeps when there is
  * nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
  * RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has
- * the most servers) or "spread" (the fewest); one core stays free of servers. `realtime`:
- * SCHED_FIFO, if the system allows it; muster_server_explain() tells. A section that takes longer
- * than some 8 ms goes on without it. On a machine that MUSTER_TOPOLOGY imposes, where it is decided
- * and counted, and the thread is not bound. MUSTER_EINVAL: not to there, or the process may
- * not use one of the CPUs; MUSTER_EUNKNOWN: no such policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no
- * memory or no thread is to be had. */
-MUSTER_API int muster_server_start(muster_server** server, const char* where, int realtime);
+ * the most servers) or "spread" (the fewest); one core stays free of servers. On a machine
+ * that MUSTER_TOPOLOGY imposes, where it is decided and counted, and the thread is not bound.
+ * MUSTER_EINVAL: not to there, or the process may not use one of the CPUs; MUSTER_EUNKNOWN: no such
+ * policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be had. */
+MUSTER_API int muster_server_start(muster_server** server, const char* where);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
  * muster_server_explain() and muster_server_stop(): it was started before a fork, in the parent. */
 MUSTER_API int muster_server_place(muster_server* server, const char* where);

@@ -303,8 +303,8 @@ class future {
 class server {
  public:
   /// `where`: CPUs such as "3" or "2-3", or "pack" or "spread" (RCLLockInitNUMA).
-  explicit server(const std::string& where = "pack", bool realtime = false) {
-    detail::check(muster_server_start(&handle_, where.c_str(), realtime ? 1 : 0));
+  explicit server(const std::string& where = "pack") {
+    detail::check(muster_server_start(&handle_, where.c_str()));
   }
   ~server() { muster_server_stop(handle_); }
   server(const server&) = delete;

@@ -265,13 +265,11 @@ void muster_cond_destroy(muster_cond* cond) {
   delete cond;
 }
 
-int muster_server_start(muster_server** server, const char* where, int realtime) {
+int muster_server_start(muster_server** server, const char* where) {
   return guarded([&] {
     muster::require(server != nullptr, "no place for the server's handle");
     auto station = std::make_shared<muster::delegation::Station>();
-    muster::delegation::ServerOptions options = muster::server_options(where);
-    options.realtime = realtime != 0;
-    station->start(options);
+    station->start(muster::server_options(where));
     *server = new muster_server{std::move(station)};
     return Status::ok;
   });

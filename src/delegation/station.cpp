@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <system_error>
 
+#include "delegation/cpus.hpp"
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
@@ -28,7 +30,6 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 constexpr unsigned batch_max = Station::depth;
 constexpr unsigned idle_polls = 512;  ///< rounds, before it yields between them
 constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
-constexpr std::int64_t nap_ns = 2'000'000;  ///< of a thread that outranks others
 
 /// With so many threads that send posts, clients wait whose sections post more; not for ever, since
 /// what the others wait for may need this client.
@@ -161,13 +162,11 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   watching_ = true;
   wanted_ = 0;
   at_work_ = 1;
-  realtime_granted_ = false;
   try {
     const std::string failure = bind(add_servant(), place_.cpus, options.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
-    if (options_.realtime) grant_realtime();
   } catch (...) {
     phase_ = Phase::leaving;
     lock.unlock();
@@ -196,6 +195,25 @@ Station::Servant& Station::add_servant() {
   return self;
 }
 
+/// Empty, or why the thread is not where it should be. The system leaves out the CPUs that are not
+/// there: that is refused of those that were `named`.
+std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
+  if (cpus.empty()) return {};
+  const int error = bind_thread(servant.thread, cpus);
+  std::string why;
+  if (error != 0) {
+    why = std::strerror(error);
+  } else {
+    if (named.empty()) return {};
+    const PuSet bound_to = binding_of(servant.thread);
+    const PuSet left_out = named - bound_to;
+    if (bound_to.empty() || left_out.empty()) return {};
+    why = "it may not use " + left_out.to_string();
+  }
+  return "it cannot be bound to CPU " + cpus.to_string() + ": " + why +
+         "; name CPUs this process may use";
+}
+
 void Station::place(const ServerOptions& options) {
   require_own_process();
   Places& places = Places::instance();
@@ -217,7 +235,6 @@ void Station::place(const ServerOptions& options) {
   options_.cpus = options.cpus;
   options_.policy = options.policy;
   misplaced_.clear();
-  if (options.realtime && !std::exchange(options_.realtime, true)) grant_realtime();
   lock.unlock();
   places.remove_server(before);
   places.tell_observer();
@@ -433,14 +450,10 @@ void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) 
   sched_yield();
   if (idle % 16 != 0 || now_ns() - idle_since_ns < idle_before_sleep_ns) return;
   FutexLot lot(false);
-  // Whoever has the lock that a request awaits may want this CPU.
-  const bool naps = realtime_granted_.load(std::memory_order_relaxed) && any_pending(port);
-  lot.set_slice(naps ? nap_ns : lot.longest_slice_ns());
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  sleep_on_bell(lot, bell_, [&] {
-    return stopping_.load(std::memory_order_relaxed) || (!naps && any_pending(port));
-  });
+  sleep_on_bell(lot, bell_,
+                [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
   idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
   idle_since_ns = 0;
 }

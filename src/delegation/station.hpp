@@ -49,7 +49,6 @@ struct ServerCounters {
 struct ServerOptions {
   PuSet cpus{};  ///< RCLLockInitDefault; empty: RCLLockInitNUMA chooses a core
   ServerPolicy policy = ServerPolicy::pack;
-  bool realtime = false;  ///< SCHED_FIFO, if the system allows it; describe() says whether
 };
 
 class Station {
@@ -150,7 +149,6 @@ class Station {
     alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
     enum Progress : std::uint64_t { executes = 1, sends = 2, section = 4 };
     std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
-    bool outranked = false;           ///< without SCHED_FIFO, which its successor has
     std::uint64_t seen = 0;           ///< progress, by the watchdog
     std::int64_t cpu_seen_ns = 0;     ///< likewise, while it is busy
     std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
@@ -214,10 +212,6 @@ class Station {
   void leave(std::unique_lock<std::mutex>& roles);
   [[gnu::noinline]] void wake() noexcept;
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
-  void grant_realtime();
-  void rank_anew(Servant& servant) const;
-  void outrank(Servant& servant) const;
-  void restore_rank(Servant& self) const;
   void start_at(const Places::Server& place, const ServerOptions& options);
   void close() noexcept;
   void end_servants();
@@ -257,7 +251,6 @@ class Station {
   bool watching_ = false;
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
-  std::atomic<bool> realtime_granted_{false};
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;

@@ -41,9 +41,6 @@ std::string Station::describe() const {
     text += "; threads that send what sections have posted: " + std::to_string(senders);
   }
   if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
-  if (options_.realtime) {
-    text += realtime_granted_ ? "; SCHED_FIFO" : "; SCHED_FIFO refused by the system";
-  }
   return text;
 }
 

@@ -24,7 +24,6 @@ bool Station::remains(Servant& self) {
     self.counted = true;
     ++at_work_;
   }
-  restore_rank(self);
   if (!stopping_ && at_work_ == 1) return true;
   self.counted = false;
   --at_work_;
@@ -50,7 +49,6 @@ void Station::replace() {
   Servant* added = nullptr;
   try {
     added = &add_servant();
-    rank_anew(*added);
     const std::string failure = bind(*added, place_.cpus);
     if (!failure.empty()) misplaced_ = failure;  // it serves all the same
   } catch (const std::exception&) {
@@ -65,7 +63,6 @@ void Station::replace() {
 bool Station::step_aside(Servant& self) {
   if (!self.counted) return false;
   self.counted = false;
-  outrank(self);
   if (--at_work_ == 0) replace();
   return true;
 }
@@ -79,7 +76,6 @@ void Station::leave_blocking() {
   if (this_thread.servant == nullptr) return;  // a fork's child
   auto& self = *static_cast<Servant*>(this_thread.servant);
   const std::scoped_lock lock(roles_);
-  restore_rank(self);
   self.counted = true;
   ++at_work_;
   // Who has been at work may have gone to sleep, and leaves the next request to this one.
@@ -119,7 +115,6 @@ bool Station::look_after_servants(bool whole_period) {
     const bool rests = std::exchange(servant->cpu_seen_ns, cpu_ns) == cpu_ns && cpu_ns != 0;
     if (!same || (!whole_period && !rests)) continue;
     servant->counted = false;
-    outrank(*servant);
     --at_work_;
     if (at_work_ == 0) ++counters_.by_watchdog;
   }

@@ -309,7 +309,7 @@ TEST(FirstUse, OfALockRegistersForNoFence) {
 TEST(FirstUse, OfAServersLockRegistersForNoFence) {
   expect_registered_once_made([] {
     muster_server* server = nullptr;
-    EXPECT_EQ(muster_server_start(&server, "pack", 0), MUSTER_OK);
+    EXPECT_EQ(muster_server_start(&server, "pack"), MUSTER_OK);
     return lock_of("rcl", server);
   });
 }

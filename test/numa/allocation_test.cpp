@@ -359,12 +359,12 @@ TEST_F(Aware, BlocksFollowLibmustersServers) {
   const std::vector<Block> older = blocks_touched_on(0, 10);
   muster_server* first = nullptr;
   muster_server* second = nullptr;
-  ASSERT_EQ(muster_server_start(&first, "7", 0), MUSTER_OK) << muster_last_error();
+  ASSERT_EQ(muster_server_start(&first, "7"), MUSTER_OK) << muster_last_error();
   EXPECT_EQ(counters().numa_node, 3);
   EXPECT_THAT(where(older), ElementsAre(3));
   const std::vector<Block> bound = blocks_touched_on(1, 10);
   EXPECT_THAT(where(bound), ElementsAre(3));
-  ASSERT_EQ(muster_server_start(&second, "4", 0), MUSTER_OK) << muster_last_error();
+  ASSERT_EQ(muster_server_start(&second, "4"), MUSTER_OK) << muster_last_error();
   EXPECT_EQ(counters().numa_node, -1);
   EXPECT_EQ(counters().bytes_bound, 0U);
   ASSERT_EQ(muster_server_stop(first), MUSTER_OK);
@@ -382,12 +382,12 @@ TEST_F(Aware, BlocksFollowLibmustersServers) {
 TEST_F(Aware, BlocksFollowAChildsServers) {
   ASSERT_EQ(muster_memory_follow_servers(), MUSTER_OK);
   muster_server* parents = nullptr;
-  ASSERT_EQ(muster_server_start(&parents, "7", 0), MUSTER_OK) << muster_last_error();
+  ASSERT_EQ(muster_server_start(&parents, "7"), MUSTER_OK) << muster_last_error();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     muster_server* own = nullptr;
-    if (muster_server_start(&own, "6", 0) != MUSTER_OK || counters().numa_node != 2) _exit(1);
+    if (muster_server_start(&own, "6") != MUSTER_OK || counters().numa_node != 2) _exit(1);
     const bool there = where(blocks_touched_on(1, 10)) == std::vector<int>{2};
     if (muster_server_stop(own) != MUSTER_OK || counters().numa_node != -1) _exit(2);
     _exit(there ? 0 : 3);

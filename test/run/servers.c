@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   muster_server* server = NULL;
   if (threads < 1 || threads > threads_max) return 2;
   pthread_barrier_init(&all_here, NULL, (unsigned)threads);
-  if (muster_server_start(&server, "pack", 0) != MUSTER_OK) {
+  if (muster_server_start(&server, "pack") != MUSTER_OK) {
     fprintf(stderr, "%s\n", muster_last_error());
     return 1;
   }
