@@ -36,9 +36,8 @@ using NoLastPass = Faulty<19>;
 using CombinesLate = Faulty<20>;
 using ServerTrusted = Faulty<21>;
 using RoundNotLookedAgain = Faulty<22>;
-using RoundKeepsTwo = Faulty<23>;
-using LinkLeft = Faulty<24>;
-using BusyIsDone = Faulty<25>;
+using LinkLeft = Faulty<23>;
+using BusyIsDone = Faulty<24>;
 
 }  // namespace
 }  // namespace muster::check
@@ -258,50 +257,18 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
 /// A server executes, with the lock, what it saw without: another one may have done so meanwhile.
 template <>
 bool serve_round(check::RoundNotLookedAgain& m, const Rings<check::RoundNotLookedAgain>& rings,
-                 check::Checked::Cell& clients, Word& has,
+                 check::Checked::Cell& clients,
                  const check::Round<check::RoundNotLookedAgain>& server) {
   bool found = false;
   const Word count = m.load(clients, relaxed);
   for (Word client = 0; client < count; ++client) {
-    const auto wanted = rings.next(m, client);
-    if (wanted.request == 0) continue;
-    const Word lock = rings.lock_of(wanted.request);
-    if (lock != has) {
-      if (has != no_lock && !server.give(std::exchange(has, no_lock), client)) break;
-      if (!server.take(lock)) continue;
-      has = lock;
-    }
-    server.execute(lock, client, wanted);
+    const auto seen = rings.next(m, client);
+    if (seen.request == 0) continue;
+    const Word lock = rings.lock_of(seen.request);
+    if (!server.take(lock)) continue;
+    server.execute(lock, client, seen);
     found = true;
-    if (server.keeps(lock)) continue;
-    if (!server.give(std::exchange(has, no_lock), client)) break;
-  }
-  return found;
-}
-
-/// A server takes another lock and forgets to give the one that it has.
-template <>
-bool serve_round(check::RoundKeepsTwo& m, const Rings<check::RoundKeepsTwo>& rings,
-                 check::Checked::Cell& clients, Word& has,
-                 const check::Round<check::RoundKeepsTwo>& server) {
-  bool found = false;
-  const Word count = m.load(clients, relaxed);
-  for (Word client = 0; client < count; ++client) {
-    auto wanted = rings.next(m, client);
-    if (wanted.request == 0) continue;
-    const Word lock = rings.lock_of(wanted.request);
-    if (lock != has) {
-      if (!server.take(lock)) continue;
-      has = lock;
-      wanted = rings.next(m, client);
-    }
-    const bool is_to_do = wanted.is_of(lock);
-    if (is_to_do) {
-      server.execute(lock, client, wanted);
-      found = true;
-    }
-    if (is_to_do && server.keeps(lock)) continue;
-    if (!server.give(std::exchange(has, no_lock), client)) break;
+    if (!server.give(lock, client)) break;
   }
   return found;
 }
@@ -492,7 +459,6 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
       mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
       mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
-      mutant<Auto, RoundKeepsTwo>("rounds: a lock not given for another one"),
   };
 }
 

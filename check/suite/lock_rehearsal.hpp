@@ -53,17 +53,24 @@ class CheckedWork {
   /// In the middle of each section.
   void pause(std::function<void()> pause) { pause_ = std::move(pause); }
 
-  void run_own(Checked& m) { execute(m, client_); }
-  void put(Checked& m, unsigned slot) { m.write(data_.slots.at(slot), client_ + 1); }
-  void run(Checked& m, unsigned slot) { execute(m, m.read(data_.slots.at(slot)) - 1); }
+  void run_own(Checked& m) { execute(m, client_, lock_); }
+  void put(Checked& m, unsigned slot) {
+    m.write(data_.slots.at(slot), (client_ + 1) << lock_bits | lock_);
+  }
+  void run(Checked& m, unsigned slot) {
+    const Word put = m.read(data_.slots.at(slot));
+    execute(m, (put >> lock_bits) - 1, put & ((1U << lock_bits) - 1));
+  }
   void posted(Checked& m) {
     if (told_ != nullptr) m.store(*told_, 1, release);
   }
 
  private:
-  void execute(Checked& m, Word client) {
+  static constexpr unsigned lock_bits = 1;
+
+  void execute(Checked& m, Word client, Word lock) {
     m.thread().check(client < data_.argument.size(), "a slot without a request was executed");
-    m.write(data_.count[lock_], m.read(data_.count[lock_]) + 1);
+    m.write(data_.count[lock], m.read(data_.count[lock]) + 1);
     const Word number = m.read(data_.argument[client]);
     m.thread().check(m.read(data_.executed[client]) + 1 == number,
                      "a section was executed twice, or not in its turn");
@@ -83,14 +90,13 @@ class CheckedWork {
   std::function<void()> pause_;
 };
 
-/// What Station's server does in its rounds: for locks that stay with it, or for others.
+/// What Station's server does in its rounds.
 template <class M>
 struct Round {
   M& m;
   std::vector<locks::Desk<M>> desks;  ///< by lock
   Data& data;
   unsigned nobody;  ///< a number that no client has
-  bool stays;
   Checked::Cell* paused =
       nullptr;  ///< sections give the lock up in between, and say when it's over
 
@@ -108,7 +114,6 @@ struct Round {
     while (!desk.take(m)) m.await(*desk.held, equals(0), relaxed);
     m.store(*paused, 1, relaxed);
   }
-  bool keeps(Word) const { return stays; }
   bool give(Word lock, Word) const {
     desks[lock].give(m);
     return true;
@@ -329,17 +334,13 @@ class LockRehearsal {
     const int passes_max = scenario_.clients > 2 ? 1 : 2;
     const std::vector<locks::Desk<M>> all = desks();
     const locks::Desk<M>& first = all.front();
-    const bool stays =
-        scenario_.variant == LockVariant::kept || scenario_.variant == LockVariant::two;
     Checked::Cell* const paused = scenario_.variant == LockVariant::yields ? &left_ : nullptr;
-    Word has = locks::no_lock;
     if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
     for (int passes = 0; passes < passes_max; ++passes) {
-      locks::serve_round(m, first.rings, *first.clients, has,
-                         Round<M>{m, all, data_, scenario_.clients, stays, paused});
+      locks::serve_round(m, first.rings, *first.clients,
+                         Round<M>{m, all, data_, scenario_.clients, paused});
     }
     m.store(server_cell(), 0, relaxed);
-    if (has != locks::no_lock) all[has].give(m);
     if (paused != nullptr) m.store(*paused, 1, relaxed);
   }
 

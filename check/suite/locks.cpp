@@ -32,9 +32,9 @@ constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
 namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server", "shutdown", "attended",  "closing",
-                                   "newcomer", "kept",   "two",      "drain",     "yields",
-                                   "rings",    "wraps",  "leaving",  "successor", "stranger"};
+  constexpr const char* names[] = {"plain",    "server",  "shutdown",  "attended", "closing",
+                                   "newcomer", "two",     "drain",     "yields",   "rings",
+                                   "wraps",    "leaving", "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -60,8 +60,7 @@ bool LockScenario::shuts_down() const {
 unsigned LockScenario::known() const {
   if (variant == LockVariant::newcomer) return clients - 1;
   const bool all = variant == LockVariant::attended || variant == LockVariant::closing ||
-                   variant == LockVariant::kept || variant == LockVariant::two ||
-                   variant == LockVariant::yields;
+                   variant == LockVariant::two || variant == LockVariant::yields;
   return all ? clients : 0;
 }
 
@@ -106,12 +105,12 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {
-    add(1, 2, {V::kept, V::two});
+    add(1, 2, {V::attended, V::two});
     add(1, 3, {V::two});
-    add(2, 1, {V::attended, V::kept, V::two, V::server});
+    add(2, 1, {V::attended, V::two, V::server});
     add(1, 1, {V::yields});
-    add(2, 2, {V::attended, V::kept, V::two});
-    add(3, 1, {V::plain, V::kept});
+    add(2, 2, {V::attended, V::two});
+    add(3, 1, {V::plain});
     if (all) add(3, 1, {V::attended});
   } else if (style == locks::Style::server) {
     add(1, 2, {V::server, V::shutdown});

@@ -19,8 +19,7 @@ enum class LockVariant : std::uint8_t {
   attended,   ///< as `server`, and the clients are known and used to it from the start
   closing,    ///< as `shutdown`, likewise
   newcomer,   ///< as `attended`, but for the last client
-  kept,       ///< as `attended`, and the lock stays with a server that goes round
-  two,        ///< as `kept`, with two locks, which clients use in turn
+  two,        ///< as `attended`, with two locks, which clients use in turn
   drain,      ///< the first client only ends the server, when the others have posted
   yields,     ///< sections give the lock up in between: one that goes round executes, or two
   rings,      ///< no lock, but the request rings of two: clients, and who has either lock

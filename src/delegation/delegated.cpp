@@ -52,7 +52,7 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
       number_(station_->add()),
       desk_(station_->desk(number_)),
       auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
-  station_->open(number_, this, always_delegates_);
+  station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
     station_->start({});
@@ -294,14 +294,8 @@ void Delegated::give(RingPort& port) {
   RingPort::wake_one(station_->wanted_cell(number_));
 }
 
-/// Before it waits for the lock: a server that keeps it, though it executes nothing, gives it back.
-void Delegated::ask_for_lock() {
-  if (always_delegates_) RingPort::set(station_->wanted_cell(number_));
-}
-
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
 void Delegated::take_blocking(RingPort& port) {
-  ask_for_lock();
   if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
   while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
@@ -399,10 +393,7 @@ void Delegated::give_up() {
 
 bool Delegated::take_again() {
   RingPort port(station_->seat(take_seat(0)).port);
-  while (!desk_.take(port)) {
-    ask_for_lock();
-    port.await_turn(*desk_.held, station_->wanted_cell(number_));
-  }
+  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
   // Whoever had it meanwhile may have cleared that.
   if (has_deferred() || this_thread.todo != 0) look_after_section();
   return true;

@@ -145,7 +145,7 @@ class Port : public Hardware {
     Word none = 0;
     wanted.value.compare_exchange_strong(none, unattended, std::memory_order_relaxed);
   }
-  /// By who waits for the lock, of which no request is pending: a server that keeps it gives it.
+  /// By who waits for the lock, of which no request is pending.
   static void set(Cell& wanted) noexcept {
     wanted.value.store(by_another, std::memory_order_relaxed);
   }

@@ -19,6 +19,7 @@
 #include "lock/departure.hpp"
 #include "lock/round.hpp"
 #include "machine/error.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -98,9 +99,8 @@ Word Station::add() {
   return next_number_++;
 }
 
-void Station::open(Word number, AnyLock* lock, bool stays) {
+void Station::open(Word number, AnyLock* lock) {
   entry(number).apart.store(0, std::memory_order_relaxed);  // what had this number before may have
-  entry(number).stays.store(stays, std::memory_order_relaxed);
   entry(number).lock.store(lock, std::memory_order_release);
 }
 
@@ -115,16 +115,10 @@ void Station::remove(Word number) {
       }
     }
   }
-  Hardware::Cell& wanted = wanted_cell(number);
   for (unsigned looks = 0; entry(number).held.value.load(std::memory_order_acquire) != 0; ++looks) {
-    RingPort::set_unattended(wanted);  // a server that keeps it gives it back
-    if (looks < 64) {
-      sched_yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    linger(looks);
   }
-  wanted.value.store(0, std::memory_order_relaxed);
+  wanted_cell(number).value.store(0, std::memory_order_relaxed);
   const std::scoped_lock guard(locks_mutex_);
   free_numbers_.push_back(number);
 }
@@ -254,20 +248,16 @@ void Station::serve(Servant& self) {
   RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
   unsigned idle = 0;
   std::int64_t idle_since_ns = 0;
-  Word has = locks::no_lock;
   for (;;) {
-    if (at_work_.load(std::memory_order_relaxed) != 1 ||
-        !self.counted.load(std::memory_order_relaxed) ||
-        stopping_.load(std::memory_order_relaxed)) {
-      give_back(port, has);
-      if (!remains(self)) return;
-    }
-    if (pass(self, port, has)) {
+    const bool goes_on = at_work_.load(std::memory_order_relaxed) == 1 &&
+                         self.counted.load(std::memory_order_relaxed) &&
+                         !stopping_.load(std::memory_order_relaxed);
+    if (!goes_on && !remains(self)) return;
+    if (pass(self, port)) {
       idle = 0;
-      continue;
+    } else {
+      rest(port, idle, idle_since_ns);
     }
-    if (idle + 1 >= idle_polls || (has != locks::no_lock && is_wanted(has))) give_back(port, has);
-    rest(port, idle, idle_since_ns);
   }
 }
 
@@ -294,11 +284,6 @@ class Station::Round {
   [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
     station_.execute_for(self_, port_, client, lock, first);
   }
-  bool keeps(Word lock) const {
-    return station_.entry(lock).stays.load(std::memory_order_relaxed) &&
-           !station_.is_wanted(lock) && this_thread.todo == 0 &&
-           self_.counted.load(std::memory_order_relaxed);
-  }
   bool give(Word lock, Word client) const {
     station_.give(port_, lock);
     if (this_thread.todo != 0) [[unlikely]]
@@ -318,8 +303,8 @@ class Station::Round {
 };
 
 /// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port, Word& has) {
-  return locks::serve_round(port, rings_, cells_.global(0), has, Round(*this, self, port));
+[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port) {
+  return locks::serve_round(port, rings_, cells_.global(0), Round(*this, self, port));
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
@@ -345,11 +330,6 @@ void Station::give(RingPort& port, Word number) const {
   of_lock.give(port);
   if (was_wanted && (!unattended || RingPort::is_slept_on(wanted))) [[unlikely]]
     RingPort::let_one_in(*of_lock.held, wanted);
-}
-
-/// What the server still has of the last round.
-void Station::give_back(RingPort& port, Word& has) const {
-  if (has != locks::no_lock) give(port, std::exchange(has, locks::no_lock));
 }
 
 /// Sends what a client's sections have left, or where no server runs executes it, which may block.

@@ -115,9 +115,8 @@ class Station {
 
   /// A number for a lock of this station. Throws Error(no_memory).
   Word add();
-  /// The lock may be used from here on. `stays`: with a server that has executed its last section,
-  /// while nobody else wants the lock.
-  void open(Word number, AnyLock* lock, bool stays);
+  /// The lock may be used from here on.
+  void open(Word number, AnyLock* lock);
   /// When nothing is pending for this lock, and nobody has it.
   void remove(Word number);
 
@@ -157,16 +156,13 @@ class Station {
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
-  /// gives it up, and who read an old request still tries to take it. A server keeps a lock that
-  /// stays from round to round: until it is `wanted`, which who waits for `held` alone says first,
-  /// a request of another lock comes, it has nothing to do for a while, or another is at work.
+  /// gives it up, and who read an old request still tries to take it.
   struct alignas(line_bytes) Entry {
     Hardware::Cell held;
     Hardware::Cell wanted;
     std::atomic<AnyLock*> lock;
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
-    std::atomic<bool> stays;  ///< with the server, while nobody wants it
   };
   class Round;
   class ServerWork;
@@ -188,14 +184,13 @@ class Station {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  bool pass(Servant& self, RingPort& port, Word& has);
+  bool pass(Servant& self, RingPort& port);
   void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
                    const Rings::Next& first);
   bool is_wanted(Word lock) const noexcept {
     return entry(lock).wanted.value.load(std::memory_order_relaxed) != 0;
   }
   void give(RingPort& port, Word number) const;
-  void give_back(RingPort& port, Word& has) const;
   void execute_all(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
   void execute_apart(Servant& self, RingPort& port, unsigned client, Word number,
                      const Rings::Next& first);

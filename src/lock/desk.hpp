@@ -9,7 +9,7 @@ namespace muster::locks {
 
 template <Machine M>
 struct Desk {
-  typename M::Cell* held;     ///< 1 while somebody has the lock: executes its requests, or keeps it
+  typename M::Cell* held;     ///< 1 while somebody has the lock: executes its requests
   typename M::Cell* clients;  ///< more than the number of any that has posted
   Rings<M> rings;
   Word lock;
