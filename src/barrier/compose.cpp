@@ -78,8 +78,15 @@ class Composer {
   /// does who completed a counter stands there for all who may.
   void add(const Agent& agent, const Draft& step, bool released) {
     reserve(agent.runners.size() * (step.awaits.size() + step.stores.size() + 1));
+    if (step.awaits.empty() && step.stores.empty() && step.adders == 0) return;
+    const Step drafted{static_cast<unsigned>(cells_.size()),
+                       static_cast<unsigned>(step.awaits.size()),
+                       static_cast<unsigned>(step.stores.size()), step.adders};
+    for (const auto* cells : {&step.awaits, &step.stores, &step.counter}) {
+      cells_.insert(cells_.end(), cells->begin(), cells->end());
+    }
     for (const unsigned rank : agent.runners) {
-      (released && agent.is_rank() ? departures_ : arrivals_)[rank].push_back(step);
+      (released && agent.is_rank() ? departures_ : arrivals_)[rank].push_back(drafted);
     }
   }
 
@@ -267,15 +274,13 @@ class Composer {
   Schedule finish() {
     Schedule schedule;
     for (unsigned rank = 0; rank < groups_.participants; ++rank) {
-      const auto write = [&](const std::vector<Draft>& steps) {
-        for (const Draft& draft : steps) {
-          if (draft.awaits.empty() && draft.stores.empty() && draft.adders == 0) continue;
-          schedule.steps.push_back({static_cast<unsigned>(schedule.cells.size()),
-                                    static_cast<unsigned>(draft.awaits.size()),
-                                    static_cast<unsigned>(draft.stores.size()), draft.adders});
-          for (const auto* cells : {&draft.awaits, &draft.stores, &draft.counter}) {
-            schedule.cells.insert(schedule.cells.end(), cells->begin(), cells->end());
-          }
+      const auto write = [&](const std::vector<Step>& steps) {
+        for (Step step : steps) {
+          const auto cells = cells_.begin() + step.first_cell;
+          step.first_cell = static_cast<unsigned>(schedule.cells.size());
+          schedule.cells.insert(schedule.cells.end(), cells,
+                                cells + step.awaits + step.stores + (step.adders > 0 ? 1 : 0));
+          schedule.steps.push_back(step);
         }
         return static_cast<unsigned>(schedule.steps.size());
       };
@@ -290,8 +295,9 @@ class Composer {
   const GroupTree& groups_;
   const Recipe& recipe_;
   std::vector<Agent> agents_;  ///< by rank: who acts for those that it stands for
-  std::vector<std::vector<Draft>> arrivals_;
-  std::vector<std::vector<Draft>> departures_;
+  std::vector<CellAt> cells_;  ///< of the steps below
+  std::vector<std::vector<Step>> arrivals_;
+  std::vector<std::vector<Step>> departures_;
   std::vector<unsigned> used_;  ///< cells, by rank
   std::size_t reserved_ = 0;
 };

@@ -2,7 +2,9 @@
 #include "fitting/estimate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <queue>
 #include <span>
@@ -13,6 +15,8 @@ namespace {
 
 /// The first episode starts in step, as no later one does.
 constexpr unsigned episodes = 3;
+/// So much longer than the least, an episode need not be followed by others to know enough.
+constexpr double hopeless = 1.6;
 /// The slowest of a few pollers decides, and looks late in its turn.
 constexpr double turn_share = 0.6;
 
@@ -32,7 +36,7 @@ class Estimate {
     find_readers();
   }
 
-  double run() {
+  double run(double least_ns) {
     double last = 0;
     double period = 0;
     for (unsigned n = 0; n < episodes; ++n) {
@@ -41,6 +45,7 @@ class Estimate {
       period = end - last;
       last = end;
       for (double& time : time_) time += costs_.call;
+      if (period > hopeless * (least_ns - costs_.call)) return period + costs_.call;
     }
     return period;
   }
@@ -124,27 +129,40 @@ class Estimate {
     for (unsigned rank = 0; rank < time_.size(); ++rank) {
       step_[rank] = schedule_.programs[rank].arrivals;
       missing_[rank] = 0;
-      due_.emplace(time_[rank], rank);
+      due(time_[rank], rank);
     }
     while (!due_.empty()) {
-      const auto [when, rank] = due_.top();
+      const Due first = due_.top();
       due_.pop();
-      proceed(rank, when);
+      proceed(static_cast<unsigned>(first & rank_bits), std::bit_cast<double>(first & ~rank_bits));
+    }
+  }
+  void due(double when, unsigned rank) {
+    due_.push(((std::bit_cast<Due>(when) + rank_bits) & ~rank_bits) | rank);
+  }
+
+  /// Its steps, until somebody else is due before; where it has to wait it is due when it looks.
+  void proceed(unsigned rank, double when) {
+    while (step_[rank] != schedule_.programs[rank].end) {
+      const Step& step = schedule_.steps[step_[rank]];
+      if (step.awaits > 0 && !seen(rank, step, when)) return;
+      unsigned cell = step.first_cell + step.awaits;
+      for (unsigned n = 0; n < step.stores; ++n) store(rank, flag(cell++));
+      if (step.adders > 0 && !add(rank, step, flag(cell)))
+        step_[rank] = schedule_.programs[rank].departures;
+      else
+        ++step_[rank];
+      when = time_[rank];
+      if (!due_.empty() && when > std::bit_cast<double>(due_.top() & ~rank_bits)) {
+        due(when, rank);
+        return;
+      }
     }
   }
 
-  /// One step, or its beginning: where it has to wait it is due again when it looks.
-  void proceed(unsigned rank, double when) {
-    if (step_[rank] == schedule_.programs[rank].end) return;
-    const Step& step = schedule_.steps[step_[rank]];
-    if (step.awaits > 0 && !seen(rank, step, when)) return;
-    unsigned cell = step.first_cell + step.awaits;
-    for (unsigned n = 0; n < step.stores; ++n) store(rank, flag(cell++));
-    if (step.adders > 0 && !add(rank, step, flag(cell)))
-      step_[rank] = schedule_.programs[rank].departures;
-    else
-      ++step_[rank];
-    due_.emplace(time_[rank], rank);
+  /// When who waits looks again.
+  double looked_at(double ready) const {
+    return ready + costs_.hit + turn_share * costs_.poll_turn;
   }
 
   /// False: not yet.
@@ -158,9 +176,9 @@ class Estimate {
         last = std::max(last, ready);
     }
     if (missing_[rank] > 0) return false;
-    const double look = last + costs_.hit + turn_share * costs_.poll_turn;
+    const double look = looked_at(last);
     if (last > time_[rank] && when < look) {
-      due_.emplace(look, rank);
+      due(look, rank);
       return false;
     }
     if (step.awaits == 1) {
@@ -184,7 +202,7 @@ class Estimate {
     double time = time_[rank];
     for (std::size_t n = 0; n < awaited_.size();) {
       if (awaited_[n]->ready > time) {
-        time = awaited_[n]->ready + costs_.hit + turn_share * costs_.poll_turn;
+        time = looked_at(awaited_[n]->ready);
       }
       const double begin = time;
       double end = time;
@@ -198,7 +216,8 @@ class Estimate {
       }
       time = end + static_cast<double>(awaited_.size() - missed) * hit;
     }
-    time_[rank] = time;
+    // What came back has not been looked at: once more over all of them.
+    time_[rank] = time + static_cast<double>(awaited_.size()) * hit;
   }
 
   /// When `rank` has the line that it asks for at `when`. The first of a domain gets it from the
@@ -246,7 +265,8 @@ class Estimate {
     for (const Reader& reader : readers_of(flag)) {
       if (step_[reader.rank] == reader.step && missing_[reader.rank] > 0 &&
           --missing_[reader.rank] == 0) {
-        due_.emplace(std::max(time_[reader.rank], flag.ready), reader.rank);
+        const double began = time_[reader.rank];
+        due(flag.ready > began ? looked_at(flag.ready) : began, reader.rank);
       }
     }
   }
@@ -283,14 +303,17 @@ class Estimate {
   std::vector<Reader> readers_;
   std::vector<Flag*> awaited_;
   std::vector<double> misses_;
-  using Due = std::pair<double, unsigned>;
+  /// When, as the bits of a number that is not negative: they are in its order. Below that, who.
+  using Due = std::uint64_t;
+  static constexpr Due rank_bits = 0xffff;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
 };
 
 }  // namespace
 
-double estimate_ns(const Schedule& schedule, const Seats& seats, const Costs& costs) {
-  return Estimate(schedule, seats, costs).run();
+double estimate_ns(const Schedule& schedule, const Seats& seats, const Costs& costs,
+                   double least_ns) {
+  return Estimate(schedule, seats, costs).run(least_ns);
 }
 
 }  // namespace muster

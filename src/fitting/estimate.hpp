@@ -4,6 +4,7 @@
 // holds the two together.
 #pragma once
 
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -45,7 +46,9 @@ struct Seats {
 };
 
 /// Nanoseconds between two episodes; `schedule` is one that check_schedule() accepts, of as many
-/// participants as have a seat. Deterministic, thread-safe; O(cells log participants).
-double estimate_ns(const Schedule& schedule, const Seats& seats, const Costs& costs);
+/// participants as have a seat. What is clearly more than `least_ns` is known less well, and
+/// sooner. Deterministic, thread-safe; O(cells log participants).
+double estimate_ns(const Schedule& schedule, const Seats& seats, const Costs& costs,
+                   double least_ns = HUGE_VAL);
 
 }  // namespace muster

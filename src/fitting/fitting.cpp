@@ -55,7 +55,8 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
     const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
     if (tell_all && tellers > members_telling_all) return HUGE_VAL;
     try {
-      return estimate_ns(compose(groups, recipe), seats, costs);
+      return estimate_ns(compose(groups, recipe), seats, costs,
+                         best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
       return HUGE_VAL;  // too large for so many

@@ -43,7 +43,7 @@ TEST(KnownMachines, AreWhatTheirDescriptionsSay) {
   }
 }
 
-TEST(Fitting, EstimatesWithinHalfOfWhatTheModelSays) {
+TEST(Fitting, EstimatesWithinThreeFifthsOfWhatTheModelSays) {
   StackPool pool;
   for (const KnownMachine& known : known_machines()) {
     const MachineModel machine = machine_of(known.name, false);
@@ -58,7 +58,7 @@ TEST(Fitting, EstimatesWithinHalfOfWhatTheModelSays) {
         const std::string name = "scheduled-" + way.levels + ":" + recipe;
         const double modelled =
             latency_us_of(machine, {name, ranks, Mapping::core}, Effort{}, 1, pool);
-        EXPECT_LT(std::abs(std::log(estimated / modelled)), std::log(1.5))
+        EXPECT_LT(std::abs(std::log(estimated / modelled)), std::log(1.6))
             << known.name << " " << name << ": " << estimated << " for " << modelled;
       }
     }
