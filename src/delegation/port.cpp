@@ -39,10 +39,6 @@ constexpr Slices if_not_answered{50'000, 1'000'000};
 /// first_look_ns, or a yield later where many wait. One that is woken for it may need this CPU.
 constexpr std::int64_t come_back_ns = 4'000;
 constexpr std::int64_t wake_up_ns = 200'000;
-/// For a server or a combiner: it polls, then yields, since the start of the wait, then sleeps.
-constexpr unsigned polls_of_both = 2;
-constexpr std::int64_t spin_ns = 4'000;
-constexpr std::int64_t yield_ns = 1'000'000;
 /// A line is there and back after 40 to 400 ns.
 constexpr std::int64_t off_at_first_ns = 250;
 constexpr std::int64_t off_longest_ns = 4'000;
@@ -53,6 +49,11 @@ void pause_until(std::int64_t time_ns) noexcept {
 }
 
 }  // namespace
+
+void Port::change_policy() noexcept {
+  const unsigned threads = seated_threads.load(std::memory_order_relaxed);
+  set_policy(WaitPolicy::learning(is_crowded() ? threads : 1, cpus_last_counted(), false));
+}
 
 /// Until then; where there are more threads than CPUs, one of the others may need this CPU.
 void Port::let_others_run(std::int64_t until_ns) noexcept {
@@ -185,19 +186,15 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
       back_off();
     }
   }
-  const bool crowded = is_crowded();
-  const std::int64_t start_ns = now_ns();
+  follow_crowd();
   std::int64_t slice_ns = if_not_answered.first_ns;
   FutexLot lot(false);
-  for (;;) {
-    if (poll(own, crowded ? 1 : polls_of_both)) return 0;
-    if (is_free(other)) return poll(own, 1) ? 0 : 1;
-    const std::int64_t waited_ns = now_ns() - start_ns;
-    if (waited_ns < spin_ns && !crowded) continue;
-    if (waited_ns < yield_ns) {
-      sched_yield();
-      continue;
-    }
+  for (Wait wait(*this, awaited);;) {
+    if (is_free(own)) return 0;
+    if (is_free(other)) return is_free(own) ? 0 : 1;
+    const Next next = wait.next();
+    if (next == Next::give_up) return -1;
+    if (next != Next::sleep) continue;
     lot.set_slice(slice_ns);
     slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
     sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));

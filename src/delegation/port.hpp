@@ -24,15 +24,11 @@ namespace muster::delegation {
 /// No two participants' words on one line, nor on two that a prefetcher fetches together.
 inline constexpr std::size_t line_bytes = 128;
 
-/// How clients wait: a holder is elsewhere and quick, or not running.
-inline constexpr WaitPolicy client_policy{20'000, 2'000'000, "spin-yield-sleep"};
-/// Where more threads use locks than there are CPUs: a holder may need this one.
-inline constexpr WaitPolicy crowded_policy{0, 2'000'000, "yield-sleep"};
-
 class Port : public Hardware {
  public:
   Port(Domain& domain, unsigned seat)
-      : Hardware(domain, seat, client_policy, false, false), announcements_(domain.announcements) {
+      : Hardware(domain, seat, WaitPolicy::learning(1, 1, false), false, false),
+        announcements_(domain.announcements) {
     cpus_of_process();  // hold() goes by the count
   }
 
@@ -58,8 +54,7 @@ class Port : public Hardware {
         if (pred(cell.value.load(std_order(O)))) return true;
       }
     }
-    const bool crowded = is_crowded();
-    if (crowded == (policy().spin_ns != 0)) set_policy(crowded ? crowded_policy : client_policy);
+    follow_crowd();
     return Hardware::await(cell, pred, order, awaited, site);
   }
 
@@ -114,7 +109,7 @@ class Port : public Hardware {
     return true;
   }
 
-  /// Until `own` is 0 (returns 0) or `other` is (returns 1).
+  /// Until `own` is 0 (returns 0) or `other` is (returns 1); -1 if the domain is broken.
   [[gnu::noinline]] int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
                                      Awaited awaited) noexcept;
   /// The same; sets `wanted` when it has waited for some time. The line of `other` is its holder's
@@ -177,6 +172,11 @@ class Port : public Hardware {
   }
 
  private:
+  /// Where more threads use locks than there are CPUs a holder may need this one.
+  void follow_crowd() noexcept {
+    if (is_crowded() == (policy().spin_ns != 0)) change_policy();
+  }
+  [[gnu::noinline]] void change_policy() noexcept;
   static void let_others_run(std::int64_t until_ns) noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
   /// many sections in a row. The longer, the less the client does but wait for answers.

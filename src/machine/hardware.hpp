@@ -271,7 +271,7 @@ class Hardware {
 
   bool all_arrived() noexcept { return hooks_.completion == nullptr || complete(); }
 
- private:
+ protected:
   enum class Next : std::uint8_t { look, sleep, give_up };
 
   /// One wait that the first looks have not ended.
@@ -306,6 +306,7 @@ class Hardware {
     bool slept_ = false;
   };
 
+ private:
   /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for
   /// another's test.
   template <class Pred>
