@@ -32,6 +32,9 @@ struct ImportOptions {
   std::string output;
 };
 
+/// Of the variance; below, the model would know next to nothing of the distances.
+constexpr double explained_least = 0.6;
+
 void print_classes(const sim::Distances& distances) {
   fmt::print("{:<10} {:>8} {:>9} {:>9} {:>9}\n", "innermost", "pairs", "median ns", "10 %", "90 %");
   for (const sim::DistanceClass& c : distances.classes) {
@@ -47,6 +50,17 @@ void print_classes(const sim::Distances& distances) {
     fmt::print(" {} {:.1f} ns", c.name(), c.median_ns);
   }
   fmt::print("; they explain {:.0f} % of the variance.\n", 100 * distances.explained);
+  if (distances.classes.size() > 1 && distances.explained < explained_least) {
+    fmt::print(stderr,
+               "muster: that is little. Are the CPUs numbered as --cpus says, and is this the "
+               "machine's topology?\n");
+  }
+  if (distances.home) {
+    fmt::print(
+        "The lines' home was in package {}: elsewhere pairs of a package are as far apart as "
+        "those of two.\n",
+        *distances.home);
+  }
 }
 
 void run_import(const ImportOptions& options) {
@@ -66,6 +80,7 @@ void run_import(const ImportOptions& options) {
                              options.source.empty() ? options.latencies : options.source);
   sketch.topology = topology_statement(options.topology, topology);
   sketch.ll_sc = options.rmw == "ll-sc";
+  sketch.home_way = distances.home.has_value();
   std::size_t pairs = 0;
   for (const sim::DistanceClass& c : distances.merged) {
     sketch.latencies.push_back({c.level, c.median_ns});

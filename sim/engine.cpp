@@ -36,6 +36,7 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       run_ahead_(mechanisms.has(Mechanism::run_ahead)
                      ? static_cast<std::size_t>(parameters.run_ahead)
                      : 0),
+      home_way_(mechanisms.has(Mechanism::home_way) && parameters.home_way >= 0.5),
       hit_(from_ns(parameters.hit_ns)),
       load_gap_(from_ns(parameters.load_gap_ns)),
       store_gap_(from_ns(parameters.store_gap_ns)),
@@ -87,10 +88,10 @@ void Engine::request(unsigned participant, Line& line, Purpose purpose, Time at)
     if (line.home != die) latency = geometry_.between(die, line.home);
   } else if (reads) {
     if ((line.sources & die_bit(die)) == 0) {
-      latency = geometry_.between(die, geometry_.nearest(line.sources, die));
+      latency = way_to(geometry_.nearest(line.sources, die), line, die);
     }
   } else if (line.holders != die_bit(die)) {
-    latency = geometry_.farthest(line.holders, die);
+    latency = way_to_all(line, die);
   }
   if (latency == 0 && owner_hold_ && line.owner != nobody && line.owner != participant) {
     latency = geometry_.inside(participant, line.owner);
@@ -150,7 +151,7 @@ Time Engine::serve_read(Transaction& t, Time at) {
     const unsigned source = geometry_.nearest(line.sources, die);
     begin = std::max(begin, agents_.serve(source, at));
     begin = reads_.serve(line.index, source, begin, now_);
-    done_at = begin + rest(geometry_.between(die, source), t) + line_data_;
+    done_at = begin + rest(way_to(source, line, die), t) + line_data_;
     if (die_sharing_) reads_.fill(line.index, die, done_at - inside, now_);
   }
   line.holders |= die_bit(die);
@@ -177,7 +178,7 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
       if (holder != die) begin = std::max(begin, agents_.serve(holder, at));
     }
     if (line.holders != die_bit(die)) {
-      way = geometry_.farthest(line.holders, die);
+      way = way_to_all(line, die);
       done_at = begin + rest(way, t);
     } else {
       if (line.owner != nobody && line.owner != t.participant) {

@@ -205,6 +205,16 @@ class Engine {
   void finish_locally(unsigned participant, Line& line, Purpose purpose, Time at);
   void arrive(std::uint32_t transaction);
   void serve(std::uint32_t transaction, Time at);
+  /// From a die to another one that has the line.
+  Time way_to(unsigned other, const Line& line, unsigned die) const {
+    const Time straight = geometry_.between(die, other);
+    return home_way_ ? std::max(straight, geometry_.between(die, line.home)) : straight;
+  }
+  /// To the farthest of those that have it, one of them at least another one.
+  Time way_to_all(const Line& line, unsigned die) const {
+    const Time straight = geometry_.farthest(line.holders, die);
+    return home_way_ ? std::max(straight, geometry_.between(die, line.home)) : straight;
+  }
   Time serve_read(Transaction& t, Time at);
   Time serve_ownership(Transaction& t, Time at);
   void done(std::uint32_t transaction);
@@ -273,6 +283,7 @@ class Engine {
   unsigned store_overlap_;
   bool owner_hold_;
   std::size_t run_ahead_;
+  bool home_way_;
   Time hit_;
   Time load_gap_;
   Time store_gap_;

@@ -10,10 +10,10 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",    "read-queues",   "die-agent",       "die-sharing",
-    "store-buffer",     "store-overlap", "poll-overlap",  "set-conflicts",   "ll-sc",
-    "poll-turn",        "call-cost",     "message-slots", "line-data",       "owner-hold",
-    "run-ahead",        "data-caches",   "prefetch",      "memory-bandwidth"};
+    "distance-classes", "line-order",    "read-queues",   "die-agent",     "die-sharing",
+    "store-buffer",     "store-overlap", "poll-overlap",  "set-conflicts", "ll-sc",
+    "poll-turn",        "call-cost",     "message-slots", "line-data",     "owner-hold",
+    "run-ahead",        "home-way",      "data-caches",   "prefetch",      "memory-bandwidth"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -92,6 +92,8 @@ const std::vector<ParameterInfo>& parameter_table() {
        "misses outstanding of waits for one cell after another; 0: each begins when the last is "
        "over",
        true},
+      {"home-way", "", &Parameters::home_way, 0, 1,
+       "1: a request that leaves its die goes by the line's home, and is as far as that is", true},
   };
   return table;
 }

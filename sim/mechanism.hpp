@@ -27,11 +27,12 @@ enum class Mechanism : std::uint8_t {
   line_data,         ///< off: a line comes as fast as the permission to change it
   owner_hold,        ///< off: an owner loses its line at once where another core has asked for it
   run_ahead,         ///< off: a wait for one cell begins when the one before is over
+  home_way,          ///< off: a request goes to who has the line, wherever its home is
   data_caches,       ///< off: every access to plain data hits
   prefetch,          ///< off: a miss brings its own line only
   memory_bandwidth,  ///< off: a memory serves any number of lines at once
 };
-inline constexpr int mechanism_count = 19;
+inline constexpr int mechanism_count = 20;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -80,6 +81,7 @@ struct Parameters {
   double line_data_ns = 0;
   double owner_hold = 0;
   double run_ahead = 0;
+  double home_way = 0;
 };
 
 /// How a parameter is written, bounded and explained.

@@ -42,6 +42,65 @@ double spread_of(const std::vector<double>& values) {
   return sum;
 }
 
+/// Two cores.
+struct Pair {
+  std::size_t level;  ///< the innermost that they share; that of the machine is after all others
+  unsigned package;   ///< of one of them
+  double ns;
+};
+
+/// What sharing a line's home has to tell more of the variance than sharing a package alone does.
+constexpr double home_tells = 0.05;
+
+Distances classes_of(const std::vector<Pair>& pairs, const std::vector<const Level*>& levels) {
+  std::vector<std::vector<double>> values(levels.size() + 1);
+  for (const Pair& pair : pairs) values[pair.level].push_back(pair.ns);
+  Distances result;
+  std::vector<std::vector<double>> members;
+  std::vector<double> all;
+  for (std::size_t l = 0; l < values.size(); ++l) {
+    if (values[l].empty()) continue;
+    const auto kind =
+        l < levels.size() ? std::optional(levels[l]->kind) : std::optional<LevelKind>();
+    DistanceClass next = describe(kind, values[l]);
+    result.classes.push_back(next);
+    all.insert(all.end(), values[l].begin(), values[l].end());
+    std::vector<double> own = std::move(values[l]);
+    while (!result.merged.empty() &&
+           next.median_ns < result.merged.back().median_ns * (1 + same_within)) {
+      own.insert(own.end(), members.back().begin(), members.back().end());
+      next = describe(kind, own);
+      members.pop_back();
+      result.merged.pop_back();
+    }
+    result.merged.push_back(next);
+    members.push_back(std::move(own));
+  }
+  if (result.merged.empty()) {
+    throw Error(Status::invalid, "the matrix has no pair of two cores");
+  }
+  // The outermost class is the machine's, whichever level its pairs have in common.
+  result.merged.back().level.reset();
+  double within = 0;
+  for (const auto& own : members) within += spread_of(own);
+  const double total = spread_of(all);
+  result.explained = total > 0 ? 1 - within / total : 1;
+  return result;
+}
+
+/// Whose units are the model's dies; none where all cores are one.
+std::optional<LevelKind> die_level(const Topology& topology) {
+  std::optional<LevelKind> innermost;
+  for (const LevelKind kind : {LevelKind::package, LevelKind::numa, LevelKind::l3}) {
+    const Level* const level = topology.level(kind);
+    if (level == nullptr || level->units.size() < 2 || level->cores_per_unit_max() < 2) continue;
+    std::size_t covered = 0;
+    for (const Unit& unit : level->units) covered += unit.cores.size();
+    if (covered == topology.cores().size()) innermost = kind;
+  }
+  return innermost;
+}
+
 /// As hwloc writes a level in a synthetic description.
 std::string_view synthetic_name(LevelKind kind) {
   switch (kind) {
@@ -152,7 +211,8 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
                             matrix.size, cpus.size()));
   }
   const std::vector<const Level*> levels = distance_levels(topology);
-  std::vector<std::vector<double>> values(levels.size() + 1);
+  const Level* const packages = topology.level(LevelKind::package);
+  std::vector<Pair> pairs;
   std::vector<double> siblings;
   for (unsigned a = 0; a < matrix.size; ++a) {
     for (unsigned b = 0; b < a; ++b) {
@@ -172,41 +232,30 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
         return is_unit(level.unit_of(cpus[a])) && level.unit_of(cpus[a]) == level.unit_of(cpus[b]);
       };
       while (l < levels.size() && !shared(*levels[l])) ++l;
-      values[l].push_back(ns);
+      pairs.push_back({l, packages != nullptr ? packages->unit_of(cpus[a]) : kOutside, ns});
     }
   }
 
-  Distances result;
-  if (!siblings.empty()) result.siblings_ns = describe({}, siblings).median_ns;
-  std::vector<std::vector<double>> members;
-  std::vector<double> all;
-  for (std::size_t l = 0; l < values.size(); ++l) {
-    if (values[l].empty()) continue;
-    const auto kind =
-        l < levels.size() ? std::optional(levels[l]->kind) : std::optional<LevelKind>();
-    DistanceClass next = describe(kind, values[l]);
-    result.classes.push_back(next);
-    all.insert(all.end(), values[l].begin(), values[l].end());
-    std::vector<double> own = std::move(values[l]);
-    while (!result.merged.empty() &&
-           next.median_ns < result.merged.back().median_ns * (1 + same_within)) {
-      own.insert(own.end(), members.back().begin(), members.back().end());
-      next = describe(kind, own);
-      members.pop_back();
-      result.merged.pop_back();
+  Distances result = classes_of(pairs, levels);
+  const std::optional<LevelKind> die = die_level(topology);
+  const std::size_t inside_die = static_cast<std::size_t>(
+      std::find_if(levels.begin(), levels.end(),
+                   [&](const Level* level) { return level->kind == die; }) -
+      levels.begin());
+  for (std::size_t u = 0;
+       packages != nullptr && packages->units.size() > 1 && u < packages->units.size(); ++u) {
+    const unsigned home = packages->units[u].id;
+    std::vector<Pair> by_home = pairs;
+    for (Pair& pair : by_home) {
+      if (pair.level > inside_die && pair.package != home) pair.level = levels.size();
     }
-    result.merged.push_back(next);
-    members.push_back(std::move(own));
+    Distances other = classes_of(by_home, levels);
+    if (other.explained < result.explained + home_tells) continue;
+    other.classes = result.classes;  // as the topology has them
+    other.home = home;
+    result = std::move(other);
   }
-  if (result.merged.empty()) {
-    throw Error(Status::invalid, "the matrix has no pair of two cores");
-  }
-  // The outermost class is the machine's, whichever level its pairs have in common.
-  result.merged.back().level.reset();
-  double within = 0;
-  for (const auto& own : members) within += spread_of(own);
-  const double total = spread_of(all);
-  result.explained = total > 0 ? 1 - within / total : 1;
+  if (!siblings.empty()) result.siblings_ns = describe({}, siblings).median_ns;
   return result;
 }
 
@@ -220,13 +269,7 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   machine.shape = sketch.topology.starts_with(file)
                       ? Topology::from_file(sketch.topology.substr(file.size()))
                       : Topology::from_synthetic(sketch.topology);
-  for (const LevelKind kind : {LevelKind::package, LevelKind::numa, LevelKind::l3}) {
-    const Level* const level = machine.shape->level(kind);
-    if (level == nullptr || level->units.size() < 2 || level->cores_per_unit_max() < 2) continue;
-    std::size_t covered = 0;
-    for (const Unit& unit : level->units) covered += unit.cores.size();
-    if (covered == machine.shape->cores().size()) machine.domain = kind;
-  }
+  machine.domain = die_level(*machine.shape);
   machine.provenance["domain"] =
       "derived: the innermost of L3, NUMA and PACKAGE that there are several of";
   if (!sketch.ll_sc) machine.mechanisms = machine.mechanisms.without(Mechanism::ll_sc);
@@ -246,6 +289,7 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
     machine.set(key, like.value(key) * scale, "assumed: in proportion to " + like.name);
     machine.uncertainty[key] = 0.5;
   }
+  if (sketch.home_way) machine.set("home-way", 1, "derived: from where the latencies are alike");
   for (const char* key : {"poll-overlap", "poll-turn", "call"}) machine.uncertainty[key] = 0.5;
   machine.error = 0.25;
   machine.provenance["error"] = "assumed: no measured barrier to compare with";

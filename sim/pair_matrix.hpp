@@ -41,6 +41,8 @@ struct Distances {
   std::vector<DistanceClass> merged;
   std::optional<double> siblings_ns;  ///< PUs of one core: no two ranks of the model are so near
   double explained = 0;  ///< share of the variance of the logarithms that the merged classes hold
+  /// Pairs of all other packages are as far apart as those of two: the lines' home was in this one.
+  std::optional<unsigned> home;
 };
 
 /// Row n is PU cpus[n] of the topology, by the operating system's number; an empty list: the PUs
@@ -57,6 +59,7 @@ struct MachineSketch {
   bool ll_sc = false;
   std::vector<LatencyClass> latencies;  ///< bottom up; the last is MACHINE
   std::string latency_source;           ///< "measured: ..."
+  bool home_way = false;                ///< as Distances::home says
 };
 
 /// The dies are the units of the innermost of L3, NUMA and PACKAGE that the machine has several of.

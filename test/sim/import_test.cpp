@@ -49,6 +49,40 @@ TEST(Import, FindsTheClassesOfDistance) {
   EXPECT_GT(distances.explained, 0.99);
 }
 
+/// Whoever is in another package than the lines' home has a long way to everybody but its die.
+TEST(Import, FindsTheHomeOfTheLines) {
+  const Topology topology = Topology::from_synthetic("package:2 [numa] l3:4 core:4 pu:1");
+  for (const unsigned home : {0U, 1U, 2U}) {  // 2: nowhere, or each line with who uses it
+    std::string text;
+    for (unsigned a = 0; a < 32; ++a) {
+      for (unsigned b = 0; b < a; ++b) {
+        const bool far = a / 16 != b / 16 || (home < 2 && a / 16 != home);
+        text += std::to_string((a / 4 == b / 4 ? 25 : far ? 200 : 100) + (a + b) % 3) + ",";
+      }
+      text += "\n";
+    }
+    const Distances distances = distances_of(parse_pair_matrix(text, "m"), topology, {});
+    EXPECT_EQ(distances.home, home < 2 ? std::optional(home) : std::nullopt);
+    EXPECT_GT(distances.explained, 0.99);
+    ASSERT_EQ(distances.merged.size(), 3U);
+    EXPECT_NEAR(distances.merged[1].median_ns, 101, 1);
+    EXPECT_NEAR(distances.merged[2].median_ns, 201, 1);
+    MachineSketch sketch{.name = "m",
+                         .about = "a",
+                         .topology = "package:2 [numa] l3:4 core:4 pu:1",
+                         .ll_sc = false,
+                         .latencies = {},
+                         .latency_source = "measured: by hand",
+                         .home_way = distances.home.has_value()};
+    for (const DistanceClass& c : distances.merged)
+      sketch.latencies.push_back({c.level, c.median_ns});
+    const MachineModel machine = machine_like(load_machine("epyc-7763-2s"), sketch);
+    EXPECT_EQ(machine.value("home-way"), home < 2 ? 1 : 0);
+    EXPECT_EQ(format_machine(parse_machine(format_machine(machine), "f", "")),
+              format_machine(machine));
+  }
+}
+
 TEST(Import, MergesWhatIsEquallyFar) {
   // Clusters of two that nobody can tell, and an inner level that is farther than the one around.
   const PairMatrix matrix =

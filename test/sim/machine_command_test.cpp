@@ -96,6 +96,24 @@ TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
               HasSubstr("mcs,eight,8,core,"));
 }
 
+TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
+  const auto warned = [&](unsigned stride) {  // CPUs of a package are so far apart in the numbers
+    std::string matrix;
+    for (unsigned a = 0; a < 8; ++a) {
+      for (unsigned b = 0; b < a; ++b) matrix += a / stride % 2 == b / stride % 2 ? "40," : "120,";
+      matrix += "\n";
+    }
+    write(folder_ / "m.csv", matrix);
+    const Outcome outcome =
+        run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(), "--topology",
+                    "package:2 core:4 pu:1", "--name", "eight"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    return outcome.err;
+  };
+  EXPECT_EQ(warned(4), "");
+  EXPECT_THAT(warned(1), HasSubstr("that is little. Are the CPUs numbered as --cpus says"));
+}
+
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   write(folder_ / "m.csv", ",\n1e7,\n");
   const std::string machine = (folder_ / "m.machine").string();

@@ -227,10 +227,11 @@ TEST(Validation, SwitchesOffWhatIsInUseAndNothingElse) {
   machine.set("owner-hold", 1, "assumed: a test");
   machine.set("run-ahead", 8, "assumed: a test");
   machine.set("line-data", 5, "assumed: a test");
-  EXPECT_THAT(
-      names(validate(machine, m, {}, small)),
-      testing::AllOf(testing::Not(testing::Contains("ll-sc")), testing::Contains("line-data"),
-                     testing::Contains("owner-hold"), testing::Contains("run-ahead")));
+  machine.set("home-way", 1, "assumed: a test");
+  EXPECT_THAT(names(validate(machine, m, {}, small)),
+              testing::AllOf(testing::Not(testing::Contains("ll-sc")),
+                             testing::Contains("line-data"), testing::Contains("owner-hold"),
+                             testing::Contains("run-ahead"), testing::Contains("home-way")));
 }
 
 /// [K22, Fig. 4], as the project ships it.
