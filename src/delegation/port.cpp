@@ -51,8 +51,7 @@ void pause_until(std::int64_t time_ns) noexcept {
 }  // namespace
 
 void Port::change_policy() noexcept {
-  const unsigned threads = seated_threads.load(std::memory_order_relaxed);
-  set_policy(WaitPolicy::learning(is_crowded() ? threads : 1, cpus_last_counted(), false));
+  set_policy(is_crowded() ? WaitPolicy::oversubscribed() : WaitPolicy::dedicated());
 }
 
 /// Until then; where there are more threads than CPUs, one of the others may need this CPU.

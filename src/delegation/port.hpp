@@ -27,7 +27,7 @@ inline constexpr std::size_t line_bytes = 128;
 class Port : public Hardware {
  public:
   Port(Domain& domain, unsigned seat)
-      : Hardware(domain, seat, WaitPolicy::learning(1, 1, false), false, false),
+      : Hardware(domain, seat, WaitPolicy::dedicated(), false, false),
         announcements_(domain.announcements) {
     cpus_of_process();  // hold() goes by the count
   }
@@ -40,6 +40,9 @@ class Port : public Hardware {
     const unsigned threads = seated_threads.load(std::memory_order_relaxed);
     return threads > cpus_last_counted() && threads > cpus_of_process();
   }
+  using Hardware::Next;
+  using Hardware::Wait;
+
   template <class Pred, Order O>
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site site = Site::here()) noexcept {
@@ -172,7 +175,8 @@ class Port : public Hardware {
   }
 
  private:
-  /// Where more threads use locks than there are CPUs a holder may need this one.
+  /// Before a wait. Where more threads use locks than there are CPUs whoever is awaited may need
+  /// this one.
   void follow_crowd() noexcept {
     if (is_crowded() == (policy().spin_ns != 0)) change_policy();
   }

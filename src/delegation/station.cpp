@@ -29,8 +29,6 @@ constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
 /// In one go for one client, before the next one's turn.
 constexpr unsigned batch_max = Station::depth;
-constexpr unsigned idle_polls = 512;  ///< rounds, before it yields between them
-constexpr std::int64_t idle_before_sleep_ns = 2'000'000;
 
 /// With so many threads that send posts, clients wait whose sections post more; not for ever, since
 /// what the others wait for may need this client.
@@ -246,18 +244,21 @@ void Station::serve(Servant& self) {
   this_thread.servant = &self;
   this_thread.error = &errno;
   RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
-  unsigned idle = 0;
-  std::int64_t idle_since_ns = 0;
+  std::optional<RingPort::Wait> idle;
   for (;;) {
     const bool goes_on = at_work_.load(std::memory_order_relaxed) == 1 &&
                          self.counted.load(std::memory_order_relaxed) &&
                          !stopping_.load(std::memory_order_relaxed);
-    if (!goes_on && !remains(self)) return;
-    if (pass(self, port)) {
-      idle = 0;
-    } else {
-      rest(port, idle, idle_since_ns);
+    if (!goes_on) {
+      idle.reset();
+      if (!remains(self)) return;
     }
+    if (pass(self, port)) {
+      idle.reset();
+      continue;
+    }
+    if (!idle) idle.emplace(port, Awaited::anyone);  // in a crowd, too: its CPU is its own
+    if (idle->next() == RingPort::Next::sleep) sleep(port);
   }
 }
 
@@ -423,19 +424,13 @@ bool Station::Pending::are_executed() {
   return entries_.empty();
 }
 
-/// Between passes that found nothing: polls, then yields, then sleeps.
-void Station::rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns) {
-  if (++idle < idle_polls) return relax();
-  if (idle == idle_polls) idle_since_ns = now_ns();
-  sched_yield();
-  if (idle % 16 != 0 || now_ns() - idle_since_ns < idle_before_sleep_ns) return;
+/// Until there is a request, or for a slice.
+void Station::sleep(RingPort& port) {
   FutexLot lot(false);
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   sleep_on_bell(lot, bell_,
                 [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
-  idle = any_pending(port) ? 0 : idle_polls;  // a slice is over: back to sleep after one look
-  idle_since_ns = 0;
 }
 
 void Station::wake() noexcept {

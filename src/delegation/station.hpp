@@ -196,7 +196,7 @@ class Station {
                      const Rings::Next& first);
   void post_for(Servant& self, unsigned client);
   void rouse_watchdog();
-  void rest(RingPort& port, unsigned& idle, std::int64_t& idle_since_ns);
+  void sleep(RingPort& port);
   bool any_pending(RingPort& port);
   bool remains(Servant& self);
   void replace();
