@@ -173,7 +173,7 @@ Time Engine::serve_ownership(Transaction& t, Time at) {
     done_at = begin + rest(way, t) + memory_;
   } else {
     for (DieSet rest_of = line.holders; rest_of != 0; rest_of &= rest_of - 1) {
-      const auto holder = static_cast<unsigned>(__builtin_ctzll(rest_of));
+      const auto holder = first_die(rest_of);
       begin = std::max(begin, reads_.free_at(line.index, holder));
       if (holder != die) begin = std::max(begin, agents_.serve(holder, at));
     }

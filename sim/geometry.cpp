@@ -42,9 +42,9 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
   geometry.dies_ = 0;
   for (const unsigned die : die_of_core) geometry.dies_ = std::max(geometry.dies_, die + 1);
   if (geometry.dies_ > dies_max) {
-    throw Error(Status::unsupported, "machine " + machine.name + " has " +
-                                         std::to_string(geometry.dies_) +
-                                         " coherence domains; the model holds 64");
+    throw Error(Status::unsupported,
+                "machine " + machine.name + " has " + std::to_string(geometry.dies_) +
+                    " coherence domains; the model holds " + std::to_string(dies_max));
   }
   std::vector<unsigned> core_of_die(geometry.dies_, 0);  // one of each
   for (unsigned core = 0; core < die_of_core.size(); ++core) core_of_die[die_of_core[core]] = core;

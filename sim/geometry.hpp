@@ -2,6 +2,7 @@
 // Where the participants are and how far apart: what the engine knows of a machine's shape.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -10,9 +11,16 @@
 namespace muster::sim {
 
 /// A set of dies, one bit each.
-using DieSet = std::uint64_t;
-inline constexpr unsigned dies_max = 64;
+__extension__ using DieSet = unsigned __int128;
+inline constexpr unsigned dies_max = 128;
 constexpr DieSet die_bit(unsigned die) { return DieSet{1} << die; }
+/// The lowest of a set that is not empty.
+constexpr unsigned first_die(DieSet dies) {
+  const auto low = static_cast<std::uint64_t>(dies);
+  return static_cast<unsigned>(low != 0
+                                   ? std::countr_zero(low)
+                                   : 64 + std::countr_zero(static_cast<std::uint64_t>(dies >> 64)));
+}
 
 /// "Die" is whatever shares the last-level cache and its coherence agent: the machine file's
 /// domain.
@@ -44,7 +52,7 @@ class Geometry {
     unsigned best = 0;
     Time least = INT64_MAX;
     for (; dies != 0; dies &= dies - 1) {
-      const auto other = static_cast<unsigned>(__builtin_ctzll(dies));
+      const auto other = first_die(dies);
       if (between(die, other) < least) {
         least = between(die, other);
         best = other;
@@ -57,7 +65,7 @@ class Geometry {
   Time farthest(DieSet dies, unsigned die) const {
     Time most = 0;
     for (; dies != 0; dies &= dies - 1) {
-      const Time latency = between(die, static_cast<unsigned>(__builtin_ctzll(dies)));
+      const Time latency = between(die, first_die(dies));
       most = latency > most ? latency : most;
     }
     return most;

@@ -24,17 +24,17 @@ struct Waiter {
 
 inline constexpr std::uint32_t nobody = ~0U;
 
-struct alignas(64) Line {
+struct Line {
+  DieSet holders = 0;  ///< dies with a copy, once everything served is done
+  DieSet sources = 0;  ///< those of them that hand out copies
   Word value = 0;
   std::uint32_t index = 0;        ///< in the engine's per-line tables
   std::uint32_t owner = nobody;   ///< who alone holds it once everything served is done
   std::uint32_t writer = nobody;  ///< who committed last
-  std::uint16_t home = 0;         ///< the die whose memory it is in
-  DieSet holders = 0;             ///< dies with a copy, once everything served is done
-  DieSet sources = 0;             ///< those of them that hand out copies
   Time free_at = 0;               ///< its order: no request is served before
   Time committed_at = -1;         ///< of `value`
   Waiter* waiters = nullptr;
+  std::uint16_t home = 0;  ///< the die whose memory it is in
 
   void watch(Waiter& waiter) {
     waiter.line = this;
