@@ -151,11 +151,18 @@ void take_place(Record& its) {
   const Mask& allowed = all.masks[mask];
   Place* const begin = &all.places[1];
   Place* const end = begin + all.place_count;
+  // Who makes a team is a member of it: its core has one thread more, bound there or not.
+  const bool is_member = settings.barrier != nullptr && records[self.number].core == nowhere;
+  const int here = is_member ? sched_getcpu() : -1;
+  const auto threads_on = [&](const Place& p) {
+    const bool holds = here >= 0 && any_pu(p, [&](unsigned pu) { return pu == unsigned(here); });
+    return p.threads + (holds ? 1U : 0U);
+  };
   // No core of a server, unless all that the thread may use are.
   const auto is_free = [&](const Place& p) { return p.servers == 0 && meets(p, allowed); };
   const bool some = std::any_of(begin, end, is_free);
   Place* const best = least_busy(begin, end, [&](const Place& p) {
-    return (some ? is_free(p) : meets(p, allowed)) ? p.threads : ~0U;
+    return (some ? is_free(p) : meets(p, allowed)) ? threads_on(p) : ~0U;
   });
   if (best == end || !meets(*best, allowed)) return;
   ++best->threads;

@@ -3,6 +3,7 @@
  * An unmodified program that says where its threads are. affinity <threads> [<how>]
  *   together   all at a time; prints the CPUs of each, a line each (default)
  *   in-turn    one after the other
+ *   beside     the same, and the CPU of the thread that makes it, before and after that
  *   own        each with an attribute that names CPU <third argument>
  *   exec       a thread that replaces the program by one that prints its CPUs
  *   spawn      a thread that starts programs that print theirs: system, popen, posix_spawn, vfork
@@ -103,10 +104,12 @@ static void print_own(void) {
   fflush(stdout);
 }
 
+static bool one_by_one(void) { return strcmp(how, "in-turn") == 0 || strcmp(how, "beside") == 0; }
+
 static void* note(void* argument) {
   cpus(argument, sizeof lines[0]);
   if (strstr(how, "pages") != NULL) pages(argument, sizeof lines[0]);
-  if (strcmp(how, "in-turn") != 0) pthread_barrier_wait(&all_here);
+  if (!one_by_one()) pthread_barrier_wait(&all_here);
   return NULL;
 }
 
@@ -181,14 +184,20 @@ int main(int argc, char** argv) {
   pthread_barrier_init(&all_here, NULL, (unsigned)count);
   if (strcmp(how, "small-pages") == 0 && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) abort();
   for (int i = 0; i < count && i < 1024; ++i) {
+    const int before = sched_getcpu();
     const int failed = strcmp(how, "c11") == 0
                            ? thrd_create(&threads[i], note_c11, lines[i]) != thrd_success
                            : pthread_create(&threads[i], &attributes, start, lines[i]);
     if (failed != 0) abort();
-    if (strcmp(how, "in-turn") == 0) pthread_join(threads[i], NULL);
+    const int after = sched_getcpu();
+    if (one_by_one()) pthread_join(threads[i], NULL);
+    const size_t length = strlen(lines[i]);
+    if (strcmp(how, "beside") == 0) {
+      snprintf(lines[i] + length, sizeof lines[i] - length, " %d %d", before, after);
+    }
   }
   for (int i = 0; i < count && i < 1024; ++i) {
-    if (strcmp(how, "in-turn") != 0) pthread_join(threads[i], NULL);
+    if (!one_by_one()) pthread_join(threads[i], NULL);
     if (start == note) printf("%s\n", lines[i]);
   }
   return 0;

@@ -293,6 +293,11 @@ def case_affinity():
     expect(lines([], 1, "spawn") == [everywhere] * 4 + [cores[0]],
            "a program that a thread started is bound")
     expect(lines([], 1, "fork") == [everywhere] + (cores * 2)[:2], "a forked child is bound")
+    if len(cores) > 1:
+        beside = run(["--barrier"], [affinity, "50", "beside"])[0].stdout.splitlines()
+        for pus, before, after in map(str.split, beside):
+            expect(before != after or before not in pus.split(","),
+                   f"where its maker is, which waits at barriers, too: {beside}")
     if len(allowed) > 1:
         run_on = ["taskset", "-c", str(allowed[-1])]
         done = run([], [*run_on, affinity, "2"])[0].stdout.split()
