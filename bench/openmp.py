@@ -19,6 +19,8 @@ SETTINGS = {
              ["KMP_PLAIN_BARRIER_PATTERN=" + both for both in
               ("linear,linear", "tree,tree", "hyper,hyper", "dist,dist")],
 }
+# Until it has lost its parent.
+HOG = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 arguments = argparse.ArgumentParser(description=__doc__)
 arguments.add_argument("muster")
 arguments.add_argument("--what", default="barrier,for,single")
@@ -63,7 +65,7 @@ def measure(worker, what, threads, settings):
 def main():
     folder = tempfile.mkdtemp()
     cpus = sorted(os.sched_getaffinity(0))
-    hogs = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+    hogs = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", HOG])
             for cpu in cpus] if options.busy else []
     try:
         for compiler in options.compilers.split(","):
