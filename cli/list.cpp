@@ -76,26 +76,20 @@ void add_algorithms(Json& results) {
   }
 }
 
-void add_message_barriers(Json& results) {
+void add_compared(Json& results) {
+  const auto add = [&](const char* kind, const char* where, const Traits& traits) {
+    results.push_back(item(kind, traits.name,
+                           {{"about", std::string("for comparison: ") + where},
+                            {"champion", champion_name(traits.champion)},
+                            {"splits", traits.splits},
+                            {"cost", traits.cost},
+                            {"source", traits.source}}));
+  };
   for_each_base_barrier<Hardware>([&]<class B>() {
-    results.push_back(item("message barrier", B::traits.name,
-                           {{"about", "for comparison: sim, bench barrier, an MPI's messages"},
-                            {"champion", champion_name(B::traits.champion)},
-                            {"splits", B::traits.splits},
-                            {"cost", B::traits.cost},
-                            {"source", B::traits.source}}));
+    add("message barrier", "sim, bench barrier, an MPI's messages", B::traits);
   });
-}
-
-void add_openmp_peers(Json& results) {
-  for_each_openmp_peer<Hardware>([&]<class B>() {
-    results.push_back(item("OpenMP's barrier", B::traits.name,
-                           {{"about", "for comparison: sim, check"},
-                            {"champion", champion_name(B::traits.champion)},
-                            {"splits", B::traits.splits},
-                            {"cost", B::traits.cost},
-                            {"source", B::traits.source}}));
-  });
+  for_each_openmp_peer<Hardware>(
+      [&]<class B>() { add("OpenMP's barrier", "sim, check", B::traits); });
 }
 
 void add_locks(Json& results) {
@@ -229,8 +223,7 @@ void add_list(Command& app) {
   command->callback([json] {
     Json results = Json::array();
     add_algorithms(results);
-    add_message_barriers(results);
-    add_openmp_peers(results);
+    add_compared(results);
     add_levels(results);
     add_mappings(results);
     add_wait_policies(results);

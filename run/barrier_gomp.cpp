@@ -158,17 +158,9 @@ const Gomp* runtime_in(link_map* library) noexcept {
   find_in(handle, "omp_get_level", fresh->level);
   find_in(handle, "omp_get_cancellation", fresh->cancellation);
   find_in(handle, "GOMP_barrier", fresh->barrier);
-  find_in(handle, "__kmpc_fork_call", fresh->__kmpc_fork_call);
-  find_in(handle, "__kmpc_barrier", fresh->__kmpc_barrier);
-  find_in(handle, "__kmpc_cancel_barrier", fresh->__kmpc_cancel_barrier);
-  find_in(handle, "__kmpc_reduce", fresh->__kmpc_reduce);
-  find_in(handle, "__kmpc_copyprivate", fresh->__kmpc_copyprivate);
-  find_in(handle, "__kmpc_omp_task_alloc", fresh->__kmpc_omp_task_alloc);
-  find_in(handle, "__kmpc_omp_target_task_alloc", fresh->__kmpc_omp_target_task_alloc);
 #define FIND(result, name, parameters, arguments) find_in(handle, #name, fresh->name);
   REGIONS(FIND)
 #undef FIND
-  find_in(handle, "GOMP_parallel_reductions", fresh->GOMP_parallel_reductions);
 #define FIND(name, parameters, arguments) find_in(handle, #name, fresh->name);
   TASKS(FIND)
 #undef FIND
@@ -179,8 +171,16 @@ const Gomp* runtime_in(link_map* library) noexcept {
 #undef FIND
 #define FIND(name) find_in(handle, #name, fresh->name);
   CANCELLABLE(FIND)
+  FIND(GOMP_parallel_reductions)
   FIND(GOMP_single_copy_start)
   FIND(GOMP_workshare_task_reduction_unregister)
+  FIND(__kmpc_fork_call)
+  FIND(__kmpc_barrier)
+  FIND(__kmpc_cancel_barrier)
+  FIND(__kmpc_reduce)
+  FIND(__kmpc_copyprivate)
+  FIND(__kmpc_omp_task_alloc)
+  FIND(__kmpc_omp_target_task_alloc)
 #undef FIND
   const Gomp* first = runtimes.load(std::memory_order_relaxed);
   do fresh->next = first;
