@@ -37,6 +37,13 @@ environment = {name: value for name, value in os.environ.items()
 source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "openmp_worker.c")
 
 
+def cpu_time():
+    """All CPUs' since the start, and what of it a hypervisor took."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        ticks = list(map(int, stat.readline().split()[1:9]))
+    return sum(ticks), ticks[7]
+
+
 def run_once(command, settings):
     more = dict(setting.split("=", 1) for setting in settings)
     try:
@@ -59,7 +66,7 @@ def measure(worker, what, threads, settings):
             if taken[name] is not None:
                 once = run_once(words, more)
                 taken[name] = None if once is None else taken[name] + [once]
-    return {name: all_of and statistics.mean(all_of) for name, all_of in taken.items()}
+    return taken
 
 
 def main():
@@ -67,6 +74,7 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))
     hogs = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", HOG])
             for cpu in cpus] if options.busy else []
+    before = cpu_time()
     try:
         for compiler in options.compilers.split(","):
             worker = os.path.join(folder, "worker-" + compiler)
@@ -76,12 +84,17 @@ def main():
                 if what == "pthread" and compiler != options.compilers.split(",", maxsplit=1)[0]:
                     continue
                 for threads in map(int, options.threads.split(",")):
-                    means = measure(worker, what, threads, SETTINGS[compiler])
-                    ours = means.pop("ours")
+                    taken = measure(worker, what, threads, SETTINGS[compiler])
+                    own = taken.pop("ours")
+                    ours = statistics.mean(own)
                     print(f"{'C library' if what == 'pthread' else compiler}, {what}, {threads} "
-                          f"threads: ours {ours / 1000:.3f} us; times as long: " +
-                          ", ".join(f"{name} {mean / ours:.2f}" if mean else f"{name} no end"
-                                    for name, mean in means.items()), flush=True)
+                          f"threads: ours {ours / 1000:.3f} us "
+                          f"[{min(own) / 1000:.3f}, {max(own) / 1000:.3f}]; times as long: " +
+                          ", ".join(f"{name} {statistics.mean(theirs) / ours:.2f}" if theirs
+                                    else f"{name} no end" for name, theirs in taken.items()),
+                          flush=True)
+        total, stolen = (now - then for now, then in zip(cpu_time(), before))
+        print(f"a hypervisor took {100 * stolen / total:.1f} % of the CPUs' time")
     finally:
         for hog in hogs:
             hog.kill()
