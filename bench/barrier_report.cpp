@@ -282,7 +282,7 @@ std::string to_csv(const RunResults& results) {
 
 std::string to_text(const RunResults& results) {
   const Host& host = results.host;
-  std::string text = fmt::format("{}, {} usable CPU{}, {}{}\n", host.model, results.cpus,
+  std::string text = fmt::format("{}, {} usable CPU{}\n{}{}\n", host.model, results.cpus,
                                  results.cpus == 1 ? "" : "s", host.kernel,
                                  host.commit.empty() ? "" : ", commit " + host.commit);
   if (results.ping_pong_ns > 0) {

@@ -149,6 +149,7 @@ static bool set_functions(void) {
          find(&found.Iprobe, "PMPI_Iprobe") && find(&found.Wait, "PMPI_Wait") &&
          find(&found.Comm_rank, "PMPI_Comm_rank") && find(&found.Comm_size, "PMPI_Comm_size") &&
          find(&found.Comm_test_inter, "PMPI_Comm_test_inter") &&
+         find(&found.Comm_get_name, "PMPI_Comm_get_name") &&
          find(&found.Comm_split, "PMPI_Comm_split") && find(&found.Comm_dup, "PMPI_Comm_dup") &&
          find_next(&found.Comm_free, "PMPI_Comm_free") &&
          find(&found.Comm_create_keyval, "PMPI_Comm_create_keyval") &&

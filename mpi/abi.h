@@ -59,6 +59,7 @@ typedef struct mpi_abi {
   int (*Comm_rank)(mpi_handle comm, int* rank);
   int (*Comm_size)(mpi_handle comm, int* size);
   int (*Comm_test_inter)(mpi_handle comm, int* flag);
+  int (*Comm_get_name)(mpi_handle comm, char* name, int* length);
   int (*Comm_split)(mpi_handle comm, int color, int key, void* result);
   int (*Comm_dup)(mpi_handle comm, void* result); /**< the benchmark's */
   mpi_free_function* Comm_free;

@@ -35,6 +35,7 @@ _Static_assert(__builtin_strcmp(MCA_threads_mutex_base_include_HEADER,
 #include "ompi/request/request.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
+#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -186,6 +187,10 @@ static bool do_locality(void* comm, int rank, char* text, size_t bytes) {
   return known;
 }
 
+static void do_name(void* comm, char* text, size_t bytes) {
+  snprintf(text, bytes, "%s", comm_of(comm)->c_name);
+}
+
 static const mpi_operations operations = {
     .allgather = do_allgather,
     .broadcast = do_broadcast,
@@ -202,6 +207,7 @@ static const mpi_operations operations = {
     .close_channel = do_close_channel,
     .progress = do_progress,
     .locality = do_locality,
+    .name = do_name,
     .error = OMPI_ERROR,
 };
 
@@ -326,7 +332,8 @@ static int init_query(bool with_progress_threads, bool with_threads) {
                             .levels = levels,
                             .wait = wait_policy,
                             .verbose = verbose,
-                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0};
+                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0,
+                            .report = report_asked_for()};
   team_start(&operations, &settings);
   return OMPI_SUCCESS;
 }
@@ -367,7 +374,43 @@ static void register_text(const char* name, const char* help, char** value) {
                                   MCA_BASE_VAR_SCOPE_READONLY, value);
 }
 
+/* What tools read as MPI_T variables: of this process, over all its communicators. */
+static int get_barriers(const struct mca_base_pvar_t* variable, void* value, void* object) {
+  (void)variable;
+  (void)object;
+  const mpi_counters all = team_counters();
+  *(unsigned long long*)value = all.inside + all.hosts + all.messages;
+  return OMPI_SUCCESS;
+}
+
+static int get_waited(const struct mca_base_pvar_t* variable, void* value, void* object) {
+  (void)variable;
+  (void)object;
+  *(unsigned long long*)value = team_counters().waited_ns;
+  return OMPI_SUCCESS;
+}
+
+static int get_own(const struct mca_base_pvar_t* variable, void* value, void* object) {
+  (void)variable;
+  (void)object;
+  *(unsigned long long*)value = team_counters().own_ns;
+  return OMPI_SUCCESS;
+}
+
+static void register_measured(const char* name, const char* help, mca_base_get_value_fn_t get) {
+  mca_base_component_pvar_register(
+      &mca_coll_muster_component.collm_version, name, help, OPAL_INFO_LVL_4,
+      MPI_T_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MPI_T_BIND_NO_OBJECT,
+      MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, get, NULL, NULL, NULL);
+}
+
 static int register_parameters(void) {
+  register_measured("barriers", "Barriers that muster served", get_barriers);
+  register_measured("waited_ns",
+                    "Nanoseconds that this rank waited for the last ones (with MUSTER_REPORT)",
+                    get_waited);
+  register_measured("own_ns", "Nanoseconds that the barriers themselves took (with MUSTER_REPORT)",
+                    get_own);
   register_int("priority", "Priority of the muster barrier; negative: it is not used", &priority);
   register_text("barrier",
                 "Which barrier: auto (default), one that `muster list` names, or base-linear, "

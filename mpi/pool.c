@@ -292,8 +292,13 @@ static extent* find_room(size_t bytes, size_t alignment, mapping** in, char* why
   return found;
 }
 
+/* Behind the barrier, before the departures. */
+static watch* watch_in(const mapping* in, size_t offset, size_t bytes, size_t its_bytes) {
+  return its_bytes == 0 ? NULL : (watch*)(void*)(in->data + offset + bytes - line - its_bytes);
+}
+
 static slot* make_fresh(const identity* members, unsigned count, const muster_options* wanted,
-                        char* why, size_t why_bytes) {
+                        bool watched, char* why, size_t why_bytes) {
   muster_options options = *wanted;
   size_t bytes = 0;
   size_t alignment = 0;
@@ -315,10 +320,11 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
     return NULL;
   }
   mapping* in = NULL;
-  extent* const at = find_room(bytes, alignment, &in, why, why_bytes);
+  const size_t behind = watched ? watch_bytes(count) : 0;
+  extent* const at = find_room(round_up(bytes, line) + behind, alignment, &in, why, why_bytes);
   if (at != NULL) {
     options.memory = in->data + at->offset;
-    options.memory_bytes = at->bytes - line;
+    options.memory_bytes = at->bytes - line - behind;
     if (muster_barrier_create(&made->barrier, &options) == MUSTER_OK) {
       made->leader = own_identity().process;
       made->serial = ++serials;
@@ -328,6 +334,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
       made->bytes = at->bytes;
       made->room = at;
       made->members = list;
+      made->watch = watch_in(in, at->offset, at->bytes, behind);
       ++in->slots;
       return made;
     }
@@ -347,6 +354,7 @@ static offer tell(const slot* made, bool used_before) {
                  .segment = made->in->serial,
                  .offset = made->offset,
                  .bytes = made->bytes,
+                 .watch_bytes = made->watch != NULL ? watch_bytes(made->participants) : 0,
                  .pid = own_identity().pid,
                  .fd = muster_segment_fd(made->in->segment),
                  .used_before = used_before,
@@ -356,15 +364,16 @@ static offer tell(const slot* made, bool used_before) {
 slot* pool_find(const identity* members, unsigned count, offer* told) {
   pthread_mutex_lock(&mutex);
   slot* const found = find_idle(members, count);
+  if (found != NULL && found->watch != NULL) watch_begin(found->watch, count);
   *told = found != NULL ? tell(found, true) : (offer){0};
   pthread_mutex_unlock(&mutex);
   return found;
 }
 
-slot* pool_make(const identity* members, unsigned count, const muster_options* options, offer* told,
-                char* why, size_t why_bytes) {
+slot* pool_make(const identity* members, unsigned count, const muster_options* options,
+                bool watched, offer* told, char* why, size_t why_bytes) {
   pthread_mutex_lock(&mutex);
-  slot* const made = make_fresh(members, count, options, why, why_bytes);
+  slot* const made = make_fresh(members, count, options, watched, why, why_bytes);
   *told = made != NULL ? tell(made, false) : (offer){0};
   pthread_mutex_unlock(&mutex);
   return made;
@@ -377,9 +386,10 @@ static taken take_fresh(const offer* told, unsigned rank, unsigned count, slot**
   slot* const made = calloc(1, sizeof *made);
   int status = MUSTER_EFOREIGN;
   if (made != NULL && told->offset <= in->bytes && told->bytes <= in->bytes - told->offset &&
-      told->bytes > line) {
-    status =
-        muster_barrier_attach_memory(&made->barrier, in->data + told->offset, told->bytes - line);
+      (told->watch_bytes == 0 || told->watch_bytes == watch_bytes(count)) &&
+      told->bytes > line + told->watch_bytes) {
+    status = muster_barrier_attach_memory(&made->barrier, in->data + told->offset,
+                                          told->bytes - line - told->watch_bytes);
     if (status == MUSTER_OK) {
       status = muster_barrier_set_hooks(made->barrier, progress_of_slot, NULL, made);
     }
@@ -399,6 +409,7 @@ static taken take_fresh(const offer* told, unsigned rank, unsigned count, slot**
   made->in = in;
   made->offset = told->offset;
   made->bytes = told->bytes;
+  made->watch = watch_in(in, told->offset, told->bytes, told->watch_bytes);
   ++in->slots;
   *result = made;
   return taken_ok;

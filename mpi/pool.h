@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "mpi/host.h"
+#include "mpi/watch.h"
 
 typedef struct mapping mapping;
 
@@ -30,6 +31,7 @@ typedef struct slot {
   int64_t last_attended_ns; /**< when MPI's progress was made for it last */
   int64_t found_ns;         /**< when that found something last */
   bool expects_more;        /**< it was not long after the time before */
+  watch* watch;             /**< NULL: nobody asked for a report */
 
   /* the pool's own */
   struct slot* next;
@@ -50,6 +52,7 @@ typedef struct offer {
   uint64_t segment; /**< serial among the leader's */
   uint64_t offset;
   uint64_t bytes;
+  uint64_t watch_bytes; /**< 0: it has none */
   uint32_t pid;
   int32_t fd;
   uint32_t used_before;
@@ -63,8 +66,8 @@ slot* pool_find(const identity* members, unsigned count, offer* told);
 
 /** Makes a slot for `members`, led by this process, rank 0. NULL, with the reason in `why`, if that
  * cannot be done. */
-slot* pool_make(const identity* members, unsigned count, const muster_options* options, offer* told,
-                char* why, size_t why_bytes);
+slot* pool_make(const identity* members, unsigned count, const muster_options* options,
+                bool watched, offer* told, char* why, size_t why_bytes);
 
 /** Takes what was offered, as `rank` of `count`. */
 taken pool_take(const offer* told, unsigned rank, unsigned count, slot** result, char* why,

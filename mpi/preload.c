@@ -3,7 +3,7 @@
  * libmuster_mpi_preload.so: MPI_Barrier of an unmodified program, whatever its MPI, for LD_PRELOAD.
  * Everything else stays the MPI's. A communicator's team hangs on it as an attribute, so that it
  * goes when the communicator goes. Set by MUSTER_BARRIER, MUSTER_LEVELS, MUSTER_WAIT,
- * MUSTER_VERBOSE, MUSTER_MPI_COUNTERS: see doc/mpi.md.
+ * MUSTER_VERBOSE, MUSTER_MPI_COUNTERS, MUSTER_REPORT: see doc/mpi.md.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -55,6 +55,13 @@ static int do_split(void* comm, bool leads, void** leaders) {
   const mpi_handle made = handle_from(mpi, &written);
   *leaders = (void*)made; /* NOLINT: a handle */
   return mpi->Comm_set_errhandler(made, mpi->errors_return);
+}
+
+static void do_name(void* comm, char* text, size_t bytes) {
+  char whole[1024] = ""; /* no MPI's maximum is more */
+  int length = 0;
+  mpi->Comm_get_name(handle_of(comm), whole, &length);
+  snprintf(text, bytes, "%s", whole);
 }
 
 static int quietly(int status) { return status == 0 ? 0 : untold; }
@@ -133,6 +140,7 @@ static mpi_operations operations = {
     .close_channel = do_free,
     .progress = do_progress,
     .locality = NULL,
+    .name = do_name,
     .error = untold,
 };
 
@@ -246,7 +254,8 @@ static const mpi_abi* start(const mpi_abi* abi) {
                             .levels = secure_getenv("MUSTER_LEVELS"),
                             .wait = secure_getenv("MUSTER_WAIT"),
                             .verbose = number_in("MUSTER_VERBOSE"),
-                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0};
+                            .counters = number_in("MUSTER_MPI_COUNTERS") != 0,
+                            .report = report_asked_for()};
   int finalize_key = 0;
   void* written = NULL;
   if (abi->Comm_create_keyval(copy_nothing, drop_team, &team_key, NULL) != 0 ||

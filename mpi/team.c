@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/team.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "mpi/attend.h"
 #include "mpi/host.h"
+#include "mpi/report.h"
 
 static const mpi_operations* mpi;
 static const mpi_settings* settings;
@@ -65,69 +64,10 @@ static void say_choice(const team* of, unsigned inside, unsigned hosts, const ch
       inside == 1 ? "" : "s", hosts > 1 ? ", others on others" : "", line, placed_by);
 }
 
-/* ---- progress ---- */
-
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
-}
-
-/* The MPI's progress while a barrier waits. Not in the first steps (a step is about a microsecond,
- * or a turn of the other processes here): barriers that are quick anyway should not pay for it.
- * After that in every step: who has waited so long loses nothing by it. After a sleep for a while,
- * since whoever is answered then may ask again at once; not long if it was woken late, since then
- * others want the CPU.
- * Nonzero: twice lately there was something to do, so there may be more soon. That no MPI tells;
- * but to find nothing takes it a fraction of a microsecond, always about the same, and to serve
- * a message many times that. So does an interrupt, but hardly twice in a millisecond, and the
- * first look after a sleep, which does not count; who was away for longer has to share the CPU.
- * What a look takes at its quickest may change: each longer one raises it a little. */
-static int attend(void* waiting) {
-  enum { steps_without = 16, sleep_ns = 200000, late_ns = 1000000 };
-  enum { preempted_ns = 50000, look_ns = 10000, glance_ns = 1000, linger_ns = 200000, many = 8 };
-  static atomic_long quickest_ns = LONG_MAX; /* that any thread has seen lately */
-  slot* const at = waiting;
-  if (++at->polls < steps_without) return 0;
-  int64_t now = now_ns();
-  const int64_t away = at->polls == steps_without ? late_ns : now - at->last_attended_ns;
-  int64_t until = now;
-  if (away > sleep_ns) {
-    mpi->progress();
-    now = now_ns();
-    until = now + (away < late_ns ? look_ns : glance_ns);
-  }
-  do {
-    const int64_t before = now;
-    mpi->progress();
-    now = now_ns();
-    const long took = (long)(now - before);
-    const long quickest = atomic_load_explicit(&quickest_ns, memory_order_relaxed);
-    if (took < quickest) {
-      atomic_store_explicit(&quickest_ns, took, memory_order_relaxed);
-    } else if (took / many > quickest) {
-      atomic_store_explicit(&quickest_ns, quickest + quickest / 64 + 1, memory_order_relaxed);
-      const bool served = took < preempted_ns;
-      at->expects_more = served && now - at->found_ns < late_ns;
-      at->found_ns = served ? now : 0;
-    }
-  } while (now < until);
-  at->last_attended_ns = now;
-  return at->expects_more && now - at->found_ns < linger_ns;
-}
-
-int number_in(const char* variable) {
-  const char* const text = secure_getenv(variable);
-  char* end = NULL;
-  const long number = text != NULL ? strtol(text, &end, 10) : 0;
-  if (text == NULL || (*end == '\0' && number >= 0 && number <= 1000)) return (int)number;
-  fprintf(stderr, "muster: %s is ignored: it takes a number, such as 1\n", variable);
-  return 0;
-}
-
 void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
   mpi = operations;
   settings = chosen;
+  attend_with(operations->progress);
   pool_set_progress(attend);
 }
 
@@ -167,6 +107,11 @@ team* team_new(unsigned size, unsigned rank, const char* declined) {
 
 static void add_waits(mpi_counters* to, const team* of) {
   switch (of->kind) {
+    case team_watched: {
+      const watched_rank mine = watch_of(of->slot->watch, of->size, of->rank);
+      to->waited_ns += (uint64_t)mine.waited_ns;
+      to->own_ns += (uint64_t)watch_own_ns(of->slot->watch, of->size);
+    } /* fall through */
     case team_inside:
       to->inside += of->waits;
       break;
@@ -187,18 +132,42 @@ static void add_waits(mpi_counters* to, const team* of) {
   }
 }
 
+/* By rank 0, with the mutex held. */
+static void report(const team* of) {
+  static const char* const served[] = {
+      [team_inside] = "Muster",
+      [team_watched] = "Muster",
+      [team_hosts] = "Muster, over several hosts",
+      [team_broken] = "Muster, over several hosts",
+      [team_messages] = "Muster, over messages",
+      [team_theirs] = "the MPI",
+  };
+  if (settings->report == NULL || of->rank != 0 || of->waits == 0 || of->kind == team_unmade ||
+      of->kind == team_alone) {
+    return;
+  }
+  report_add(&(report_entry){.whose = of->whose,
+                             .name = of->name,
+                             .served = served[of->kind],
+                             .ranks = of->size,
+                             .barriers = of->waits,
+                             .spent_ns = of->spent_ns,
+                             .seen = of->kind == team_watched ? of->slot->watch : NULL});
+}
+
 void team_free(team* gone, bool mpi_lives) {
   if (gone == NULL) return;
+  pthread_mutex_lock(&mutex);
+  add_waits(&sums, gone);
+  report(gone);
+  *gone->link = gone->next;
+  if (gone->next != NULL) gone->next->link = gone->link;
+  pthread_mutex_unlock(&mutex);
   if (mpi_lives) {
     pool_give_back(gone->slot, true);
     if (gone->leaders != NULL) mpi->free_leaders(gone->leaders);
     if (gone->has_channel) mpi->close_channel(gone->channel);
   } /* else the process ends, and what it holds with it */
-  pthread_mutex_lock(&mutex);
-  add_waits(&sums, gone);
-  *gone->link = gone->next;
-  if (gone->next != NULL) gone->next->link = gone->link;
-  pthread_mutex_unlock(&mutex);
   free(gone);
 }
 
@@ -235,15 +204,6 @@ static unsigned count_hosts(const roster* of) {
   return count;
 }
 
-/* Which message barrier the settings ask for: 1 is the first of its names, 0 none. */
-static uint32_t asked_over_messages(void) {
-  const char* const* const names = muster_message_barrier_names();
-  for (uint32_t i = 0; settings->barrier != NULL && names[i] != NULL; ++i) {
-    if (strcmp(settings->barrier, names[i]) == 0) return i + 1;
-  }
-  return 0;
-}
-
 static int call_the_roll(const team* of, void* comm, roster* result) {
   *result = (roster){.size = of->size};
   result->all = calloc(of->size, sizeof *result->all);
@@ -255,7 +215,7 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
     return mpi->error;
   }
   identity own = own_identity();
-  own.messages = asked_over_messages();
+  own.messages = message_barrier_asked_for(settings);
   const int status = mpi->allgather(comm, &own, result->all, (int)sizeof own);
   if (status != 0) return status;
   for (unsigned i = 0; i < of->size; ++i) {
@@ -267,30 +227,6 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
   }
   result->hosts = count_hosts(result);
   return 0;
-}
-
-/* The algorithm over the levels asked for, if any: "topo-NUMA", "scheduled-NUMA:tree8/all". */
-static void algorithm_text(char* text, size_t bytes) {
-  const char* const name =
-      settings->barrier != NULL && settings->barrier[0] != '\0' ? settings->barrier : "auto";
-  const char* const levels = settings->levels != NULL ? settings->levels : "";
-  const int family = (int)strcspn(name, ":");
-  const char* const families[] = {"auto", "topo", "topo-counter", "scheduled"};
-  bool takes_levels = false;
-  for (size_t n = 0; n < sizeof families / sizeof *families; ++n) {
-    takes_levels = takes_levels || ((int)strlen(families[n]) == family &&
-                                    strncmp(name, families[n], (size_t)family) == 0);
-  }
-  if (levels[0] == '\0' || !takes_levels) {
-    snprintf(text, bytes, "%s", name);
-  } else if (strcmp(name, "auto") == 0) {
-    snprintf(text, bytes, "topo-%s", levels);
-  } else {
-    snprintf(text, bytes, "%.*s-%s%s", family, name, levels, name + family);
-  }
-  for (char* at = text; *at != '\0'; ++at) {
-    if (*at == ',') *at = '-';
-  }
 }
 
 enum { binding_bytes = 1024 };
@@ -352,7 +288,7 @@ static company find_others(const roster* all) {
 static slot* make_slot(void* comm, const roster* all, offer* told, const char** placed_by,
                        char* why, size_t why_bytes) {
   char algorithm[256];
-  algorithm_text(algorithm, sizeof algorithm);
+  algorithm_asked_for(settings, algorithm, sizeof algorithm);
   muster_options options;
   muster_options_init(&options);
   options.participants = all->inside;
@@ -372,7 +308,8 @@ static slot* make_slot(void* comm, const roster* all, offer* told, const char** 
         placed ? find_bindings(comm, all, texts, bindings, way == by_locality) : "not known";
     options.bindings = placed ? bindings : NULL;
     options.other_bindings = placed && way == by_mask ? others.bindings : NULL;
-    made = pool_make(all->members, all->inside, &options, told, why, why_bytes);
+    made = pool_make(all->members, all->inside, &options,
+                     settings->report != NULL && all->hosts == 1, told, why, why_bytes);
   }
   free(others.bindings);
   free(others.texts);
@@ -475,14 +412,18 @@ static int make_inside(team* of, void* comm, const roster* all) {
       return status;
     }
   }
-  of->kind = all->hosts > 1 ? team_hosts : team_inside;
+  of->kind = all->hosts > 1 ? team_hosts : of->slot->watch != NULL ? team_watched : team_inside;
   return 0;
 }
 
 static int make(team* of, void* comm) {
   roster all;
   int status = call_the_roll(of, comm, &all);
+  if (settings->report != NULL) mpi->name(comm, of->name, sizeof of->name);
   if (status == 0) {
+    for (unsigned i = 0; i < all.size; ++i) { /* FNV-1a, over words */
+      of->whose = (of->whose ^ all.all[i].process) * UINT64_C(0x100000001b3);
+    }
     bool understood = true;
     for (unsigned i = 1; i < all.size && understood; ++i) {
       understood = all.all[i].protocol == all.all[0].protocol;
@@ -546,6 +487,18 @@ static int barrier_over_messages(team* of) {
   return of->over_messages(&messages, of->rank, of->size);
 }
 
+static int barrier_watched(team* of) {
+  slot* const at = of->slot;
+  const uint64_t number = of->waits;
+  const int64_t came_ns = watch_come(at->watch, at->rank, number);
+  const int status = wait_inside(of);
+  /* It is asked to attend about once a microsecond. */
+  if (status == 0) watch_leave(at->watch, of->size, at->rank, number, came_ns, at->polls == 0);
+  return status;
+}
+
+static int barrier_otherwise(team* of, void* comm);
+
 int team_barrier_slowly(team* of, void* comm) {
   if (of->kind == team_unmade) {
     const int status = make(of, comm);
@@ -553,6 +506,15 @@ int team_barrier_slowly(team* of, void* comm) {
     if (of->kind == team_inside) return team_barrier(of, comm);
   }
   ++of->waits;
+  if (of->kind == team_watched) return barrier_watched(of);
+  if (settings->report == NULL) return barrier_otherwise(of, comm);
+  const int64_t came_ns = now_ns();
+  const int status = barrier_otherwise(of, comm);
+  of->spent_ns += now_ns() - came_ns;
+  return status;
+}
+
+static int barrier_otherwise(team* of, void* comm) {
   switch (of->kind) {
     case team_hosts:
       return barrier_over_hosts(of);
@@ -565,6 +527,7 @@ int team_barrier_slowly(team* of, void* comm) {
       return mpi->error;
     case team_unmade:
     case team_inside:
+    case team_watched:
     case team_theirs:
       break;
   }
@@ -582,7 +545,14 @@ mpi_counters team_counters(void) {
 }
 
 void team_finish(void) {
-  if (settings == NULL || !settings->counters) return;
+  if (settings == NULL) return;
+  if (settings->report != NULL) {
+    pthread_mutex_lock(&mutex);
+    for (const team* at = teams; at != NULL; at = at->next) report(at);
+    report_tell(strcmp(settings->report, "1") == 0 ? NULL : settings->report);
+    pthread_mutex_unlock(&mutex);
+  }
+  if (!settings->counters) return;
   const mpi_counters all = team_counters();
   say("counters: inside=%llu hosts=%llu messages=%llu theirs=%llu alone=%llu teams=%llu "
       "reused=%llu declined=%llu",

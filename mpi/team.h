@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "mpi/pool.h"
+#include "mpi/settings.h"
 
 /** What is needed of an MPI. Each returns 0 or an error, which team_barrier() hands on; `comm` is
  * the MPI's handle, or a pointer to it, as the caller of team_barrier() passed it. */
@@ -38,17 +39,10 @@ typedef struct mpi_operations {
   void (*progress)(void);
   /** A rank's PMIx locality string, "" for an unbound one; false if there are none. May be NULL. */
   bool (*locality)(void* comm, int rank, char* text, size_t bytes);
+  /** What the program calls it, "" if nothing. */
+  void (*name)(void* comm, char* text, size_t bytes);
   int error; /**< for what fails without the MPI */
 } mpi_operations;
-
-/** What the user set; see doc/mpi.md. */
-typedef struct mpi_settings {
-  const char* barrier;
-  const char* levels;
-  const char* wait;
-  int verbose;
-  bool counters; /**< print them at the end */
-} mpi_settings;
 
 /** Barriers that this process has been through, by what served; sums over freed communicators. Add
  * team_counters() for live ones. */
@@ -61,11 +55,15 @@ typedef struct mpi_counters {
   uint64_t teams;    /**< communicators that ours served */
   uint64_t reused;   /**< of them with a barrier used before */
   uint64_t declined; /**< communicators left to the MPI */
+  /* With a report, of ours inside one host: */
+  uint64_t waited_ns; /**< this rank for the last ones */
+  uint64_t own_ns;    /**< in the barriers themselves */
 } mpi_counters;
 
 typedef enum team_kind {
   team_unmade,
   team_inside,   /**< all ranks on this host */
+  team_watched,  /**< and somebody asked for a report */
   team_hosts,    /**< and others elsewhere */
   team_messages, /**< base-* over the MPI's own messages */
   team_alone,    /**< one rank */
@@ -77,8 +75,11 @@ typedef struct team {
   team_kind kind;
   unsigned size;
   unsigned rank;
-  slot* slot; /**< of team_inside and team_hosts */
+  slot* slot; /**< of all of this host */
   uint64_t waits;
+  int64_t spent_ns; /**< in waits that are not watched, if somebody asked for a report */
+  uint64_t whose;   /**< the same for other communicators of the same ranks in the same order */
+  char name[64];
   void* leaders; /**< of a host's leader */
   bool leads;
   bool has_channel;
@@ -87,9 +88,6 @@ typedef struct team {
   struct team* next; /**< of all teams */
   struct team** link;
 } team;
-
-/** The number in an environment variable; 0 if it has none, which it says of other text. */
-int number_in(const char* variable);
 
 /** Once, before any team; both must outlive all teams. */
 void team_start(const mpi_operations* operations, const mpi_settings* settings);

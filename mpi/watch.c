@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/watch.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { line = 128, one_in = 64 };
+
+typedef _Atomic int64_t number64;
+
+/* Written by one rank. Nobody is two barriers ahead of a reader, so two times are enough. */
+typedef struct coming {
+  _Alignas(line) number64 at_ns[2];
+} coming;
+
+typedef struct counted {
+  number64 waited_ns;
+  number64 caused_ns;
+  number64 last;
+} counted;
+
+/* Added to by whoever counts a barrier: hardly two at a time. */
+typedef struct account {
+  number64 own_ns;
+  counted by_rank[];
+} account;
+
+static size_t account_bytes(unsigned ranks) {
+  const size_t bytes = sizeof(account) + ranks * sizeof(counted);
+  return (bytes + line - 1) / line * line;
+}
+
+size_t watch_bytes(unsigned ranks) { return ranks * sizeof(coming) + account_bytes(ranks); }
+
+static coming* coming_of(const watch* of, unsigned rank) { return (coming*)(void*)of + rank; }
+
+static account* account_of(const watch* of, unsigned ranks) {
+  return (account*)(void*)(coming_of(of, 0) + ranks);
+}
+
+void watch_begin(watch* of, unsigned ranks) { memset((void*)of, 0, watch_bytes(ranks)); }
+
+static int64_t get(const number64* from) {
+  return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static void add(number64* to, int64_t what) {
+  atomic_fetch_add_explicit(to, what, memory_order_relaxed);
+}
+
+int64_t watch_come(watch* of, unsigned rank, uint64_t number) {
+  const int64_t now = now_ns();
+  /* Relaxed: the barrier orders it before whoever leaves. */
+  atomic_store_explicit(&coming_of(of, rank)->at_ns[number % 2], now, memory_order_relaxed);
+  return now;
+}
+
+/* For how many short waits this one counts; the same for all ranks. The first ones each for
+ * itself; then one in some, fewer where there are more lines to read, and scattered, so that no
+ * rhythm of the program's meets it. */
+static unsigned weight_of(uint64_t number, unsigned ranks) {
+  if (number < one_in) return 1;
+  const unsigned some = ranks < one_in ? one_in : ranks;
+  const uint64_t scattered = number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+  return scattered % some == 0 ? some : 0;
+}
+
+/* To read the lines takes less than a twentieth of that. */
+static int64_t long_ns(unsigned ranks) { return 20000 + 1000 * (int64_t)ranks; }
+
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
+                 bool was_quick) {
+  const unsigned weight = rank == 0 ? weight_of(number, ranks) : 0;
+  if (was_quick && weight == 0) return;
+  const int64_t left_ns = now_ns();
+  const int64_t enough_ns = long_ns(ranks);
+  if (left_ns - came_ns < enough_ns && weight == 0) return;
+  const coming* const all = coming_of(of, 0);
+  unsigned last = 0;
+  int64_t last_ns = INT64_MIN;
+  for (unsigned i = 0; i < ranks; ++i) {
+    const int64_t its_ns = get(&all[i].at_ns[number % 2]);
+    if (its_ns > last_ns) {
+      last_ns = its_ns;
+      last = i;
+    }
+  }
+  /* Once: by the first of those that waited long, if there are any. All see the same times. */
+  unsigned first = 0;
+  while (first < ranks && last_ns - get(&all[first].at_ns[number % 2]) < enough_ns) ++first;
+  const int64_t times = first == rank ? 1 : first < ranks ? 0 : weight;
+  if (times == 0) return;
+  account* const sums = account_of(of, ranks);
+  int64_t caused_ns = 0;
+  for (unsigned i = 0; i < ranks; ++i) {
+    const int64_t waited_ns = last_ns - get(&all[i].at_ns[number % 2]);
+    caused_ns += waited_ns;
+    add(&sums->by_rank[i].waited_ns, times * waited_ns);
+  }
+  add(&sums->by_rank[last].caused_ns, times * caused_ns);
+  add(&sums->by_rank[last].last, times);
+  if (left_ns > last_ns) add(&sums->own_ns, times * (left_ns - last_ns));
+}
+
+watched_rank watch_of(const watch* of, unsigned ranks, unsigned rank) {
+  const counted* const its = &account_of(of, ranks)->by_rank[rank];
+  return (watched_rank){.waited_ns = get(&its->waited_ns),
+                        .caused_ns = get(&its->caused_ns),
+                        .last = get(&its->last)};
+}
+
+int64_t watch_own_ns(const watch* of, unsigned ranks) {
+  return get(&account_of(of, ranks)->own_ns);
+}
