@@ -273,6 +273,19 @@ double value_of(const std::string& text, const std::string& name) {
   return at == std::string::npos ? nan : std::atof(text.c_str() + at + name.size() + 2);
 }
 
+/// By the counters that ranks printed: all barriers were ours.
+bool are_ours(const std::string& err) {
+  std::istringstream lines(err);
+  double own = 0;
+  double theirs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("counters:") == std::string::npos) continue;
+    own += value_of(line, "inside");
+    theirs += value_of(line, "theirs");
+  }
+  return own > 0 && theirs == 0;
+}
+
 /// Why a launch counts for nothing; "" if it counts.
 std::string fault_of(const MpiContender& contender, const Outcome& outcome) {
   if (!outcome.in_time) return "did not finish in time";
@@ -345,18 +358,44 @@ std::vector<std::string> mpi_command(const MpiContender& contender, unsigned ran
   return words;
 }
 
-std::string why_not_ours(const MpiContender& contender, const std::string& err) {
-  if (!contender.ours) return {};
-  std::istringstream lines(err);
-  double own = 0;
-  double theirs = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("counters:") == std::string::npos) continue;
-    own += value_of(line, "inside");
-    theirs += value_of(line, "theirs");
+MpiService try_launcher(const Words& launcher, const Environment& environment,
+                        const std::string& library) {
+  constexpr double timeout_s = 30;
+  if (worker().empty())
+    throw Error(Status::unsupported, "muster-bench-mpi is not beside this program: build it");
+  Words words = launcher;
+  words.insert(words.end(), {"env", "MUSTER_MPI_COUNTERS=1", "MUSTER_VERBOSE=1",
+                             "OMPI_MCA_coll_muster_verbose=1"});
+  for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
+  words.insert(words.end(), {worker(), library, "0.05"});
+  const Outcome outcome = run_program(words, timeout_s);
+  const std::size_t result = outcome.out.find("result ");
+  if (!outcome.in_time || result == std::string::npos) {
+    throw Error(Status::invalid,
+                outcome.in_time
+                    ? fmt::format("{} ended with {}: {}", launcher.front(), outcome.exit_code,
+                                  first_line(outcome.err.substr(0, 300)))
+                    : fmt::format("{} did not end in {} s", launcher.front(), timeout_s));
   }
-  return own > 0 && theirs == 0 ? ""
-                                : "the barriers were not ours: set MUSTER_VERBOSE=1 to see why";
+  MpiService service;
+  service.mean_us = value_of(first_line(outcome.out.substr(result)), "mean");
+  const auto after = [&](const std::string& words_before) {
+    const std::size_t at = outcome.err.find(words_before);
+    return at == std::string::npos ? std::string{}
+                                   : first_line(outcome.err.substr(at + words_before.size()));
+  };
+  service.placed_by = after("placements by ");
+  service.ours = are_ours(outcome.err);
+  if (!service.ours) service.why = after("the MPI's own barrier serves: ");
+  return service;
+}
+
+std::string mpi_preload() { return preload(); }
+
+std::string why_not_ours(const MpiContender& contender, const std::string& err) {
+  return !contender.ours || are_ours(err)
+             ? ""
+             : "the barriers were not ours: set MUSTER_VERBOSE=1 to see why";
 }
 
 std::vector<MpiInstallation> find_mpis(const std::string& peers) {

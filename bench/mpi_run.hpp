@@ -43,6 +43,24 @@ std::vector<std::string> mpi_command(const MpiContender& contender, unsigned ran
 /// they were, and for an MPI's own.
 std::string why_not_ours(const MpiContender& contender, const std::string& err);
 
+/// Who serves the ranks that a command starts.
+struct MpiService {
+  bool ours = false;
+  std::string placed_by;  ///< "PMIx locality strings" or "affinity masks"; empty: not told
+  std::string why;        ///< if they are not ours; empty if no Muster is there
+  double mean_us = 0;     ///< a barrier; 0: not measured
+};
+
+/// Launches a few ranks for a moment: `launcher` and what it is given, such as {"srun", "-n", "4"},
+/// its ranks with this environment; `library`: of its MPI. Throws Error(unsupported) if the worker
+/// is not there, (invalid) with the launcher's reason if it failed.
+MpiService try_launcher(const std::vector<std::string>& launcher,
+                        const std::vector<std::pair<std::string, std::string>>& environment,
+                        const std::string& library);
+
+/// The path of the preload library; empty if it was not built.
+std::string mpi_preload();
+
 /// What each round of a contender gave, us.
 struct MpiSamples {
   MpiContender contender;

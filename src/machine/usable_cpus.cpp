@@ -64,12 +64,17 @@ unsigned affinity_cpus() noexcept {
   return static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 }
 
-std::optional<unsigned> cpu_quota(const std::string& root) {
+std::optional<double> exact_cpu_quota(const std::string& root) {
   std::optional<double> tightest;
   for (const CgroupDirectory& group : cgroup_directories("cpu", root)) {
     const auto quota = quota_of(group);
     if (quota && (!tightest || *quota < *tightest)) tightest = quota;
   }
+  return tightest;
+}
+
+std::optional<unsigned> cpu_quota(const std::string& root) {
+  const std::optional<double> tightest = exact_cpu_quota(root);
   if (!tightest) return std::nullopt;
   const double most = std::numeric_limits<unsigned>::max();
   return static_cast<unsigned>(std::clamp(std::ceil(*tightest), 1.0, most));

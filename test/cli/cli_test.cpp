@@ -331,4 +331,34 @@ TEST(List, IsWhereTheBenchmarksHelpSendsForLocks) {
   EXPECT_THAT(run_muster({"bench", "lock", "--help"}).out, HasSubstr("muster list"));
 }
 
+TEST(Doctor, PrintsWhatItFound) {
+  const auto told =
+      nlohmann::json::parse(run_muster_for_json({"doctor", "--only", "membarrier,cpus"}));
+  EXPECT_EQ(told.at("schema"), 1);
+  ASSERT_EQ(told.at("findings").size(), 2U);
+  EXPECT_EQ(told.at("findings").at(0).at("check"), "cpus");
+  EXPECT_EQ(told.at("findings").at(0).at("measured").count("usable_cpus"), 1U);
+}
+
+TEST(Doctor, StrictFailsWhereSomethingCosts) {
+  const std::map<std::string, std::string> imposed{{"MUSTER_TOPOLOGY", "package:2 core:4 pu:1"}};
+  const Words words{"doctor", "--only", "topology"};
+  EXPECT_EQ(run_muster(words, imposed).exit_code, 0);
+  const Outcome strict = run_muster({"doctor", "--only", "topology", "--strict"}, imposed);
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_NE(strict.out.find("1 of these costs."), std::string::npos) << strict.out;
+}
+
+TEST(Doctor, WhatIsRefused) {
+  for (const auto& [words, says] :
+       {std::pair{Words{"doctor", "--only", "nonsense"}, "no check \"nonsense\"; there are:"},
+        {Words{"doctor", "--mpi-library", "/x"}, "--mpi-library goes with --mpirun"},
+        {Words{"doctor", "--mpirun", "nonsense -n 2"}, "name its library"}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  }
+}
+
 }  // namespace

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/doctor.hpp"
+
+#include <fmt/format.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "bench/child.hpp"
+#include "bench/host.hpp"
+#include "bench/measure.hpp"
+#include "machine/cgroup.hpp"
+#include "machine/usable_cpus.hpp"
+#include "topology/topology.hpp"
+#include "wait/relax.hpp"
+
+namespace muster::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t ms = 1'000'000;
+
+Finding finding(Verdict verdict, std::string found, std::string remedy = {},
+                std::vector<std::pair<std::string, double>> measured = {}) {
+  return {.check = {},
+          .verdict = verdict,
+          .found = std::move(found),
+          .remedy = std::move(remedy),
+          .measured = std::move(measured)};
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+void bind_to(unsigned pu) {
+  std::vector<cpu_set_t> set(pu / CPU_SETSIZE + 1);
+  const std::size_t bytes = set.size() * sizeof(cpu_set_t);
+  CPU_SET_S(pu, bytes, set.data());
+  static_cast<void>(sched_setaffinity(0, bytes, set.data()));
+}
+
+/// Each of `pus` has a thread that calls body(number), all at once.
+template <class Body>
+void on_each(const std::vector<unsigned>& pus, const Body& body) {
+  std::atomic<unsigned> ready{0};
+  std::vector<std::thread> threads;
+  for (unsigned number = 0; number < pus.size(); ++number) {
+    threads.emplace_back([&, number] {
+      bind_to(pus[number]);
+      ready.fetch_add(1);
+      while (ready.load() < pus.size()) std::this_thread::yield();
+      body(number);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- others ----
+
+/// CPU time of each process so far, in ticks, with its name.
+std::map<pid_t, std::pair<std::int64_t, std::string>> times_of_processes() {
+  std::map<pid_t, std::pair<std::int64_t, std::string>> all;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("/proc", none)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string text = read_small_file(entry.path().string() + "/stat");
+    const std::size_t open = text.find('(');
+    const std::size_t close = text.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue;
+    std::istringstream rest(text.substr(close + 1));
+    std::string skipped;
+    for (int field = 3; field < 14; ++field) rest >> skipped;
+    std::int64_t user = 0;
+    std::int64_t system = 0;
+    if (rest >> user >> system) {
+      all[std::stoi(name)] = {user + system, text.substr(open + 1, close - open - 1)};
+    }
+  }
+  return all;
+}
+
+Finding look_for_neighbours() {
+  constexpr std::int64_t period_ns = 500 * ms;
+  constexpr double enough = 0.05;
+  const PuSet cpus = Topology::this_machine().pus();
+  const auto processes = times_of_processes();
+  const CpuTimes before = cpu_times(cpus);
+  usleep(period_ns / 1000);
+  const CpuTimes after = cpu_times(cpus);
+  if (!before.known) return finding(Verdict::unknown, "/proc/stat does not tell");
+  const double all_ns = static_cast<double>(period_ns) * cpus.count();
+  const double busy = static_cast<double>(after.busy_ns - before.busy_ns) / all_ns;
+  const double steal = static_cast<double>(after.steal_ns - before.steal_ns) / all_ns;
+  std::string who;
+  std::int64_t most = 0;
+  for (const auto& [pid, its] : times_of_processes()) {
+    const auto earlier = processes.find(pid);
+    if (pid == getpid() || earlier == processes.end()) continue;
+    if (its.first - earlier->second.first <= most) continue;
+    most = its.first - earlier->second.first;
+    who = fmt::format(", most of it {} (process {})", its.second, pid);
+  }
+  const std::vector<std::pair<std::string, double>> measured{{"busy_share", busy},
+                                                             {"steal_share", steal}};
+  const std::string text =
+      fmt::format("Other programs took {} of {} CPU{} in half a second{}; the hypervisor took {}.",
+                  percent(busy), cpus.count(), cpus.count() == 1 ? "" : "s", who, percent(steal));
+  if (busy < enough && steal < enough) return finding(Verdict::fine, text, {}, measured);
+  return finding(
+      Verdict::costs, text,
+      steal < enough
+          ? "End them, or keep them off these CPUs (taskset, cpuset). muster bench barrier "
+            "--regime hogs shows what they cost."
+          : "Ask the host's administrator for CPUs that are not shared. Measure again later: "
+            "rounds "
+            "beside such a neighbour say little.",
+      measured);
+}
+
+// ---- CPUs ----
+
+Finding look_at_affinity() {
+  const unsigned usable = affinity_cpus();
+  const auto online = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  const std::vector<std::pair<std::string, double>> measured{{"usable_cpus", usable},
+                                                             {"online_cpus", online}};
+  const std::string text = fmt::format("{} of {} CPUs may be used.", usable, online);
+  if (usable >= online) return finding(Verdict::fine, text, {}, measured);
+  return finding(Verdict::costs, text,
+                 "More participants than that share CPUs, and each episode switches between them. "
+                 "Start the program without taskset, or widen its cpuset (containers: "
+                 "--cpuset-cpus; Slurm: --cpus-per-task).",
+                 measured);
+}
+
+Finding look_at_quota() {
+  constexpr std::int64_t period_ns = 300 * ms;
+  constexpr std::int64_t pause_ns = 5 * ms;  // the scheduler's slices are shorter
+  const std::vector<unsigned> cpus = Topology::this_machine().pus().to_vector();
+  const std::optional<double> quota = exact_cpu_quota();
+  if (!quota || *quota >= static_cast<double>(cpus.size())) {
+    return finding(Verdict::fine, "No control group limits the time on them.");
+  }
+  std::atomic<std::int64_t> longest_ns{0};
+  std::atomic<std::int64_t> ran_ns{0};
+  on_each(cpus, [&](unsigned) {
+    const std::int64_t end = clock_ns() + period_ns;
+    std::int64_t longest = 0;
+    std::int64_t paused = 0;
+    for (std::int64_t last = clock_ns(), now = last; last < end; last = now) {
+      now = clock_ns();
+      longest = std::max(longest, now - last);
+      if (now - last > pause_ns) paused += now - last;
+    }
+    ran_ns.fetch_add(period_ns - paused);
+    for (std::int64_t seen = longest_ns.load();
+         seen < longest && !longest_ns.compare_exchange_weak(seen, longest);) {
+    }
+  });
+  const double got = static_cast<double>(ran_ns.load()) / static_cast<double>(period_ns);
+  const double longest_ms = static_cast<double>(longest_ns.load()) / static_cast<double>(ms);
+  return finding(
+      Verdict::costs,
+      fmt::format("A control group grants the time of {:.2f} CPUs, {} may be used. {} busy threads "
+                  "got {:.2f} in 0.3 s, and were stopped for up to {:.0f} ms.",
+                  *quota, cpus.size(), cpus.size(), got, longest_ms),
+      fmt::format("Have at most {} thread{}, or raise the limit (cpu.max; containers: --cpus).",
+                  std::max(1U, static_cast<unsigned>(*quota)), *quota < 2 ? "" : "s"),
+      {{"quota_cpus", *quota}, {"granted_cpus", got}, {"longest_pause_ms", longest_ms}});
+}
+
+/// Turns of a loop that no memory slows down, in a period.
+std::uint64_t turns_in(std::int64_t period_ns) {
+  std::uint64_t turns = 0;
+  std::uint64_t value = 1;
+  for (const std::int64_t end = clock_ns() + period_ns; clock_ns() < end; ++turns) {
+    for (int i = 0; i < 1000; ++i) {
+      value = value * 6364136223846793005U + 1442695040888963407U;
+      asm volatile("" : "+r"(value));
+    }
+  }
+  return turns;
+}
+
+Finding look_for_siblings() {
+  constexpr std::int64_t period_ns = 50 * ms;
+  const Topology topology = Topology::this_machine();
+  const auto core = std::find_if(topology.cores().begin(), topology.cores().end(),
+                                 [](const Core& one) { return one.pus.size() > 1; });
+  if (core == topology.cores().end()) {
+    return finding(Verdict::fine, "Each CPU is a core, as far as the machine tells.");
+  }
+  std::atomic<std::uint64_t> alone{0};
+  std::atomic<std::uint64_t> together{0};
+  on_each({core->pus[0]}, [&](unsigned) { alone = turns_in(period_ns); });
+  on_each({core->pus[0], core->pus[1]}, [&](unsigned number) {
+    const std::uint64_t turns = turns_in(period_ns);
+    if (number == 0) together = turns;
+  });
+  const double ratio =
+      static_cast<double>(together.load()) / static_cast<double>(std::max<std::uint64_t>(alone, 1));
+  return finding(
+      Verdict::costs,
+      fmt::format("{} CPUs are {} cores. CPU {} does {} of its work while its sibling {} is busy.",
+                  topology.pus().count(), topology.cores().size(), core->pus[0], percent(ratio),
+                  core->pus[1]),
+      fmt::format("Have one participant a core, at most {}: map_by core, mpirun --bind-to core, "
+                  "OMP_PLACES=cores. A spinning sibling slows down who works.",
+                  topology.cores().size()),
+      {{"work_beside_sibling_share", ratio}});
+}
+
+// ---- the kernel ----
+
+/// Two processes hand a word to each other by yields on one CPU: ns a turn; 0: that failed. In
+/// sessions of their own, or in this one.
+double turn_ns(bool apart, unsigned cpu) {
+  struct Shared {
+    std::atomic<std::uint32_t> turn;
+  };
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 0;
+  auto* const shared = new (memory) Shared{};
+  constexpr std::uint32_t turns = 400;
+  constexpr std::int64_t most_ns = 150 * ms;
+  const auto play = [&](std::uint32_t parity) {
+    const std::int64_t end = clock_ns() + most_ns;
+    for (std::uint32_t turn = parity; turn < turns; turn += 2) {
+      while (shared->turn.load(std::memory_order_acquire) != turn) {
+        if (clock_ns() > end) return;
+        sched_yield();
+      }
+      shared->turn.store(turn + 1, std::memory_order_release);
+    }
+  };
+  const pid_t self = getpid();
+  const auto start = [&](std::uint32_t parity) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    die_with(self);
+    if (apart) setsid();
+    bind_to(cpu);
+    play(parity);
+    _exit(0);
+  };
+  const std::int64_t begin = clock_ns();
+  const pid_t first = start(0);
+  const pid_t second = start(1);
+  for (const pid_t child : {first, second}) {
+    while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  const std::uint32_t made = shared->turn.load();
+  const double each = static_cast<double>(clock_ns() - begin) / std::max(made, 1U);
+  munmap(memory, sizeof(Shared));
+  return first > 0 && second > 0 ? each : 0;
+}
+
+Finding look_at_sessions() {
+  constexpr double times = 4;
+  const unsigned cpu = Topology::this_machine().pus().first();
+  const double together = turn_ns(false, cpu);
+  const double apart = turn_ns(true, cpu);
+  if (together == 0 || apart == 0) return finding(Verdict::unknown, "No process could be made.");
+  const std::string text = fmt::format(
+      "On one CPU, two processes hand over to each other in {:.1f} us in one session, in {:.1f} us "
+      "in two.",
+      together / 1000, apart / 1000);
+  const std::vector<std::pair<std::string, double>> measured{{"one_session_ns", together},
+                                                             {"two_sessions_ns", apart}};
+  if (apart < times * together) return finding(Verdict::fine, text, {}, measured);
+  return finding(Verdict::costs, text,
+                 "The kernel schedules sessions as groups: who yields does not let the other one "
+                 "run. It matters where processes of several sessions share CPUs, as MPICH's ranks "
+                 "do. kernel.sched_autogroup_enabled=0 (sysctl) ends it; Muster sleeps instead.",
+                 measured);
+}
+
+Finding look_at_membarrier() {
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  constexpr long wanted =
+      MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+  if (commands >= 0 && (commands & wanted) == wanted) {
+    return finding(Verdict::fine, "membarrier(2) works: sleepers cost storers one load.");
+  }
+  return finding(
+      Verdict::costs,
+      fmt::format("membarrier(2) {}: sleepers look every millisecond, since a wake-up can be lost.",
+                  commands < 0 ? fmt::format("is refused ({})", std::strerror(errno))
+                               : std::string("lacks its expedited commands")),
+      "Allow it in the container's seccomp profile (Docker's default does), or use a kernel from "
+      "4.16 on with CONFIG_MEMBARRIER.");
+}
+
+// ---- what the machine looks like ----
+
+/// Half of a flag's way there and back [ns]: the median of some batches.
+double one_way_ns(unsigned from, unsigned to) {
+  struct alignas(256) Flag {
+    std::atomic<std::uint32_t> value{0};
+  };
+  constexpr std::uint32_t turns = 1000;
+  constexpr unsigned batches = 9;
+  Flag there;
+  Flag back;
+  std::vector<double> each;
+  on_each({from, to}, [&](unsigned number) {
+    std::uint32_t turn = 0;
+    for (unsigned batch = 0; batch < batches; ++batch) {
+      const std::int64_t start = clock_ns();
+      for (const std::uint32_t last = turn + turns; turn < last;) {
+        ++turn;
+        Flag& mine = number == 0 ? there : back;
+        const Flag& other = number == 0 ? back : there;
+        if (number == 0) mine.value.store(turn, std::memory_order_release);
+        while (other.value.load(std::memory_order_acquire) != turn) relax();
+        if (number == 1) mine.value.store(turn, std::memory_order_release);
+      }
+      if (number == 0) each.push_back(static_cast<double>(clock_ns() - start) / turns / 2);
+    }
+  });
+  std::nth_element(each.begin(), each.begin() + batches / 2, each.end());
+  return each[batches / 2];
+}
+
+/// The variable that has another machine's topology imposed on this one; empty if there is none.
+std::string imposed_by() {
+  for (const char* name : {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT"}) {
+    const char* const value = secure_getenv(name);
+    if (value != nullptr && value[0] != '\0') return name;
+  }
+  return {};
+}
+
+Finding look_at_topology() {
+  constexpr std::size_t cores_most = 8;
+  constexpr double apart = 1.7;
+  if (const std::string variable = imposed_by(); !variable.empty()) {
+    return finding(Verdict::costs,
+                   fmt::format("{} imposes another machine's topology: participants are grouped as "
+                               "on that one.",
+                               variable),
+                   fmt::format("unset {}, but where this is wanted.", variable));
+  }
+  const Topology topology = Topology::this_machine();
+  const std::string cpuinfo = read_small_file("/proc/cpuinfo");
+  const bool is_virtual = cpuinfo.find(" hypervisor") != std::string::npos;
+  const char* const machine = is_virtual ? "A virtual machine" : "A machine";
+  if (topology.cores().size() < 3) {
+    return finding(Verdict::fine,
+                   fmt::format("{} of {} core{}: nothing to group.", machine,
+                               topology.cores().size(), topology.cores().size() == 1 ? "" : "s"));
+  }
+  const bool is_flat = topology.level_sets().empty();
+  if (!is_flat) {
+    return finding(Verdict::fine, fmt::format("{} that tells its levels: {}.", machine,
+                                              topology.level_sets().front()));
+  }
+  // Some of the cores, evenly apart: what lies far apart has numbers far apart.
+  std::vector<unsigned> pus;
+  const std::size_t cores = topology.cores().size();
+  for (std::size_t i = 0; i < std::min(cores, cores_most); ++i) {
+    pus.push_back(topology.cores()[i * cores / std::min(cores, cores_most)].pus.front());
+  }
+  double least = 1e9;
+  double most = 0;
+  for (std::size_t a = 0; a < pus.size(); ++a) {
+    for (std::size_t b = a + 1; b < pus.size(); ++b) {
+      const double ns = one_way_ns(pus[a], pus[b]);
+      least = std::min(least, ns);
+      most = std::max(most, ns);
+    }
+  }
+  const std::vector<std::pair<std::string, double>> measured{{"nearest_one_way_ns", least},
+                                                             {"farthest_one_way_ns", most}};
+  const std::string text = fmt::format(
+      "{} of {} cores that tells no levels; a line takes {:.0f} to {:.0f} ns between them.",
+      machine, cores, least, most);
+  if (most < apart * least) return finding(Verdict::fine, text, {}, measured);
+  return finding(Verdict::costs, text,
+                 "Some cores are nearer than others, and nothing says which. Have the hypervisor "
+                 "show its topology (libvirt: host-passthrough and <topology>), or describe it: "
+                 "MUSTER_TOPOLOGY=\"package:2 core:8 pu:1\" or an XML file of hwloc's.",
+                 measured);
+}
+
+Finding look_at_frequency() {
+  constexpr double slower = 1.25;
+  constexpr std::int64_t glance_ns = 2 * ms;
+  const unsigned cpu = Topology::this_machine().pus().first();
+  const std::string governor =
+      read_small_file(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", cpu));
+  std::uint64_t cold = 0;
+  std::uint64_t warm = 0;
+  on_each({cpu}, [&](unsigned) {
+    usleep(100'000);
+    cold = turns_in(glance_ns);
+    turns_in(100 * ms);
+    for (int again = 0; again < 5; ++again) warm = std::max(warm, turns_in(glance_ns));
+  });
+  const double ratio =
+      static_cast<double>(warm) / static_cast<double>(std::max<std::uint64_t>(cold, 1));
+  const std::string text = fmt::format(
+      "A core that was idle works at {} of its speed for the first 2 ms{}.", percent(1 / ratio),
+      governor.empty() ? ""
+                       : fmt::format(" (governor {})", governor.substr(0, governor.find('\n'))));
+  const std::vector<std::pair<std::string, double>> measured{{"cold_speed_share", 1 / ratio}};
+  if (ratio < slower) return finding(Verdict::fine, text, {}, measured);
+  return finding(Verdict::costs, text,
+                 "Participants that sleep come back slow. cpupower frequency-set -g performance "
+                 "keeps the clock up.",
+                 measured);
+}
+
+}  // namespace
+
+const std::vector<Check>& all_checks() {
+  static const std::vector<Check> all{
+      {"neighbours", "other programs and the hypervisor", 0.5, look_for_neighbours},
+      {"frequency", "a core's speed after it was idle", 0.3, look_at_frequency},
+      {"cpus", "CPUs that may be used, of those there are", 0, look_at_affinity},
+      {"quota", "a control group's limit of CPU time", 0.3, look_at_quota},
+      {"siblings", "CPUs that share a core", 0.1, look_for_siblings},
+      {"topology", "whether the machine tells which cores are near", 0.6, look_at_topology},
+      {"sessions", "processes of several sessions on a CPU", 0.3, look_at_sessions},
+      {"membarrier", "whether sleepers can be found cheaply", 0, look_at_membarrier},
+  };
+  return all;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster doctor`: what on this machine will cost, and what helps.
+#include "bench/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/mpi_run.hpp"
+#include "bench/report.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+using bench::Check;
+using bench::Finding;
+using bench::Verdict;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> only;
+  bool mpi = false;
+  std::string mpirun;
+  std::string library;
+  bool json = false;
+  bool strict = false;
+};
+
+std::vector<Check> checks_for(const std::vector<std::string>& names) {
+  const std::vector<Check>& all = bench::all_checks();
+  for (const std::string& name : names) {
+    if (std::none_of(all.begin(), all.end(), [&](const Check& c) { return c.name == name; })) {
+      std::string known;
+      for (const Check& check : all) known += fmt::format(" {}", check.name);
+      throw Error(Status::unknown_name, fmt::format("no check \"{}\"; there are:{}", name, known));
+    }
+  }
+  std::vector<Check> wanted;
+  for (const Check& check : all) {
+    if (names.empty() || std::find(names.begin(), names.end(), check.name) != names.end())
+      wanted.push_back(check);
+  }
+  return wanted;
+}
+
+// ---- MPI ----
+
+/// How its barrier does, or ours under it.
+std::string time_of(const bench::MpiService& service) {
+  std::string text = fmt::format("{} a barrier", bench::format_ns(1000 * service.mean_us));
+  if (!service.placed_by.empty()) text += fmt::format(", placements by {}", service.placed_by);
+  return text;
+}
+
+Finding finding_of(const std::string& name, const bench::MpiService& as_is,
+                   const bench::MpiService* preloaded) {
+  Finding finding;
+  finding.check = name;
+  finding.measured.emplace_back("as_it_is_us", as_is.mean_us);
+  if (as_is.ours) {
+    finding.found = fmt::format("Muster serves ({}).", time_of(as_is));
+    return finding;
+  }
+  finding.found = fmt::format("Its own barrier serves ({}){}.", time_of(as_is),
+                              as_is.why.empty() ? "" : ": " + as_is.why);
+  if (preloaded == nullptr) return finding;
+  if (!preloaded->ours) {
+    finding.found +=
+        fmt::format(" The preload does not: {}.",
+                    preloaded->why.empty() ? "the ranks did not load it" : preloaded->why);
+    return finding;
+  }
+  finding.verdict = Verdict::costs;
+  finding.measured.emplace_back("preloaded_us", preloaded->mean_us);
+  finding.found += fmt::format(" Preloaded, Muster would ({}).", time_of(*preloaded));
+  finding.remedy =
+      "For all jobs of an Open MPI: make install-openmpi. For one job, into its ranks' "
+      "environment: LD_PRELOAD=" +
+      bench::mpi_preload();
+  return finding;
+}
+
+Finding examine_launcher(const std::string& name, const std::vector<std::string>& command,
+                         const std::string& library) {
+  Finding failed;
+  failed.check = name;
+  failed.verdict = Verdict::unknown;
+  try {
+    const bench::MpiService as_is = bench::try_launcher(command, {}, library);
+    if (as_is.ours || bench::mpi_preload().empty()) return finding_of(name, as_is, nullptr);
+    const bench::MpiService preloaded =
+        bench::try_launcher(command, {{"LD_PRELOAD", bench::mpi_preload()}}, library);
+    return finding_of(name, as_is, &preloaded);
+  } catch (const Error& error) {
+    failed.found = error.what();
+    return failed;
+  }
+}
+
+/// The library of the MPI whose launcher that is: Debian's, or what lies beside it.
+std::string library_of(const std::string& launcher) {
+  for (const bench::MpiInstallation& mpi : bench::find_mpis("")) {
+    char* const left = realpath(mpi.launcher.c_str(), nullptr);
+    char* const right = realpath(launcher.c_str(), nullptr);
+    const bool same = left != nullptr && right != nullptr && std::string(left) == right;
+    std::free(left);
+    std::free(right);
+    if (same || mpi.launcher.ends_with("/" + launcher)) return mpi.library;
+  }
+  throw Error(Status::invalid,
+              fmt::format("which MPI \"{}\" starts is not known: name its library, "
+                          "--mpi-library /path/to/libmpi.so",
+                          launcher));
+}
+
+/// `--mpirun`, if it is given.
+struct Launcher {
+  std::vector<std::string> command;
+  std::string library;
+};
+
+Launcher launcher_asked_for(const Options& options) {
+  Launcher asked;
+  std::istringstream words(options.mpirun);
+  for (std::string word; words >> word;) asked.command.push_back(word);
+  if (asked.command.empty()) {
+    if (!options.library.empty()) throw Error(Status::invalid, "--mpi-library goes with --mpirun");
+    return asked;
+  }
+  asked.library = options.library.empty() ? library_of(asked.command.front()) : options.library;
+  return asked;
+}
+
+std::vector<Finding> examine_mpis(const Options& options, const Launcher& asked) {
+  std::vector<Finding> findings;
+  if (!asked.command.empty()) {
+    findings.push_back(examine_launcher(asked.command.front(), asked.command, asked.library));
+  }
+  if (!options.mpi) return findings;
+  const std::vector<bench::MpiInstallation> mpis = bench::find_mpis("");
+  for (const bench::MpiInstallation& mpi : mpis) {
+    const bench::MpiContender as_is{&mpi, "default", false, {}, {}};
+    std::vector<std::string> command = bench::mpi_command(as_is, 2);
+    command.resize(command.size() - 3);  // its env, worker and library
+    findings.push_back(examine_launcher(mpi.name, command, mpi.library));
+  }
+  if (mpis.empty()) {
+    Finding none;
+    none.check = "mpi";
+    none.found = "No MPI was found: openmpi-bin and mpich are Debian's; others by --mpirun.";
+    findings.push_back(none);
+  }
+  return findings;
+}
+
+// ---- telling ----
+
+const char* word_for(Verdict verdict) {
+  return verdict == Verdict::fine ? "fine" : verdict == Verdict::costs ? "costs" : "unknown";
+}
+
+std::string to_text(const Finding& finding) {
+  constexpr std::size_t name_width = 13;
+  constexpr std::size_t indent = 21;
+  std::string text = fmt::format("{:<{}}", finding.check, name_width);
+  if (finding.check.size() >= name_width) text += fmt::format("\n{:{}}", "", name_width);
+  text += fmt::format("{:<{}}", word_for(finding.verdict), indent - name_width);
+  const std::string remedy = finding.remedy.empty() ? "" : "\n-> " + finding.remedy;
+  return text + wrapped(finding.found + remedy, indent) + "\n";
+}
+
+Json to_json(const Finding& finding) {
+  Json json{{"check", finding.check},
+            {"verdict", word_for(finding.verdict)},
+            {"found", finding.found},
+            {"remedy", finding.remedy.empty() ? Json(nullptr) : Json(finding.remedy)},
+            {"measured", Json::object()}};
+  for (const auto& [name, value] : finding.measured) json["measured"][name] = value;
+  return json;
+}
+
+void run(const Options& options) {
+  const std::vector<Check> checks = checks_for(options.only);
+  const Launcher asked = launcher_asked_for(options);
+  ProgressLine progress;
+  Json all{{"schema", 1}, {"findings", Json::array()}};
+  unsigned costs = 0;
+  const auto tell = [&](const Finding& finding) {
+    progress.clear();
+    costs += finding.verdict == Verdict::costs ? 1 : 0;
+    if (options.json) {
+      all["findings"].push_back(to_json(finding));
+    } else {
+      fmt::print("{}", to_text(finding));
+      std::fflush(stdout);
+    }
+  };
+  double seconds = 0;
+  double done = 0;
+  for (const Check& check : checks) seconds += check.seconds;
+  for (const Check& check : checks) {
+    progress.show(seconds > 0 ? done / seconds : 0, std::string(check.about));
+    done += check.seconds;
+    Finding finding = check.run();
+    finding.check = check.name;
+    tell(finding);
+  }
+  for (const Finding& finding : examine_mpis(options, asked)) tell(finding);
+  if (options.json) {
+    fmt::print("{}", format_json(all));
+  } else if (costs == 0) {
+    fmt::print("\nNothing here costs more than it need.\n");
+  } else {
+    fmt::print("\n{} of these cost{}. What \"->\" says helps.\n", costs, costs == 1 ? "s" : "");
+  }
+  std::fflush(stdout);
+  if (options.strict && costs > 0) std::exit(1);
+}
+
+}  // namespace
+
+void add_doctor(Command& app) {
+  const auto options = std::make_shared<Options>();
+  Command* const command = app.add_subcommand(
+      "doctor", "Say what on this machine makes synchronization slow, and what helps (3 s)");
+  std::string names;
+  for (const Check& check : bench::all_checks())
+    names += fmt::format("\n  {:<12}{}", check.name, check.about);
+  command->add_option("--only", options->only, "These checks alone, separated by commas")
+      ->delimiter(',');
+  command->add_flag("--mpi", options->mpi,
+                    "Try each MPI found here, too: whether Muster serves its barriers (2 s each)");
+  command->add_option("--mpirun", options->mpirun,
+                      "Try this launcher with these options, such as \"mpirun -n 4\"");
+  command->add_option("--mpi-library", options->library,
+                      "The libmpi that its programs load (default: Debian's of that launcher)");
+  command->add_flag("--strict", options->strict, "Exit with 1 if anything costs");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer("Checks:" + names);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster
