@@ -18,6 +18,7 @@
 #include "machine/error.hpp"
 #include "machine/hardware.hpp"
 #include "muster/lock.hpp"
+#include "muster/mutex.hpp"
 
 namespace muster::bench {
 namespace {
@@ -151,7 +152,8 @@ class PthreadMutex final : public LockSubject {
   alignas(kLine) pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
-class StdMutex final : public LockSubject {
+template <class Mutex>
+class Guarded final : public LockSubject {
  public:
   void run(Slice& slice) override {
     slice.run([this](std::uint32_t* word) {
@@ -161,7 +163,7 @@ class StdMutex final : public LockSubject {
   }
 
  private:
-  alignas(kLine) std::mutex mutex_;
+  alignas(kLine) Mutex mutex_;
 };
 
 template <class Subject>
@@ -219,8 +221,10 @@ const std::vector<LockEntry>& lock_entries() {
     all.push_back({"rcl-post", LockEntry::ours, "",
                    "rcl without waiting: up to 16 requests of a thread outstanding",
                    make<Posting>});
+    all.push_back({"muster::mutex", LockEntry::ours, "", "cna in the calling thread, not delegated",
+                   make<Guarded<muster::mutex>>});
     all.push_back({"pthread_mutex", LockEntry::peer, "", "the C library's", make<PthreadMutex>});
-    all.push_back({"std::mutex", LockEntry::peer, "", "libstdc++'s", make<StdMutex>});
+    all.push_back({"std::mutex", LockEntry::peer, "", "libstdc++'s", make<Guarded<std::mutex>>});
     all.push_back({"ck-fas", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_fas});
     all.push_back({"ck-ticket", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_ticket});
     all.push_back({"ck-mcs", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_mcs});

@@ -312,6 +312,7 @@ MUSTER_API muster_message_barrier muster_message_barrier_named(const char* name)
 }
 #endif
 
-#include "muster/lock.h" /* critical sections as calls */
+#include "muster/lock.h"  /* critical sections as calls */
+#include "muster/mutex.h" /* a mutex that knows NUMA nodes */
 
 #endif /* MUSTER_MUSTER_H */

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The machine of mutexes on hardware: what lock/parking*.hpp ask for, on atomics and futexes.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "machine/hardware.hpp"
+#include "wait/linger.hpp"
+
+namespace muster {
+
+/// `CellsOf`: where a mutex's words and its clients' are; its is_alone() says that there is one CPU
+/// only, so that nobody changes anything while we look. A port belongs to one call of one thread.
+template <class CellsOf>
+class ParkingPort {
+ public:
+  using Cell = std::atomic<Word>;
+  using Cells = CellsOf;
+
+  ParkingPort() = default;
+  /// Gives up at that time of that clock; null: never.
+  ParkingPort(clockid_t clock, const timespec* until) : clock_(clock), until_(until) {}
+
+  template <Order O>
+  Word load(const Cell& cell, OrderTag<O>) {
+    return cell.load(std_order(O));
+  }
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O>) {
+    cell.store(word, std_order(O));
+  }
+  template <Order O>
+  Word exchange(Cell& cell, Word word, OrderTag<O>) {
+    return cell.exchange(word, std_order(O));
+  }
+  template <Order O>
+  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>) {
+    return cell.compare_exchange_strong(expected, desired, std_order(O), failure_order(O));
+  }
+
+  /// For what another thread is just about to do.
+  template <class Pred, Order O>
+  bool await(Cell& cell, Pred pred, OrderTag<O>) {
+    for (unsigned looks = 0; !pred(cell.load(std_order(O))); ++looks) linger(looks);
+    return true;
+  }
+
+  /// Seldom: a line that is looked at has to come back to who writes it.
+  template <class Pred>
+  bool poll(Cell& cell, Pred pred) {
+    if (pred(cell.load(std::memory_order_relaxed))) return true;
+    if (Cells::is_alone()) return false;
+    for (unsigned look = 0; look < looks_max; ++look) {
+      for (unsigned pauses = 0; pauses < 1U << look; ++pauses) relax();
+      if (pred(cell.load(std::memory_order_relaxed))) return true;
+    }
+    return false;
+  }
+
+  bool is_overdue() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const std::int64_t ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    if (asked_ns_ == 0) asked_ns_ = ns;
+    return ns - asked_ns_ > overdue_ns;
+  }
+
+  bool park(Cell& cell, Word seen) {
+    if (until_ != nullptr && until_->tv_sec < 0) return false;
+    const int errno_before = errno;
+    const int clock = clock_ == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
+    const long slept = syscall(SYS_futex, &cell, FUTEX_WAIT_BITSET_PRIVATE | clock, seen, until_,
+                               nullptr, FUTEX_BITSET_MATCH_ANY);
+    const bool in_time = slept == 0 || errno != ETIMEDOUT;
+    errno = errno_before;
+    return in_time;
+  }
+  void unpark(Cell& cell) {
+    const int errno_before = errno;
+    syscall(SYS_futex, &cell, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    errno = errno_before;
+  }
+
+ private:
+  /// Half a microsecond or so: eight threads whose section moves ten lines lose a fifth with less,
+  /// and two beside other programs lose a fifth with four times as much.
+  static constexpr unsigned looks_max = 5;
+  /// For how long the first one is passed over: twenty times what its waking up takes, so that it
+  /// mostly has the mutex sooner, and a hand-over while it sleeps costs a twentieth at most.
+  static constexpr std::int64_t overdue_ns = 1'000'000;
+
+  std::int64_t asked_ns_ = 0;
+  clockid_t clock_ = CLOCK_MONOTONIC;
+  const timespec* until_ = nullptr;
+};
+
+}  // namespace muster
