@@ -57,8 +57,8 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
   bool try_lock_for(const std::chrono::duration<Rep, Period>& time)
       MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
     using std::chrono::nanoseconds;
-    const nanoseconds ns =
-        time >= nanoseconds::max() ? nanoseconds::max() : std::chrono::ceil<nanoseconds>(time);
+    const bool is_endless = std::chrono::duration<double>(time) >= nanoseconds::max();
+    const nanoseconds ns = is_endless ? nanoseconds::max() : std::chrono::ceil<nanoseconds>(time);
     return muster_mutex_timedlock(&words_, ns.count()) == MUSTER_OK && taken();
   }
   template <class Clock, class Duration>
