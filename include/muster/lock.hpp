@@ -471,20 +471,6 @@ class thread_place {
   unsigned core_ = 0;
 };
 
-namespace detail {
-
-/// At least 0, also for what is not a number; at most 146 years, so that a deadline can be made.
-template <class Rep, class Period>
-std::chrono::nanoseconds bounded(std::chrono::duration<Rep, Period> timeout) {
-  constexpr std::int64_t most = std::int64_t{1} << 62;
-  // Exact up to 104 days. Cast at once to integers, hours::max() would overflow.
-  const double ns = std::chrono::duration<double, std::nano>(timeout).count();
-  if (!(ns > 0)) return std::chrono::nanoseconds(0);
-  return std::chrono::nanoseconds(ns < double{most} ? static_cast<std::int64_t>(ns) : most);
-}
-
-}  // namespace detail
-
 /// A condition for sections of a lock: made before the lock is used, waited for inside of sections.
 class condition {
  public:

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -108,6 +109,16 @@ inline thread_local claims this_thread_claims;
 struct no_completion {
   void operator()() const noexcept {}
 };
+
+/// At least 0, also for what is not a number; at most 146 years, so that a deadline can be made.
+template <class Rep, class Period>
+std::chrono::nanoseconds bounded(std::chrono::duration<Rep, Period> timeout) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  // Exact up to 104 days. Cast at once to integers, hours::max() would overflow.
+  const double ns = std::chrono::duration<double, std::nano>(timeout).count();
+  if (!(ns > 0)) return std::chrono::nanoseconds(0);
+  return std::chrono::nanoseconds(ns < double{most} ? static_cast<std::int64_t>(ns) : most);
+}
 
 }  // namespace detail
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 
+#include "muster/muster.hpp"
 #include "muster/mutex.h"
 
 #if defined(__clang__)
@@ -52,22 +52,20 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
     muster_mutex_unlock(&words_);
   }
 
-  /// Of a time longer than 292 years: that.
+  /// Any duration will do: hours::max() is for ever; zero or less is over at once.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& time)
       MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    using std::chrono::nanoseconds;
-    const bool is_endless = std::chrono::duration<double>(time) >= nanoseconds::max();
-    const nanoseconds ns = is_endless ? nanoseconds::max() : std::chrono::ceil<nanoseconds>(time);
-    return muster_mutex_timedlock(&words_, ns.count()) == MUSTER_OK && taken();
+    return muster_mutex_timedlock(&words_, detail::bounded(time).count()) == MUSTER_OK && taken();
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& time)
       MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    while (!try_lock_for(time - Clock::now())) {
-      if (Clock::now() >= time) return false;  // a clock that may be set runs as it likes
+    // Again where it was in vain: a clock that may be set runs as it likes.
+    for (auto now = Clock::now(); now < time; now = Clock::now()) {
+      if (try_lock_for(time - now)) return true;
     }
-    return true;
+    return try_lock();
   }
 
   using native_handle_type = muster_mutex*;

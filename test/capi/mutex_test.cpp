@@ -90,21 +90,44 @@ TEST(Mutex, GivesUpAtADeadline) {
     EXPECT_FALSE(mutex.try_lock_until(std::chrono::system_clock::now() + 5ms));
   }).join();
   mutex.unlock();
-  EXPECT_TRUE(mutex.try_lock_for(std::chrono::hours::max()));
-  mutex.unlock();
 }
 
-TEST(Mutex, IsTakenBeforeTheDeadlineByWhoIsWoken) {
-  const HangGuard guard(30);
+/// Whoever waits so long is asleep when it is given.
+template <class Take>
+void expect_taken_by_who_waits(Take take) {
   muster::mutex mutex;
   mutex.lock();
   std::thread waiter([&] {
-    EXPECT_TRUE(mutex.try_lock_for(1h));
+    EXPECT_TRUE(take(mutex));
     mutex.unlock();
   });
   std::this_thread::sleep_for(20ms);
   mutex.unlock();
   waiter.join();
+}
+
+TEST(Mutex, IsTakenBeforeTheDeadlineByWhoIsWoken) {
+  const HangGuard guard(30);
+  expect_taken_by_who_waits([](muster::mutex& mutex) { return mutex.try_lock_for(1h); });
+}
+
+/// In nanoseconds some of them are more than 64 bits hold.
+TEST(Mutex, AnyDurationIsWaitedFor) {
+  using std::chrono::hours;
+  using std::chrono::steady_clock;
+  const HangGuard guard(30);
+  expect_taken_by_who_waits([](muster::mutex& m) { return m.try_lock_for(hours::max()); });
+  expect_taken_by_who_waits(
+      [](muster::mutex& m) { return m.try_lock_for(std::chrono::duration<double>(1e300)); });
+  expect_taken_by_who_waits(
+      [](muster::mutex& m) { return m.try_lock_until(steady_clock::time_point::max()); });
+  muster::mutex mutex;
+  mutex.lock();
+  std::thread([&] {
+    EXPECT_FALSE(mutex.try_lock_for(hours::min()));
+    EXPECT_FALSE(mutex.try_lock_until(steady_clock::time_point::min()));
+  }).join();
+  mutex.unlock();
 }
 
 TEST(Mutex, ServesAConditionVariable) {
