@@ -34,6 +34,8 @@ struct ImportOptions {
 
 /// Of the variance; below, the model would know next to nothing of the distances.
 constexpr double explained_least = 0.6;
+/// Beyond, something else ran while one of the two was measured.
+constexpr double asymmetry_most = 0.2;
 
 void print_classes(const sim::Distances& distances) {
   fmt::print("{:<10} {:>8} {:>9} {:>9} {:>9}\n", "innermost", "pairs", "median ns", "10 %", "90 %");
@@ -72,7 +74,25 @@ void run_import(const ImportOptions& options) {
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
   const Topology topology = Topology::from_spec(options.topology);
-  const sim::Distances distances = sim::distances_of(matrix, topology, options.cpus);
+  if (matrix.unmeasured > 0)
+    fmt::print("{} of {} pairs have no time.\n", matrix.unmeasured,
+               std::size_t{matrix.size} * (matrix.size - 1) / 2);
+  if (matrix.asymmetry > asymmetry_most) {
+    fmt::print(stderr,
+               "muster: the two directions of a pair differ by {:.0f} % in the median; their mean "
+               "is taken. Was the machine quiet?\n",
+               100 * matrix.asymmetry);
+  }
+  std::vector<unsigned> cpus = options.cpus;
+  if (cpus.empty()) {
+    sim::Numbering numbering = sim::infer_numbering(matrix, topology);
+    if (numbering.name != sim::usual_numberings(topology).front().name) {
+      fmt::print("Rows are taken for CPUs with {}, which explains more; --cpus says otherwise.\n",
+                 numbering.name);
+    }
+    cpus = std::move(numbering.cpus);
+  }
+  const sim::Distances distances = sim::distances_of(matrix, topology, cpus);
   print_classes(distances);
   sim::MachineSketch sketch;
   sketch.name = options.name;
@@ -202,7 +222,8 @@ void add_machine(Command& app) {
       ->required();
   command
       ->add_option("--cpus", import->cpus,
-                   "The CPU number of each row, a list (default: all, ascending)")
+                   "The CPU number of each row, a list (default: as the topology numbers them, or "
+                   "by packages in turn or siblings last if that explains more)")
       ->delimiter(',');
   command->add_option("--name", import->name, "The machine's name")->required();
   command->add_option("--source", import->source, "Who measured it, for the description");

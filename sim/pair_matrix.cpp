@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <tuple>
 
 #include "machine/error.hpp"
 #include "topology/text_file.hpp"
@@ -81,10 +83,9 @@ Distances classes_of(const std::vector<Pair>& pairs, const std::vector<const Lev
   }
   // The outermost class is the machine's, whichever level its pairs have in common.
   result.merged.back().level.reset();
-  double within = 0;
-  for (const auto& own : members) within += spread_of(own);
+  for (const auto& own : members) result.within += spread_of(own);
   const double total = spread_of(all);
-  result.explained = total > 0 ? 1 - within / total : 1;
+  result.explained = total > 0 ? std::max(0.0, 1 - result.within / total) : 1;
   return result;
 }
 
@@ -139,9 +140,14 @@ PairMatrix parse_pair_matrix(const std::string& text, const std::string& source)
       double value = std::numeric_limits<double>::quiet_NaN();
       if (first < end) {
         const std::size_t past = line.find_last_not_of(" \t", end - 1) + 1;
-        const auto [stop, error] = std::from_chars(line.data() + first, line.data() + past, value);
-        if (error != std::errc{} || stop != line.data() + past || !(value >= 0) ||
-            std::isinf(value)) {
+        const std::string_view word(line.data() + first, past - first);
+        const bool is_none = word == "-" || word == "nan" || word == "NaN" || word == "NA";
+        const auto [stop, error] =
+            is_none ? std::from_chars_result{line.data() + past, std::errc{}}
+                    : std::from_chars(line.data() + first, line.data() + past, value);
+        if (is_none) value = std::numeric_limits<double>::quiet_NaN();
+        if (error != std::errc{} || stop != line.data() + past || value < 0 || std::isinf(value) ||
+            (std::isnan(value) && !is_none)) {
           throw Error(Status::invalid,
                       fmt::format("{}:{}: \"{}\" is no time in nanoseconds", source, number,
                                   line.substr(first, past - first)));
@@ -160,6 +166,7 @@ PairMatrix parse_pair_matrix(const std::string& text, const std::string& source)
   }
   matrix.ns.assign(std::size_t{matrix.size} * matrix.size,
                    std::numeric_limits<double>::quiet_NaN());
+  std::vector<double> differences;
   for (unsigned a = 0; a < matrix.size; ++a) {
     if (rows[a].size() > matrix.size) {
       throw Error(Status::invalid, fmt::format("{}:{}: {} columns, but {} lines", source, a + 1,
@@ -171,11 +178,15 @@ PairMatrix parse_pair_matrix(const std::string& text, const std::string& source)
       const double ns = std::isnan(below) ? above : std::isnan(above) ? below : (below + above) / 2;
       matrix.ns[std::size_t{a} * matrix.size + b] = matrix.ns[std::size_t{b} * matrix.size + a] =
           ns;
+      if (std::isnan(ns)) ++matrix.unmeasured;
+      if (std::isnan(below) || std::isnan(above) || ns <= 0) continue;
+      differences.push_back(std::abs(below - above) / ns);
     }
   }
   if (std::all_of(matrix.ns.begin(), matrix.ns.end(), [](double ns) { return std::isnan(ns); })) {
     throw Error(Status::invalid, source + ": no pair has a time");
   }
+  if (!differences.empty()) matrix.asymmetry = quantile(differences, 0.5);
   return matrix;
 }
 
@@ -185,8 +196,8 @@ PairMatrix load_pair_matrix(const std::string& file) {
 
 std::vector<const Level*> distance_levels(const Topology& topology) {
   std::vector<const Level*> levels;
-  for (const LevelKind kind :
-       {LevelKind::l2, LevelKind::l3, LevelKind::numa, LevelKind::die, LevelKind::package}) {
+  for (const LevelKind kind : {LevelKind::l2, LevelKind::l3, LevelKind::numa, LevelKind::group,
+                               LevelKind::die, LevelKind::package}) {
     const Level* const level = topology.level(kind);
     if (level != nullptr && level->units.size() > 1) levels.push_back(level);
   }
@@ -194,6 +205,64 @@ std::vector<const Level*> distance_levels(const Topology& topology) {
     return a->cores_per_unit_max() < b->cores_per_unit_max();
   });
   return levels;
+}
+
+std::vector<Numbering> usual_numberings(const Topology& topology) {
+  struct Place {
+    unsigned pu;
+    std::size_t sibling;  ///< its place in its core
+    std::size_t core;     ///< and the core's in the machine
+    std::size_t turn;     ///< and in its package
+    std::size_t package;
+  };
+  const Level* const packages = topology.level(LevelKind::package);
+  std::vector<Place> places;
+  std::vector<std::size_t> cores_of;  // each package, so far
+  for (std::size_t core = 0; core < topology.cores().size(); ++core) {
+    const std::vector<unsigned>& pus = topology.cores()[core].pus;
+    const unsigned unit = packages != nullptr ? packages->unit_of(pus.front()) : 0;
+    const std::size_t package = is_unit(unit) ? unit : 0;
+    cores_of.resize(std::max(cores_of.size(), package + 1));
+    for (std::size_t sibling = 0; sibling < pus.size(); ++sibling)
+      places.push_back({pus[sibling], sibling, core, cores_of[package], package});
+    ++cores_of[package];
+  }
+  std::vector<Numbering> found;
+  const auto add = [&](const char* name, auto key) {
+    std::stable_sort(places.begin(), places.end(),
+                     [&](const Place& a, const Place& b) { return key(a) < key(b); });
+    Numbering next{name, {}};
+    for (const Place& place : places) next.cpus.push_back(place.pu);
+    for (const Numbering& known : found) {
+      if (known.cpus == next.cpus) return;
+    }
+    found.push_back(std::move(next));
+  };
+  add("as the topology numbers them", [](const Place& p) { return p.pu; });
+  add("siblings side by side", [](const Place& p) { return std::tuple(p.core, p.sibling); });
+  add("siblings last", [](const Place& p) { return std::tuple(p.sibling, p.core); });
+  add("packages by turns, siblings side by side",
+      [](const Place& p) { return std::tuple(p.turn, p.package, p.sibling); });
+  add("packages by turns, siblings last",
+      [](const Place& p) { return std::tuple(p.sibling, p.turn, p.package); });
+  return found;
+}
+
+Numbering infer_numbering(const PairMatrix& matrix, const Topology& topology) {
+  constexpr double clearly = 0.05;
+  std::vector<Numbering> usual = usual_numberings(topology);
+  const auto explained = [&](const Numbering& one) {
+    return distances_of(matrix, topology, one.cpus).explained_with_siblings;
+  };
+  std::size_t best = 0;
+  double most = explained(usual[0]) + clearly;
+  for (std::size_t i = 1; i < usual.size(); ++i) {
+    const double share = explained(usual[i]);
+    if (share <= most) continue;
+    most = share;
+    best = i;
+  }
+  return std::move(usual[best]);
 }
 
 Distances distances_of(const PairMatrix& matrix, const Topology& topology,
@@ -255,6 +324,11 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
     other.home = home;
     result = std::move(other);
   }
+  std::vector<double> all = siblings;
+  for (const Pair& pair : pairs) all.push_back(pair.ns);
+  const double total = spread_of(all);
+  result.explained_with_siblings =
+      total > 0 ? 1 - (result.within + spread_of(siblings)) / total : 1;
   if (!siblings.empty()) result.siblings_ns = describe({}, siblings).median_ns;
   return result;
 }

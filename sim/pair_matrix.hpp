@@ -13,11 +13,15 @@ namespace muster::sim {
 
 struct PairMatrix {
   unsigned size = 0;
-  std::vector<double> ns;  ///< size x size, symmetric; NaN where nothing was measured
+  std::vector<double> ns;      ///< size x size, symmetric; NaN where nothing was measured
+  std::size_t unmeasured = 0;  ///< pairs without a time
+  /// By how much the two directions differ, in the median, of pairs that have both: 0.1 is a tenth.
+  double asymmetry = 0;
   double at(unsigned a, unsigned b) const { return ns[std::size_t{a} * size + b]; }
 };
 
-/// Where both triangles are filled the mean counts. Throws Error(invalid), "source:line: what".
+/// Where both triangles are filled the mean counts. "nan" and "-" are no time, as an empty field.
+/// Throws Error(invalid), "source:line: what".
 PairMatrix parse_pair_matrix(const std::string& text, const std::string& source);
 PairMatrix load_pair_matrix(const std::string& file);
 
@@ -41,9 +45,24 @@ struct Distances {
   std::vector<DistanceClass> merged;
   std::optional<double> siblings_ns;  ///< PUs of one core: no two ranks of the model are so near
   double explained = 0;  ///< share of the variance of the logarithms that the merged classes hold
+  double explained_with_siblings = 0;  ///< the same, and these are a class, too
+  double within = 0;  ///< what the merged classes do not hold: squared deviations of logarithms
   /// Pairs of all other packages are as far apart as those of two: the lines' home was in this one.
   std::optional<unsigned> home;
 };
+
+/// How a matrix's rows may be numbered.
+struct Numbering {
+  std::string name;            ///< "siblings last, packages by turns"
+  std::vector<unsigned> cpus;  ///< of each row, the operating system's number in the topology
+};
+
+/// What systems are seen to do with this topology's PUs, each once: first as it numbers them.
+std::vector<Numbering> usual_numberings(const Topology& topology);
+
+/// The usual numbering that explains most of the matrix; the first, unless another explains a
+/// twentieth of the variance more. Throws as distances_of().
+Numbering infer_numbering(const PairMatrix& matrix, const Topology& topology);
 
 /// Row n is PU cpus[n] of the topology, by the operating system's number; an empty list: the PUs
 /// in ascending order. Throws Error(invalid) if the matrix has other CPUs than the topology.

@@ -106,6 +106,52 @@ TEST(Import, SiblingsAreNoClass) {
   EXPECT_FALSE(distances.merged[0].level.has_value());
 }
 
+/// A machine of 2 packages of 4 cores of 2 PUs: its matrix, with row n for CPU cpus[n].
+std::string rows_of(const std::vector<unsigned>& cpus) {
+  std::string text;
+  for (std::size_t a = 0; a < cpus.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const unsigned ns = cpus[a] / 2 == cpus[b] / 2 ? 8 : cpus[a] / 8 == cpus[b] / 8 ? 50 : 140;
+      text += std::to_string(ns + (a + b) % 3) + ",";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+TEST(Import, InfersHowRowsAreNumbered) {
+  const Topology topology = Topology::from_synthetic("package:2 core:4 pu:2");
+  const std::vector<Numbering> usual = usual_numberings(topology);
+  ASSERT_EQ(usual.size(), 4U);  // this topology numbers siblings side by side itself
+  for (const Numbering& numbering : usual) {
+    const PairMatrix matrix = parse_pair_matrix(rows_of(numbering.cpus), "m");
+    const Numbering inferred = infer_numbering(matrix, topology);
+    EXPECT_EQ(inferred.name, numbering.name);
+    EXPECT_EQ(inferred.cpus, numbering.cpus);
+    const Distances distances = distances_of(matrix, topology, inferred.cpus);
+    EXPECT_GT(distances.explained_with_siblings, 0.99);
+    EXPECT_NEAR(distances.siblings_ns.value_or(0), 9, 1);
+  }
+  EXPECT_EQ(usual[1].name, "siblings last");
+  EXPECT_EQ(usual[1].cpus,
+            (std::vector<unsigned>{0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15}));
+}
+
+/// Where all are equally far, nothing speaks against the topology's own.
+TEST(Import, KeepsTheTopologysNumbersWithoutAReason) {
+  const Topology topology = Topology::from_synthetic("package:2 core:4 pu:2");
+  const PairMatrix matrix = parse_pair_matrix(triangle(16, {{16, 70}}), "m");
+  EXPECT_EQ(infer_numbering(matrix, topology).name, "as the topology numbers them");
+}
+
+TEST(Import, SaysWhatIsMissingAndWhatDiffers) {
+  const PairMatrix matrix = parse_pair_matrix("-,20,NaN\n10,,\nnan,8,\n", "m");
+  EXPECT_EQ(matrix.unmeasured, 1U);
+  EXPECT_NEAR(matrix.at(1, 0), 15, 1e-9);
+  EXPECT_NEAR(matrix.asymmetry, 10.0 / 15, 1e-9);
+  EXPECT_EQ(parse_pair_matrix(",\n7,\n", "m").asymmetry, 0);
+}
+
 TEST(Import, GivesAMachineThatReadsBack) {
   MachineSketch sketch;
   sketch.name = "small";
