@@ -59,6 +59,9 @@ typedef struct muster_lock_options {
                              muster_server_start() takes them. Memory that follows the servers is
                              bound to their NUMA node with it, or lifted. Two threads; default NULL:
                              the lock shares a server */
+  int unlocks; /**< nonzero: sections call muster_unlocked(). "auto" and "rcl" then do not let
+                  clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do,
+                  and rcl-batch */
 } muster_lock_options;
 
 MUSTER_API void muster_lock_options_init(muster_lock_options* options);
@@ -105,6 +108,19 @@ MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argu
  * MUSTER_EINVAL: the caller is in a section of this very lock, so what has not been executed by now
  * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_execute(). */
 MUSTER_API int muster_prepare_wait(muster_lock* lock);
+
+/** Inside a section of `lock`, which is the innermost one: gives the lock up, calls
+ * `outside(argument)` there and then, on the thread that executes the section, and takes the lock
+ * again. What the lock protects may then be changed by others. Locks of sections around it stay
+ * taken meanwhile. In `outside` the thread is as outside of this section: it may execute sections
+ * of the same lock, and what it throws ends the program (std::terminate). errno is what it left.
+ * Not a cancellation point, nor is what it calls. A fork's child that is made in there has no lock
+ * when it comes back: let it call exec or _exit.
+ * MUSTER_EINVAL outside of such a section, and in a section of another lock inside of it: nothing
+ * was called; so with MUSTER_ENOTSUP: the lock was made without `unlocks` (only "auto" and "rcl"
+ * need it), or its kind cannot. MUSTER_EPEER, after the call and with the lock taken: as
+ * muster_cond_wait(). */
+MUSTER_API int muster_unlocked(muster_lock* lock, muster_section outside, void* argument);
 
 /** Which of a line of forked processes the caller is in, once there is a lock: a fork's child gets
  * another number than its parent, and what was posted under that one is never executed in the

@@ -333,6 +333,7 @@ struct lock_options {
   const char* kind = "auto";
   server* of = nullptr;
   const char* own_server = nullptr;
+  bool unlocks = false;  ///< sections call unlocked()
 };
 
 /// Executes critical sections. Thread-safe, but for construction and destruction.
@@ -344,11 +345,11 @@ class lock {
     options.kind = chosen.kind;
     if (chosen.of != nullptr) options.server = chosen.of->native_handle();
     options.own_server = chosen.own_server;
+    options.unlocks = chosen.unlocks ? 1 : 0;
     detail::check(muster_lock_create(&handle_, &options));
     muster_lock_get_words(handle_, &words_);
   }
-  explicit lock(const char* kind = "auto", server* of = nullptr)
-      : lock(lock_options{kind, of, nullptr}) {}
+  explicit lock(const char* kind = "auto", server* of = nullptr) : lock(lock_options{kind, of}) {}
   ~lock() {
     muster_lock_destroy(handle_);
     detail::order(this).take_again();  // after all that was posted
@@ -382,6 +383,26 @@ class lock {
         },
         &mine));
     mine.order.answered(&mine);
+    return mine.result.take();
+  }
+
+  /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
+  /// returns or throws what that does, with the lock taken again (muster_unlocked).
+  template <class F>
+  requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto unlocked(F&& outside)
+      -> std::invoke_result_t<F&> {
+    struct call {
+      std::remove_reference_t<F>* outside;
+      detail::outcome<std::invoke_result_t<F&>> result;
+    } mine{std::addressof(outside), {}};
+    const auto run = [](void* self) {
+      static_cast<call*>(self)->result.run(*static_cast<call*>(self)->outside);
+    };
+    const detail::order order(this);
+    order.give_up();
+    const int status = muster_unlocked(handle_, run, &mine);
+    order.take_again();
+    detail::check(status);
     return mine.result.take();
   }
 

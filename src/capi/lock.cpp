@@ -18,6 +18,7 @@
 #include "delegation/delegated.hpp"
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
+#include "delegation/unlocked.hpp"
 #include "lock/registry.hpp"
 #include "machine/made_once.hpp"
 #include "topology/pu_set.hpp"
@@ -141,6 +142,7 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
     }
     std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
     muster::require(made.station == nullptr || ready->station() != nullptr, muster::no_server);
+    if (options != nullptr && options->unlocks != 0) ready->allow_conditions();
     *lock = reinterpret_cast<muster_lock*>(ready.release());
     return Status::ok;
   });
@@ -180,6 +182,24 @@ int muster_prepare_wait(muster_lock* lock) {
     muster::require(lock != nullptr, "no lock");
     // Elsewhere another thread may be about to destroy it, after what was posted has been executed.
     if (muster::delegation::Inside::any()) muster::lock_of(lock).prepare_wait();
+    return Status::ok;
+  });
+}
+
+int muster_unlocked(muster_lock* lock, muster_section section, void* argument) {
+  return guarded([&] {
+    muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
+    muster::delegation::AnyLock& mine = muster::lock_of(lock);
+    muster::require(muster::delegation::this_thread.inside == &mine,
+                    "a lock is given up inside a section of it, not of another one inside that");
+    const muster::delegation::Section outside{section, argument};
+    if (!muster::delegation::unlocked(mine, outside)) {
+      throw muster::Error(
+          Status::peer,
+          "a process died inside a section of this lock meanwhile: what it protects "
+          "may be half changed. Leave this section, and set it right in "
+          "muster_lock_recover()");
+    }
     return Status::ok;
   });
 }

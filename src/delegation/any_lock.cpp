@@ -457,8 +457,8 @@ void AnyLock::await_kept() {
 void AnyLock::give_up() {
   throw Error(Status::unsupported,
               std::string(traits_.name) +
-                  ": a section that another client executes cannot wait for a condition; use auto, "
-                  "rcl or a lock that its own clients take");
+                  ": a section that another client executes cannot wait for a condition, nor give "
+                  "the lock up; use auto, rcl or a lock that its own clients take");
 }
 
 void AnyLock::allow_conditions() { give_up(); }

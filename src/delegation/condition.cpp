@@ -4,8 +4,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "delegation/kept.hpp"
-#include "delegation/station.hpp"
+#include "delegation/unlocked.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -14,8 +13,7 @@ Condition::Condition(AnyLock& lock) : lock_(lock) { lock.allow_conditions(); }
 
 bool Condition::wait(std::int64_t timeout_ns) {
   require_own_process();
-  Thread& thread = this_thread;
-  if (thread.inside != &lock_) {
+  if (this_thread.inside != &lock_) {
     throw Error(Status::invalid,
                 "a condition is waited for inside a section of its lock, not of another one inside "
                 "that");
@@ -27,39 +25,27 @@ bool Condition::wait(std::int64_t timeout_ns) {
   std::unique_lock guard(mutex_);
   enlist(self);
   guard.unlock();
+  bool whole_lock = true;
   try {
-    lock_.give_up();
+    whole_lock = unlocked(lock_, [&] {
+      if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
+      const auto is_signalled = [&] { return self.signalled; };
+      guard.lock();
+      const std::int64_t now = now_ns();
+      if (timeout_ns > WaitPolicy::forever - now) {
+        self.woken.wait(guard, is_signalled);
+      } else {
+        const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
+        if (!self.woken.wait_until(guard, end, is_signalled)) strike(self);
+      }
+      guard.unlock();
+    });
   } catch (...) {
     guard.lock();
     if (!self.signalled) strike(self);
     throw;
   }
-  // What it has posted to its own lock is executed at its end; to others, now.
-  thread.inside = nullptr;
-  {
-    const KeepLast last;
-    send_kept_posts();
-  }
-  if (!birth_.is_here()) [[unlikely]] {  // one has forked: nobody signals in the child
-    thread.inside = &lock_;
-    require_own_process();
-  }
-  bool whole_lock = true;
-  const auto is_signalled = [&] { return self.signalled; };
-  {
-    const Blocking blocking(thread.serving);
-    guard.lock();
-    const std::int64_t now = now_ns();
-    if (timeout_ns > WaitPolicy::forever - now) {
-      self.woken.wait(guard, is_signalled);
-    } else {
-      const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
-      if (!self.woken.wait_until(guard, end, is_signalled)) strike(self);
-    }
-    guard.unlock();
-    whole_lock = lock_.take_again();
-  }
-  thread.inside = &lock_;
+  require_own_process();
   errno = error;
   if (!whole_lock) {
     throw Error(Status::peer,

@@ -382,10 +382,12 @@ void Delegated::look_after_section() noexcept {
 }
 
 void Delegated::give_up() {
-  if (this_thread.for_another && this_thread.serving == nullptr) {
-    throw Error(Status::unsupported,
-                "a section that another client executes cannot wait: make the condition before the "
-                "lock is used");
+  if (combines_.load(std::memory_order_relaxed) ||
+      (this_thread.for_another && this_thread.serving == nullptr)) {
+    throw Error(
+        Status::unsupported,
+        "a section that another client may execute cannot wait or be without its lock: make "
+        "the condition before the lock is used, or the lock with `unlocks`");
   }
   RingPort port(station_->seat(take_seat(0)).port);
   give(port);
