@@ -193,7 +193,7 @@ void run(const Options& options) {
   const std::vector<Check> checks = checks_for(options.only);
   const Launcher asked = launcher_asked_for(options);
   ProgressLine progress;
-  Json all{{"schema", 1}, {"findings", Json::array()}};
+  Json all{{"findings", Json::array()}};
   unsigned costs = 0;
   const auto tell = [&](const Finding& finding) {
     progress.clear();

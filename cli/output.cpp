@@ -137,6 +137,11 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 }
 
 std::string format_json(const nlohmann::ordered_json& json) {
+  if (json.is_object() && !json.contains("schema")) {
+    nlohmann::ordered_json first{{"schema", 1}};
+    first.update(json);
+    return format_json(first);
+  }
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -42,7 +42,8 @@ class ProgressLine {
 /// lines begin with `indent` spaces. So many columns are taken on the first line already.
 std::string wrapped(const std::string& text, std::size_t indent = 0);
 
-/// As every `--json` prints it; bytes that are not UTF-8 are replaced.
+/// As every `--json` prints it; bytes that are not UTF-8 are replaced. An object begins with the
+/// number of its schema: another one if a name goes or means something else than before.
 std::string format_json(const nlohmann::ordered_json& json);
 
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of

@@ -14,6 +14,7 @@ void add_topo(Command& app);
 void add_place(Command& app);
 void add_run(Command& app);
 void add_list(Command& app);
+void add_compare(Command& app);
 void add_doctor(Command& app);
 void add_explain(Command& app);
 void add_bench_barrier(Command& group);  ///< takes the group `muster bench`

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -359,6 +360,28 @@ TEST(Doctor, WhatIsRefused) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
   }
+}
+
+TEST(Compare, JudgesFiles) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compare";
+  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads", "--seconds",
+                        "1", "--output", folder})
+                .exit_code,
+            0);
+  const std::string file = folder / "barrier.json";
+  const Outcome same = run_muster({"compare", file, file, "--fail-if", "slower:1%"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_NE(same.out.find("no more than chance"), std::string::npos) << same.out;
+  for (const auto& [words, says] :
+       {std::pair{Words{"compare", file, "/nonexistent.json"}, "/nonexistent.json"},
+        {Words{"compare", file, file, "--fail-if", "slower"}, "--fail-if takes slower:5%"},
+        {Words{"compare", file, (folder / "barrier.csv").string()}, "barrier.csv: no JSON"}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

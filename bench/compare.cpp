@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "machine/error.hpp"
+
+namespace muster::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t peers_least = 3;  ///< that tell what chance is
+constexpr double level = 0.05;
+
+std::string text_of(const Json& json, const char* name) {
+  const Json value = json.value(name, Json());
+  return value.is_string() ? value.get<std::string>() : std::string{};
+}
+
+std::vector<double> positive(const Json& rounds, double unit_ns, bool is_rate) {
+  std::vector<double> values;
+  for (const Json& round : rounds) {
+    if (!round.is_number() || round.get<double>() <= 0) continue;
+    const double value = round.get<double>();
+    values.push_back(is_rate ? 1e9 / value : value * unit_ns);
+  }
+  return values;
+}
+
+RunRow barrier_row(const Json& row) {
+  const bool ours = text_of(row, "implementation") == "muster";
+  RunRow result;
+  result.ours = ours;
+  result.group = fmt::format("{} {}", row.at("participants").get<unsigned>(), text_of(row, "mode"));
+  if (const std::string regime = text_of(row, "regime"); !regime.empty())
+    result.group = regime + ", " + result.group;
+  result.what = ours ? text_of(row, "algorithm") : text_of(row, "implementation");
+  if (ours && text_of(row, "via") != "c") result.what += " " + text_of(row, "via");
+  const std::string wait = text_of(row, "wait_asked");
+  if (ours && !wait.empty() && wait != "auto") result.what += " " + wait;
+  result.rounds = positive(row.value("round_means_ns", Json::array()), 1, false);
+  return result;
+}
+
+RunRow lock_row(const Json& row) {
+  RunRow result;
+  result.ours = text_of(row, "kind") == "ours";
+  result.group =
+      fmt::format("{} threads, {}", row.at("threads").get<unsigned>(), text_of(row, "pattern"));
+  if (const std::string regime = text_of(row, "regime"); !regime.empty())
+    result.group = regime + ", " + result.group;
+  result.what = text_of(row, "lock");
+  result.rounds = positive(row.value("rounds_ops_s", Json::array()), 1, true);
+  return result;
+}
+
+RunRow mpi_row(const Json& row) {
+  RunRow result;
+  result.ours = row.at("ours").get<bool>();
+  result.group = fmt::format("{} ranks", row.at("ranks").get<unsigned>());
+  result.what = text_of(row, "mpi") + " " + text_of(row, "barrier");
+  result.rounds = positive(row.at("latency_us"), 1000, false);
+  return result;
+}
+
+struct Difference {
+  const RunRow* row = nullptr;
+  double old_log = 0;
+  double new_log = 0;
+  double own_variance = 0;  ///< of the difference, by the rounds
+  std::size_t rounds = 0;
+
+  double log() const { return new_log - old_log; }
+};
+
+double mean_of_logs(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += std::log(value);
+  return sum / static_cast<double>(values.size());
+}
+
+double variance_of_logs(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double mean = mean_of_logs(values);
+  double sum = 0;
+  for (const double value : values) sum += (std::log(value) - mean) * (std::log(value) - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
+
+double mean_of(const std::vector<const Difference*>& all) {
+  double sum = 0;
+  for (const Difference* one : all) sum += one->log();
+  return all.empty() ? 0 : sum / static_cast<double>(all.size());
+}
+
+double squares_of(const std::vector<const Difference*>& all) {
+  const double mean = mean_of(all);
+  double sum = 0;
+  for (const Difference* one : all) sum += (one->log() - mean) * (one->log() - mean);
+  return sum;
+}
+
+/// Rows that are noisy alike.
+struct Group {
+  std::vector<const Difference*> ours;
+  std::vector<const Difference*> peers;
+
+  double drift() const { return mean_of(peers); }
+  double freedom() const {
+    const auto left = [](const auto& all) { return all.empty() ? 0.0 : double(all.size()) - 1; };
+    return std::max(1.0, left(ours) + left(peers));
+  }
+  /// Of one row by chance: around ours, if those moved together, and around the peers.
+  double variance() const { return (squares_of(ours) + squares_of(peers)) / freedom(); }
+  /// Of the drift, which is told by few.
+  double drift_variance() const { return variance() / static_cast<double>(peers.size()); }
+};
+
+double quantile_of_t(double freedom, double probability) {
+  return boost::math::quantile(boost::math::students_t(std::max(1.0, freedom)), probability);
+}
+
+/// Of both signs.
+double chance_of(double t, double freedom) {
+  const boost::math::students_t distribution(std::max(1.0, freedom));
+  return 2 * boost::math::cdf(boost::math::complement(distribution, std::abs(t)));
+}
+
+struct Judged {
+  Change change;
+  double p = 1;
+};
+
+Judged judge(const std::string& what, double old_log, double new_log, double log_change,
+             double error, double freedom) {
+  Judged judged;
+  judged.change.what = what;
+  judged.change.old_ns = std::exp(old_log);
+  judged.change.new_ns = std::exp(new_log);
+  judged.change.ratio = std::exp(log_change);
+  const double reach = quantile_of_t(freedom, 1 - level / 2) * error;
+  judged.change.ci95 = {std::exp(log_change - reach), std::exp(log_change + reach)};
+  judged.p = error > 0 ? chance_of(log_change / error, freedom) : 1;
+  return judged;
+}
+
+/// A mean of groups' means, each by how well it is known.
+class Weighted {
+ public:
+  void add(double mean, double variance) {
+    means_.push_back(mean);
+    weights_.push_back(1 / std::max(variance, 1e-12));
+  }
+  double mean() const {
+    return std::inner_product(means_.begin(), means_.end(), weights_.begin(), 0.0) / weight();
+  }
+  /// Larger than the variances say, where the means differ by more than these (Birge 1932).
+  double error() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < means_.size(); ++i) {
+      sum += weights_[i] * (means_[i] - mean()) * (means_[i] - mean());
+    }
+    const double excess = means_.size() > 1 ? sum / static_cast<double>(means_.size() - 1) : 1;
+    return std::sqrt(std::max(1.0, excess) / weight());
+  }
+
+ private:
+  double weight() const { return std::accumulate(weights_.begin(), weights_.end(), 0.0); }
+
+  std::vector<double> means_;
+  std::vector<double> weights_;
+};
+
+/// Holm 1979: of all that hold together, with one error in twenty at most.
+void tell_apart(std::vector<Judged>& all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Judged& a, const Judged& b) { return a.p < b.p; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].p > level / static_cast<double>(all.size() - i)) return;
+    all[i].change.is_told = true;
+  }
+}
+
+}  // namespace
+
+RunFile read_run(const Json& json, const std::string& source) {
+  constexpr int schema = 1;
+  const auto invalid = [&](const std::string& why) {
+    return Error(Status::invalid, fmt::format("{}: {}", source, why));
+  };
+  if (!json.is_object()) throw invalid("no JSON object");
+  if (json.value("schema", schema) != schema) {
+    throw invalid(
+        fmt::format("of schema {}; this program knows {}", json["schema"].dump(), schema));
+  }
+  RunFile run;
+  run.benchmark = text_of(json, "benchmark");
+  RunRow (*read)(const Json&) = run.benchmark == "barrier" ? barrier_row
+                                : run.benchmark == "lock"  ? lock_row
+                                : run.benchmark == "mpi"   ? mpi_row
+                                                           : nullptr;
+  if (read == nullptr)
+    throw invalid("not what bench barrier, bench lock or bench mpi write with --output or --json");
+  try {
+    const Json& machine = json.at("machine");
+    run.machine = fmt::format("{}, {} CPUs, {}", text_of(machine, "model"),
+                              machine.at("cpus").get<unsigned>(), text_of(machine, "architecture"));
+    run.commit = text_of(json.value("build", Json::object()), "commit");
+    if (run.benchmark == "barrier")
+      run.settings = "mapped by " + text_of(json.at("settings"), "map_by");
+    if (run.benchmark == "lock")
+      run.settings = fmt::format("an array of {} words", json.at("array").get<std::uint64_t>());
+    for (const Json& row : json.at("results")) {
+      RunRow next = read(row);
+      if (next.rounds.empty()) continue;
+      next.what += ", " + next.group;
+      run.rows.push_back(std::move(next));
+    }
+  } catch (const Json::exception& error) {
+    throw invalid(fmt::format("not whole: {}", error.what()));
+  }
+  return run;
+}
+
+Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
+  Comparison result;
+  std::map<std::string, const RunRow*> before;
+  for (const RunRow& row : old_run.rows) before[row.what] = &row;
+  std::vector<Difference> differences;
+  for (const RunRow& row : new_run.rows) {
+    const auto found = before.find(row.what);
+    if (found == before.end()) {
+      result.only_new.push_back(row.what);
+      continue;
+    }
+    const RunRow& old_row = *found->second;
+    const auto count = [](const RunRow& of) { return static_cast<double>(of.rounds.size()); };
+    differences.push_back({.row = &row,
+                           .old_log = mean_of_logs(old_row.rounds),
+                           .new_log = mean_of_logs(row.rounds),
+                           .own_variance = variance_of_logs(old_row.rounds) / count(old_row) +
+                                           variance_of_logs(row.rounds) / count(row),
+                           .rounds = old_row.rounds.size() + row.rounds.size()});
+    before.erase(found);
+  }
+  for (const RunRow& row : old_run.rows) {
+    if (before.contains(row.what)) result.only_old.push_back(row.what);
+  }
+
+  Group all;
+  std::map<std::string, Group> groups;
+  for (const Difference& one : differences) {
+    Group& its = groups[one.row->group];
+    (one.row->ours ? all.ours : all.peers).push_back(&one);
+    (one.row->ours ? its.ours : its.peers).push_back(&one);
+  }
+  result.peers = all.peers.size();
+  if (all.peers.size() < peers_least) {
+    throw Error(Status::invalid,
+                fmt::format("{} of the others' implementations are in both runs: {} are needed, to "
+                            "tell what the machine did",
+                            all.peers.size(), peers_least));
+  }
+  result.drift = std::exp(all.drift());
+  result.chance = std::sqrt(all.variance());
+  if (all.ours.empty()) return result;
+
+  std::vector<Judged> judged;
+  Weighted whole;
+  for (const auto& [name, its] : groups) {
+    if (its.ours.empty()) continue;
+    const Group& around = its.peers.size() >= peers_least ? its : all;  // all tell it worse
+    for (const Difference* one : its.ours) {
+      const bool by_rounds = one->own_variance > around.variance();
+      const double variance = std::max(around.variance(), one->own_variance);
+      judged.push_back(judge(one->row->what, one->old_log, one->new_log,
+                             one->log() - around.drift(),
+                             std::sqrt(variance + around.drift_variance()),
+                             by_rounds ? static_cast<double>(one->rounds) - 2 : around.freedom()));
+    }
+    whole.add(mean_of(its.ours) - around.drift(),
+              around.variance() / static_cast<double>(its.ours.size()) + around.drift_variance());
+  }
+  tell_apart(judged);
+  for (Judged& one : judged) result.rows.push_back(std::move(one.change));
+
+  double old_sum = 0;
+  double new_sum = 0;
+  for (const Difference* one : all.ours) {
+    old_sum += one->old_log;
+    new_sum += one->new_log;
+  }
+  const auto count = static_cast<double>(all.ours.size());
+  std::vector<Judged> together{judge("all of ours", old_sum / count, new_sum / count, whole.mean(),
+                                     whole.error(), all.freedom())};
+  tell_apart(together);
+  result.whole = std::move(together.front().change);
+  return result;
+}
+
+}  // namespace muster::bench

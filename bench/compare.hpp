@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster compare`: what got faster or slower from one run of a benchmark to another. Pure
+// functions over the files that `bench barrier`, `bench lock` and `bench mpi` write.
+//
+// A run's rounds lie together, so they tell little of how far two runs of one build lie apart. The
+// others' implementations tell: nobody changed them. What they have in common is the machine's
+// drift, which is taken away; how far they scatter around it is what chance does to one row.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/stats.hpp"
+
+namespace muster::bench {
+
+/// What was measured of one implementation in one setting.
+struct RunRow {
+  std::string what;   ///< "auto, 2 threads"
+  std::string group;  ///< "2 threads": what is noisy alike
+  bool ours = false;
+  std::vector<double> rounds;  ///< the mean time of each [ns]
+};
+
+struct RunFile {
+  std::string benchmark;  ///< "barrier", "lock" or "mpi"
+  std::string machine;    ///< "AMD EPYC, 2 CPUs, x86_64"
+  std::string settings;   ///< what else makes two runs comparable
+  std::string commit;     ///< empty: not known
+  std::vector<RunRow> rows;
+};
+
+/// Throws Error(invalid), naming `source`, for what is no such file, or of another schema.
+RunFile read_run(const nlohmann::ordered_json& json, const std::string& source);
+
+struct Change {
+  std::string what;
+  double old_ns = 0;
+  double new_ns = 0;
+  double ratio = 1;  ///< of the times, new to old, without the drift
+  Interval ci95{1, 1};
+  bool is_told = false;  ///< from chance: one change in twenty comparisons of one build is
+};
+
+struct Comparison {
+  std::size_t peers = 0;  ///< in both runs
+  double drift = 1;       ///< of the peers' times
+  double chance = 0;      ///< how far a row lies apart by chance: standard deviation, relative
+  std::optional<Change> whole;  ///< ours together; nothing if there is no row in both
+  std::vector<Change> rows;     ///< ours, those first that changed most beyond chance
+  std::vector<std::string> only_old;
+  std::vector<std::string> only_new;
+};
+
+/// Throws Error(invalid) if fewer than three of the others are in both: then nothing tells how much
+/// is chance.
+Comparison compare_runs(const RunFile& old_run, const RunFile& new_run);
+
+}  // namespace muster::bench

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster compare`: what got faster or slower between two runs of a benchmark, beyond chance.
+#include "bench/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/report.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+#include "topology/text_file.hpp"
+
+namespace muster {
+namespace {
+
+using bench::Change;
+using bench::Comparison;
+using bench::RunFile;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string old_file;
+  std::string new_file;
+  std::string fail_if;
+  bool all = false;
+  bool anyway = false;
+  bool json = false;
+};
+
+RunFile load(const std::string& file) {
+  const Json json = Json::parse(read_text_file(file, "result file"), nullptr, false);
+  if (json.is_discarded()) throw Error(Status::invalid, file + ": no JSON");
+  return bench::read_run(json, file);
+}
+
+/// "slower:5%": what of, and how much.
+struct Limit {
+  bool slower = true;
+  double share = -1;  ///< negative: none was set
+};
+
+Limit parse_limit(const std::string& text) {
+  if (text.empty()) return {};
+  Limit limit;
+  const std::size_t colon = text.find(':');
+  const std::string word = text.substr(0, colon);
+  std::string number = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool has_percent = number.ends_with('%');
+  if (has_percent) number.pop_back();
+  double percent = -1;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if ((word != "slower" && word != "faster") || !has_percent || error != std::errc{} ||
+      end != number.data() + number.size() || !(percent >= 0)) {
+    throw Error(Status::invalid,
+                fmt::format("--fail-if takes slower:5% or faster:5%, not \"{}\"", text));
+  }
+  limit.slower = word == "slower";
+  limit.share = percent / 100;
+  return limit;
+}
+
+bool exceeds(const Change& change, const Limit& limit) {
+  if (limit.share < 0 || !change.is_told) return false;
+  return limit.slower ? change.ratio >= 1 + limit.share : 1 / change.ratio >= 1 + limit.share;
+}
+
+void check_comparable(const RunFile& a, const RunFile& b) {
+  const auto refuse = [](const std::string& left, const std::string& right) {
+    if (left == right) return;
+    throw Error(Status::invalid, fmt::format("these cannot be compared: \"{}\" and \"{}\" "
+                                             "(--anyway does)",
+                                             left, right));
+  };
+  refuse(a.machine, b.machine);
+  refuse(a.settings, b.settings);
+}
+
+std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }
+
+std::string row_text(const Change& change) {
+  return fmt::format("{:<36.36}{:>9}{:>10}{:>10}  {:>+6.0f} to {:>+5.0f} %  {}\n", change.what,
+                     bench::format_ns(change.old_ns), bench::format_ns(change.new_ns),
+                     percent(change.ratio), 100 * (change.ci95.lo - 1), 100 * (change.ci95.hi - 1),
+                     !change.is_told    ? ""
+                     : change.ratio > 1 ? "slower"
+                                        : "faster");
+}
+
+std::string to_text(const Comparison& comparison, const Options& options) {
+  std::string text = wrapped(fmt::format(
+      "The {} other implementations' times moved by {} between the runs: that is the machine. One "
+      "alone moves by {:.1f} % by chance.\n",
+      comparison.peers, percent(comparison.drift), 100 * comparison.chance));
+  std::size_t told = 0;
+  for (const Change& change : comparison.rows) told += change.is_told ? 1 : 0;
+  if (comparison.whole) {
+    const Change& whole = *comparison.whole;
+    text += "\n" + wrapped(fmt::format(
+                       "Ours, {} rows together: {} ({:+.1f} to {:+.1f} %): {}. {} by itself.\n",
+                       comparison.rows.size(), percent(whole.ratio), 100 * (whole.ci95.lo - 1),
+                       100 * (whole.ci95.hi - 1),
+                       !whole.is_told    ? "no more than chance"
+                       : whole.ratio > 1 ? "slower"
+                                         : "faster",
+                       told == 0   ? "No row differs"
+                       : told == 1 ? "One row differs"
+                                   : fmt::format("{} rows differ", told)));
+  } else {
+    text += "\nNothing of ours is in both runs.\n";
+  }
+  const std::size_t shown = options.all ? comparison.rows.size() : told;
+  if (shown > 0) {
+    text += fmt::format("\n{:<36}{:>9}{:>10}{:>10}  {:<17}\n", "time", "old", "new", "change",
+                        "95 % interval");
+    for (std::size_t i = 0; i < shown; ++i) text += row_text(comparison.rows[i]);
+  }
+  for (const auto& [rows, where] :
+       {std::pair{&comparison.only_old, "old"}, {&comparison.only_new, "new"}}) {
+    if (!rows->empty())
+      text += fmt::format("\n{} rows are in the {} run only.\n", rows->size(), where);
+  }
+  return text;
+}
+
+Json to_json(const Change& change) {
+  return {{"what", change.what},
+          {"old_ns", change.old_ns},
+          {"new_ns", change.new_ns},
+          {"ratio", change.ratio},
+          {"ci95", {change.ci95.lo, change.ci95.hi}},
+          {"beyond_chance", change.is_told}};
+}
+
+void run(const Options& options) {
+  const Limit limit = parse_limit(options.fail_if);
+  const RunFile old_run = load(options.old_file);
+  const RunFile new_run = load(options.new_file);
+  if (old_run.benchmark != new_run.benchmark) {
+    throw Error(Status::invalid,
+                fmt::format("{} is of bench {}, {} of bench {}", options.old_file,
+                            old_run.benchmark, options.new_file, new_run.benchmark));
+  }
+  if (!options.anyway) check_comparable(old_run, new_run);
+  const Comparison comparison = compare_runs(old_run, new_run);
+  bool fails = comparison.whole && exceeds(*comparison.whole, limit);
+  for (const Change& change : comparison.rows) fails = fails || exceeds(change, limit);
+  if (options.json) {
+    Json json{{"benchmark", old_run.benchmark},
+              {"commits", {old_run.commit, new_run.commit}},
+              {"peers", comparison.peers},
+              {"drift", comparison.drift},
+              {"chance", comparison.chance},
+              {"whole", comparison.whole ? to_json(*comparison.whole) : Json()},
+              {"rows", Json::array()},
+              {"only_old", comparison.only_old},
+              {"only_new", comparison.only_new},
+              {"fails", fails}};
+    for (const Change& change : comparison.rows) json["rows"].push_back(to_json(change));
+    fmt::print("{}", format_json(json));
+  } else {
+    fmt::print("bench {}, {}\n{} -> {}\n\n{}", old_run.benchmark, old_run.machine,
+               old_run.commit.empty() ? options.old_file : old_run.commit,
+               new_run.commit.empty() ? options.new_file : new_run.commit,
+               to_text(comparison, options));
+  }
+  std::fflush(stdout);
+  if (fails) std::exit(1);
+}
+
+}  // namespace
+
+void add_compare(Command& app) {
+  const auto options = std::make_shared<Options>();
+  Command* const command = app.add_subcommand(
+      "compare", "Say what got faster or slower between two runs of a benchmark, beyond chance");
+  command->add_option("old", options->old_file, "What bench barrier, lock or mpi wrote (JSON)")
+      ->required();
+  command->add_option("new", options->new_file, "The same, of the build to be judged")->required();
+  command->add_option("--fail-if", options->fail_if,
+                      "Exit with 1 if ours together, or a row, got slower:PERCENT% (or faster:) "
+                      "beyond chance");
+  command->add_flag("--all", options->all, "Show every row, not only what differs");
+  command->add_flag("--anyway", options->anyway, "Compare runs of different machines or settings");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "The others' implementations are the measure: nobody changed them. What they\n"
+      "have in common is the machine's drift, and taken away; how far they scatter is\n"
+      "chance. A row differs if that is less likely than one in twenty, over all rows\n"
+      "together (Holm 1979). Run both with the same options and all peers.");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster

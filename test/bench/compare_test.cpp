@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `muster compare` tells from chance, on runs that are drawn: of one build, of one that was
+// made slower, of one with a single slower row.
+#include "bench/compare.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "machine/error.hpp"
+
+namespace muster::bench {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+/// What a virtual machine of two CPUs does to its runs: each setting drifts, each row scatters from
+/// run to run, more where CPUs are shared, and its rounds scatter around that.
+Json draw_run(std::mt19937_64& random, double ours_times, double one_times = 1) {
+  const auto factor = [&](double share) {
+    return std::exp(std::normal_distribution<double>(0, share)(random));
+  };
+  Json json{{"schema", 1},
+            {"benchmark", "barrier"},
+            {"machine", {{"model", "m"}, {"cpus", 2}, {"architecture", "a"}}},
+            {"build", {{"commit", "c"}}},
+            {"settings", {{"map_by", "core"}}},
+            {"results", Json::array()}};
+  for (const auto& [participants, noise] : {std::pair{2, 0.04}, {4, 0.1}, {8, 0.15}}) {
+    const double drift = factor(0.05);
+    for (int i = 0; i < 24; ++i) {
+      const bool ours = i < 14;
+      const double base = 100.0 * (1 + i) * participants * drift * factor(noise) *
+                          (ours ? ours_times : 1) * (i == 0 && participants == 2 ? one_times : 1);
+      Json rounds = Json::array();
+      for (int round = 0; round < 5; ++round) rounds.push_back(base * factor(0.03));
+      json["results"].push_back({{"implementation", ours ? "muster" : "p" + std::to_string(i)},
+                                 {"algorithm", "a" + std::to_string(i)},
+                                 {"via", "c"},
+                                 {"participants", participants},
+                                 {"mode", "threads"},
+                                 {"regime", nullptr},
+                                 {"round_means_ns", rounds}});
+    }
+  }
+  return json;
+}
+
+/// In how many of a hundred comparisons `tells` is true.
+int told_in_a_hundred(double ours_times, double one_times,
+                      const std::function<bool(const Comparison&)>& tells) {
+  std::mt19937_64 random(7);
+  int told = 0;
+  for (int i = 0; i < 100; ++i) {
+    const RunFile before = read_run(draw_run(random, 1), "old");
+    const RunFile after = read_run(draw_run(random, ours_times, one_times), "new");
+    told += tells(compare_runs(before, after)) ? 1 : 0;
+  }
+  return told;
+}
+
+bool tells_anything(const Comparison& comparison) {
+  bool any = comparison.whole->is_told;
+  for (const Change& change : comparison.rows) any = any || change.is_told;
+  return any;
+}
+
+TEST(Compare, FindsNothingBetweenRunsOfOneBuild) {
+  EXPECT_LE(told_in_a_hundred(1, 1, tells_anything), 10);  // two tests of one in twenty each
+}
+
+TEST(Compare, FindsABuildThatIsATenthSlower) {
+  const auto is_slower = [](const Comparison& c) {
+    return c.whole->is_told && c.whole->ratio > 1.03;
+  };
+  EXPECT_GE(told_in_a_hundred(1.1, 1, is_slower), 95);
+  const auto is_faster = [](const Comparison& c) {
+    return c.whole->is_told && c.whole->ratio < 0.97;
+  };
+  EXPECT_GE(told_in_a_hundred(1 / 1.1, 1, is_faster), 95);
+}
+
+TEST(Compare, FindsOneRowThatIsTwiceAsSlow) {
+  const auto is_that_row = [](const Comparison& c) {
+    return c.rows.front().is_told && c.rows.front().what == "a0, 2 threads";
+  };
+  EXPECT_GE(told_in_a_hundred(1, 2, is_that_row), 95);
+}
+
+TEST(Compare, IntervalsHoldTheTruth) {
+  const auto holds = [](const Comparison& c) {
+    return c.whole->ci95.lo <= 1.05 && 1.05 <= c.whole->ci95.hi;
+  };
+  EXPECT_GE(told_in_a_hundred(1.05, 1, holds), 90);
+}
+
+TEST(Compare, NamesWhatIsInOneRunOnly) {
+  std::mt19937_64 random(1);
+  Json before = draw_run(random, 1);
+  Json after = before;
+  before["results"].erase(0);
+  after["results"].erase(1);
+  const Comparison comparison = compare_runs(read_run(before, "old"), read_run(after, "new"));
+  EXPECT_EQ(comparison.only_old, std::vector<std::string>{"a1, 2 threads"});
+  EXPECT_EQ(comparison.only_new, std::vector<std::string>{"a0, 2 threads"});
+  EXPECT_FALSE(tells_anything(comparison));
+}
+
+std::string refusal(Json json) {
+  try {
+    const RunFile run = read_run(json, "f");
+    compare_runs(run, run);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Compare, RefusesWhatIsNoRun) {
+  std::mt19937_64 random(1);
+  const Json good = draw_run(random, 1);
+  EXPECT_EQ(refusal(good), "");
+  EXPECT_THAT(refusal(Json::array()), HasSubstr("f: no JSON object"));
+  EXPECT_THAT(refusal(Json::object()), HasSubstr("f: not what bench barrier"));
+  Json other = good;
+  other["schema"] = 2;
+  EXPECT_THAT(refusal(other), HasSubstr("f: of schema 2"));
+  other = good;
+  other.erase("machine");
+  EXPECT_THAT(refusal(other), HasSubstr("f: not whole: "));
+  other = good;
+  for (Json& row : other["results"]) row["implementation"] = "muster";
+  EXPECT_THAT(refusal(other), HasSubstr("0 of the others' implementations are in both runs"));
+}
+
+}  // namespace
+}  // namespace muster::bench
