@@ -111,7 +111,7 @@ TEST(Compare, NamesWhatIsInOneRunOnly) {
   EXPECT_FALSE(tells_anything(comparison));
 }
 
-std::string refusal(Json json) {
+std::string refusal(const Json& json) {
   try {
     const RunFile run = read_run(json, "f");
     compare_runs(run, run);
