@@ -35,19 +35,8 @@
 #include "muster/lock.h"
 #include "muster/muster.hpp"
 
-#if defined(__SANITIZE_THREAD__)
-#define MUSTER_TELLS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MUSTER_TELLS_TSAN 1
-#endif
-#endif
 #if defined(__GNUC__) && !defined(MUSTER_TELLS_TSAN)
 #define MUSTER_TAKES_AT_ONCE 1
-#endif
-#ifdef MUSTER_TELLS_TSAN
-extern "C" void __tsan_acquire(void* address);
-extern "C" void __tsan_release(void* address);
 #endif
 
 namespace muster {

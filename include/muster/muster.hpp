@@ -30,6 +30,19 @@
 
 #include "muster/muster.h"
 
+// For lock.hpp and mutex.hpp: ThreadSanitizer is told what it does not see in the library.
+#if defined(__SANITIZE_THREAD__)
+#define MUSTER_TELLS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MUSTER_TELLS_TSAN 1
+#endif
+#endif
+#ifdef MUSTER_TELLS_TSAN
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+
 namespace muster {
 
 /// What the functions below throw: a muster_status and the text of muster_last_error().

@@ -16,18 +16,6 @@
 #define MUSTER_THREAD_ANNOTATION(what)
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define MUSTER_MUTEX_TELLS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MUSTER_MUTEX_TELLS_TSAN 1
-#endif
-#endif
-#ifdef MUSTER_MUTEX_TELLS_TSAN
-extern "C" void __tsan_acquire(void* address);
-extern "C" void __tsan_release(void* address);
-#endif
-
 namespace muster {
 
 /// TimedLockable; 28 bytes, constant-initialised, trivially destructible. What clang's thread
@@ -46,7 +34,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
     return muster_mutex_trylock(&words_) != 0 && taken();
   }
   void unlock() noexcept MUSTER_THREAD_ANNOTATION(release_capability()) {
-#ifdef MUSTER_MUTEX_TELLS_TSAN
+#ifdef MUSTER_TELLS_TSAN
     __tsan_release(&words_);
 #endif
     muster_mutex_unlock(&words_);
@@ -74,7 +62,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
  private:
   /// The library is built without ThreadSanitizer: it sees neither who waited nor for whom.
   bool taken() noexcept {
-#ifdef MUSTER_MUTEX_TELLS_TSAN
+#ifdef MUSTER_TELLS_TSAN
     __tsan_acquire(&words_);
 #endif
     return true;
