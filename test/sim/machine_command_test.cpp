@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 using MachineCommand = CommandTest;
 
@@ -97,7 +98,7 @@ TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
 }
 
 TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
-  const auto warned = [&](unsigned stride) {  // CPUs of a package are so far apart in the numbers
+  const auto import = [&](unsigned stride) {  // CPUs of a package are so far apart in the numbers
     std::string matrix;
     for (unsigned a = 0; a < 8; ++a) {
       for (unsigned b = 0; b < a; ++b) matrix += a / stride % 2 == b / stride % 2 ? "40," : "120,";
@@ -108,10 +109,13 @@ TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
         run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(), "--topology",
                     "package:2 core:4 pu:1", "--name", "eight"});
     EXPECT_EQ(outcome.exit_code, 0);
-    return outcome.err;
+    return outcome;
   };
-  EXPECT_EQ(warned(4), "");
-  EXPECT_THAT(warned(1), HasSubstr("that is little. Are the CPUs numbered as --cpus says"));
+  EXPECT_EQ(import(4).err, "");
+  EXPECT_THAT(import(4).out, Not(HasSubstr("Rows are taken")));
+  EXPECT_EQ(import(1).err, "");
+  EXPECT_THAT(import(1).out, HasSubstr("Rows are taken for CPUs with packages by turns"));
+  EXPECT_THAT(import(2).err, HasSubstr("that is little. Are the CPUs numbered as --cpus says"));
 }
 
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
