@@ -7,8 +7,8 @@ FORMATTED = git ls-files '*.c' '*.h' '*.cpp' '*.hpp'
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-numa test-cross build bench soak format install \
-  install-openmpi peers clean packages-install packages-build packages-test packages-all \
-  packages-cross
+  uninstall dist install-openmpi peers clean packages-install packages-build packages-test \
+  packages-all packages-cross
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -49,7 +49,16 @@ format: ## Format every C and C++ source in place
 
 install: packages-install ## Install to PREFIX (and DESTDIR)
 	@cmake/build.sh release muster-programs
-	@cmake --install build/release --prefix $(PREFIX)
+	@cmake/install.sh build/release $(PREFIX)
+
+uninstall: ## Remove what the last `make install` installed
+	@cmake/uninstall.sh build/release
+
+dist: ## A tarball of the last commit: build/muster-VERSION.tar.gz
+	@mkdir -p build
+	@version=$$(sed -n 's/^  VERSION \(.*\)/\1/p' CMakeLists.txt) && \
+	  git archive --prefix=muster-$$version/ -o build/muster-$$version.tar.gz HEAD && \
+	  echo build/muster-$$version.tar.gz
 
 install-openmpi: packages-install ## Open MPI's component, to ~/.openmpi or OPENMPI_PREFIX
 	@cmake/build.sh release muster-programs

@@ -324,8 +324,13 @@ std::string to_text(const RunResults& results) {
                   [](const Row& row) { return row.noise.noisy; })) {
     text += "! was disturbed meanwhile: the JSON object says how.\n";
   }
-  text += fmt::format("verdict: {}{}\n", verdict(results.noise),
-                      results.noise.noisy ? " (" + results.noise.why + ")" : "");
+  text += fmt::format("verdict: {}\n", verdict(results.noise));
+  if (results.noise.noisy) {  // a line for each reason
+    std::string why = "  " + results.noise.why;
+    for (std::size_t at = 0; (at = why.find("; ", at)) != std::string::npos; at += 2)
+      why.replace(at, 2, "\n  ");
+    text += why + "\n";
+  }
   return text + left_out_to_text(results.left_out);
 }
 

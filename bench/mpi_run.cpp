@@ -392,6 +392,8 @@ MpiService try_launcher(const Words& launcher, const Environment& environment,
 
 std::string mpi_preload() { return preload(); }
 
+std::string default_peers() { return own_file({"../peers"}); }
+
 std::string why_not_ours(const MpiContender& contender, const std::string& err) {
   return !contender.ours || are_ours(err)
              ? ""

@@ -22,6 +22,9 @@ struct MpiInstallation {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
+/// Where `make peers` has put them, if this program is in a build tree beside; else empty.
+std::string default_peers();
+
 /// The MPIs of Debian, and those below the folder `peers` (made by cmake/peers.sh), which may be
 /// missing.
 std::vector<MpiInstallation> find_mpis(const std::string& peers);

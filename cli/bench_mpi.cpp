@@ -253,7 +253,7 @@ void add_bench_mpi(Command& group) {
       ->add_option("--peers", run_options.peers,
                    "Folder with more MPIs, made by `make peers` (default: build/peers)")
       ->default_str("build/peers");
-  run_options.peers = MUSTER_SOURCE_DIR "/build/peers";
+  run_options.peers = bench::default_peers();
   Option* const regime =
       command
           ->add_option("--regime", options->regimes,

@@ -94,6 +94,7 @@ int run(int argc, char** argv) {
   muster::Command* const bench = root.add_subcommand("bench", "Measure on this machine");
   bench->require_subcommand(1);
 #include "subcommands.inc"
+  muster::add_reference(app);
 
   try {
     app.parse(argc, argv);

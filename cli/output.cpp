@@ -23,10 +23,10 @@ namespace {
 std::string find_plot_script(const std::string& name) {
   if (const char* const set = secure_getenv("MUSTER_PLOT"); set != nullptr) return set;
   std::error_code none;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
-  for (const auto& folder : {program.parent_path().parent_path() / "share/muster",
-                             std::filesystem::path(MUSTER_SOURCE_DIR) / "plot"}) {
-    if (std::filesystem::exists(folder / name, none)) return folder / name;
+  auto above = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+  for (int levels = 0; levels < 3; ++levels, above = above.parent_path()) {
+    const auto script = above / "share/muster" / name;
+    if (std::filesystem::exists(script, none)) return script;
   }
   return {};
 }

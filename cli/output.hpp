@@ -69,7 +69,7 @@ struct ResultFiles {
   /// Before anything is measured: makes the folder, and its parents. Throws Error(system) if that
   /// is not possible, or write() would not be.
   void prepare() const;
-  /// The script is $MUSTER_PLOT if set, else beside this program's share/, else in the source tree.
+  /// The script is $MUSTER_PLOT if set, else in share/ beside this program, or above.
   /// Says on standard error what was written, and why there is no picture if there is none. Throws
   /// Error(system).
   void write(const std::string& json, const std::string& table) const;

@@ -6,6 +6,10 @@
 // exits with 2 for a mistake in the command line (invalid, unknown_name), else with 1.
 #pragma once
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace muster {
 
 class Command;
@@ -25,5 +29,6 @@ void add_check(Command& app);
 void add_sim(Command& app);
 void add_tune(Command& app);
 void add_machine(Command& app);
+void add_reference(CLI::App& root);  ///< after all others, of which it tells
 
 }  // namespace muster

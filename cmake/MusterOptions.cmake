@@ -21,6 +21,8 @@ add_compile_options(
   $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wstrict-prototypes>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wduplicated-cond>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wlogical-op>)
+# What is installed does not name the folder it was built in.
+add_compile_options($<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
 # Warnings are errors only with the compilers this is tested with: a newer one may warn of more.
 if(MUSTER_WERROR AND "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" MATCHES
     "^(GNU 12|Clang 14)")

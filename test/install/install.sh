@@ -31,6 +31,15 @@ if [ -e "$libdir/libmuster_run.so" ]; then
   [ "$said" = "$(realpath "$libdir/libmuster_run.so")" ] || fail "muster run preloads $said"
 fi
 
+echo "-- documents, examples, licence; and no word of where it was built"
+for file in LICENSE README.md doc/mpi.md examples/threads.c; do
+  [ -n "$(find "$prefix/share/doc" -path "*/$file")" ] || fail "no $file in $prefix/share/doc"
+done
+source=$(cd "$here/../.." && pwd)
+while IFS= read -r file; do
+  ! grep -qF "$source" "$file" || fail "$file names $source"
+done < <(find "$prefix" -type f)
+
 echo "-- headers alone, as strictly as a user may compile them"
 printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/alone.c"
 printf '#include <muster/muster.hpp>\nint main() {}\n' >"$scratch/alone.cpp"
@@ -107,3 +116,12 @@ if [ -e "$preload" ]; then
     "$scratch/preloaded" preloaded
 fi
 rm -rf "$prefix-moved"
+
+echo "-- installed and removed as make does"
+cp -r "$build/install_manifest.txt" "$scratch/manifest"
+"$here/../../cmake/install.sh" "$build" "$prefix" | tee "$scratch/said"
+grep -q "LD_LIBRARY_PATH=$prefix" "$scratch/said" || fail "it does not say how programs find it"
+"$prefix/bin/muster" --version
+"$here/../../cmake/uninstall.sh" "$build"
+[ ! -e "$prefix" ] || fail "left: $(find "$prefix" -type f | head -3)"
+mv "$scratch/manifest" "$build/install_manifest.txt"
