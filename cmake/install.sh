@@ -7,7 +7,7 @@ build=$1 prefix=$2
 cmake --install "$build" --prefix "$prefix" --strip >/dev/null
 library=$(grep -m1 '/libmuster\.so\.[0-9.]*$' "$build/install_manifest.txt")
 folder=$(dirname "$library")
-files=$(wc -l <"$build/install_manifest.txt")
+files=$(grep -c '' "$build/install_manifest.txt")  # its last line has no end
 echo "Installed: $files files in ${DESTDIR:-}$prefix (make uninstall removes them)"
 [ -z "${DESTDIR:-}" ] || exit 0
 # What the loader knows without its cache: folders of its own, and those of its configuration.
