@@ -179,12 +179,12 @@ class Weighted {
   std::vector<double> weights_;
 };
 
-/// Holm 1979: of all that hold together, with one error in twenty at most.
-void tell_apart(std::vector<Judged>& all) {
+/// Holm 1979: all that hold together, with one error in 1 / `share` at most.
+void tell_apart(std::vector<Judged>& all, double share) {
   std::stable_sort(all.begin(), all.end(),
                    [](const Judged& a, const Judged& b) { return a.p < b.p; });
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].p > level / static_cast<double>(all.size() - i)) return;
+    if (all[i].p > share / static_cast<double>(all.size() - i)) return;
     all[i].change.is_told = true;
   }
 }
@@ -197,7 +197,7 @@ RunFile read_run(const Json& json, const std::string& source) {
     return Error(Status::invalid, fmt::format("{}: {}", source, why));
   };
   if (!json.is_object()) throw invalid("no JSON object");
-  if (json.value("schema", schema) != schema) {
+  if (json.contains("schema") && json["schema"] != schema) {
     throw invalid(
         fmt::format("of schema {}; this program knows {}", json["schema"].dump(), schema));
   }
@@ -289,9 +289,6 @@ Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
     whole.add(mean_of(its.ours) - around.drift(),
               around.variance() / static_cast<double>(its.ours.size()) + around.drift_variance());
   }
-  tell_apart(judged);
-  for (Judged& one : judged) result.rows.push_back(std::move(one.change));
-
   double old_sum = 0;
   double new_sum = 0;
   for (const Difference* one : all.ours) {
@@ -301,8 +298,11 @@ Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
   const auto count = static_cast<double>(all.ours.size());
   std::vector<Judged> together{judge("all of ours", old_sum / count, new_sum / count, whole.mean(),
                                      whole.error(), all.freedom())};
-  tell_apart(together);
+  // One error in twenty, over the whole and the rows.
+  tell_apart(together, level / 2);
+  tell_apart(judged, level / 2);
   result.whole = std::move(together.front().change);
+  for (Judged& one : judged) result.rows.push_back(std::move(one.change));
   return result;
 }
 

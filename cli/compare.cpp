@@ -194,8 +194,9 @@ void add_compare(Command& app) {
   command->footer(
       "The others' implementations are the measure: nobody changed them. What they\n"
       "have in common is the machine's drift, and taken away; how far they scatter is\n"
-      "chance. A row differs if that is less likely than one in twenty, over all rows\n"
-      "together (Holm 1979). Run both with the same options and all peers.");
+      "chance. Something differs if that is less likely than one in twenty, over the\n"
+      "whole and all rows together (Holm 1979). Run both with the same options and\n"
+      "all peers.");
   command->callback([options] { run(*options); });
 }
 
