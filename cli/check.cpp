@@ -236,20 +236,55 @@ std::vector<Job> make_jobs(const Options& options) {
   return jobs;
 }
 
-/// "FILE:LINE=ORDER": as the table of --mutate names it. Empty, or one that the program has.
-std::string apply_weakening(const std::string& text, Tuning& tuning,
-                            const check::Program& program) {
-  static_cast<void>(check::Explorer(program, {}).explore());  // finds the accesses
-  std::string mutant;
+/// What --weaken names: "FILE:LINE=ORDER", as the table of --mutate has it.
+struct Weakening {
+  std::string site;
+  check::Ordering order;
+};
+
+std::optional<Weakening> parse_weakening(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t equals = text.find('=');
+  for (const check::Ordering order : {check::Ordering::relaxed, check::Ordering::acquire,
+                                      check::Ordering::release, check::Ordering::acq_rel}) {
+    if (equals == std::string::npos || text.substr(equals + 1) != check::ordering_name(order))
+      continue;
+    return Weakening{text.substr(0, equals), order};
+  }
+  throw Error(Status::invalid,
+              fmt::format("--weaken takes FILE:LINE=ORDER, with relaxed, acquire, release or "
+                          "acq_rel, from the table of --mutate; \"{}\" is not of that form",
+                          text));
+}
+
+/// The first of these accesses that can be weakened so.
+const check::OrderedAccess* find_access(const Tuning& tuning, const Weakening& wanted) {
   for (const check::OrderedAccess& access : tuning.accesses()) {
-    for (const check::Ordering weaker : check::weakenings(access.order)) {
-      mutant = fmt::format("{}={}", check::format_site(access.site), check::ordering_name(weaker));
-      if (mutant != text) continue;
-      tuning.weaken(access.site, weaker);
-      return "";
+    const std::vector<check::Ordering> weaker = check::weakenings(access.order);
+    if (check::format_site(access.site) == wanted.site &&
+        std::find(weaker.begin(), weaker.end(), wanted.order) != weaker.end()) {
+      return &access;
     }
   }
-  return mutant;
+  return nullptr;
+}
+
+/// False where the program has no such access: then `example` is one that it has.
+bool apply_weakening(const Weakening& wanted, Tuning& tuning, const check::Program& program,
+                     std::string& example) {
+  check::Options how;  // explores until the access has been met
+  how.on_progress = [&](std::uint64_t) { return find_access(tuning, wanted) == nullptr; };
+  static_cast<void>(check::Explorer(program, how).explore());
+  if (const check::OrderedAccess* const access = find_access(tuning, wanted)) {
+    tuning.weaken(access->site, wanted.order);
+    return true;
+  }
+  for (const check::OrderedAccess& access : tuning.accesses()) {
+    for (const check::Ordering weaker : check::weakenings(access.order)) {
+      example = check::format_site(access.site) + "=" + check::ordering_name(weaker);
+    }
+  }
+  return false;
 }
 
 struct Row {
@@ -261,19 +296,20 @@ struct Row {
 };
 
 /// Nothing, and `example` one that there is, where the program lacks what is to be weakened.
-std::optional<Row> run_job(const Job& job, const Options& options, Progress& progress,
-                           std::string& example) {
+std::optional<Row> run_job(const Job& job, const std::optional<Weakening>& weakening,
+                           Progress& progress, std::string& example) {
   Row row{job, {}, 0, "", job.command()};
   Tuning tuning;
   const check::Program program = job.make(tuning);
   row.job.participants = program.threads;
-  if (!options.weaken.empty()) {
-    const std::string other = apply_weakening(options.weaken, tuning, program);
-    if (!other.empty()) {
-      example = other;
+  if (weakening) {
+    progress.show(fmt::format("{}: looks for {}", job.algorithm, weakening->site));
+    if (!apply_weakening(*weakening, tuning, program, example)) {
+      progress.done(job.work);
       return {};
     }
-    row.replay += " --weaken " + options.weaken;
+    row.replay +=
+        fmt::format(" --weaken {}={}", weakening->site, check::ordering_name(weakening->order));
   }
   check::Options how;
   how.hangs_allowed_after_choice = job.hangs_allowed_after_choice;
@@ -309,6 +345,7 @@ Json to_json(const Row& row) {
 }
 
 void run_check(const Options& options) {
+  const std::optional<Weakening> weakening = parse_weakening(options.weaken);
   const std::vector<Job> jobs = make_jobs(options);
   double work = 0;
   for (const Job& job : jobs) work += job.work;
@@ -316,16 +353,17 @@ void run_check(const Options& options) {
   Json json = Json::object();
   json["results"] = Json::array();
   std::size_t failures = 0;
-  if (!options.json) {
-    fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8}\n", "algorithm", "P", "E",
-               "groups", "variant", "executions", "blocked", "verdict", "seconds");
-  }
   std::size_t ran = 0;
   std::string example;
   for (const Job& job : jobs) {
-    const std::optional<Row> done = run_job(job, options, progress, example);
+    const std::optional<Row> done = run_job(job, weakening, progress, example);
     if (!done) continue;
     const Row& row = *done;
+    if (ran == 0 && !options.json) {
+      progress.clear();
+      fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8}\n", "algorithm", "P",
+                 "E", "groups", "variant", "executions", "blocked", "verdict", "seconds");
+    }
     ++ran;
     failures += holds(row) ? 0 : 1;
     if (options.json) {
@@ -340,11 +378,10 @@ void run_check(const Options& options) {
   }
   progress.clear();
   if (ran == 0) {
-    throw Error(
-        Status::invalid,
-        fmt::format("--weaken takes a line and an order from the table of --mutate, such as "
-                    "{}; \"{}\" is none of these programs'",
-                    example, options.weaken));
+    throw Error(Status::invalid,
+                fmt::format("none of these programs has what --weaken names, \"{}\"; the table of "
+                            "--mutate has them all, such as {}",
+                            options.weaken, example));
   }
   if (options.json) fmt::print("{}", format_json(json));
   if (failures > 0) {

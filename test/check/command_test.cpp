@@ -166,6 +166,12 @@ TEST(CheckCommand, SaysWhatIsWrongWithTheCommandLine) {
             Status::invalid);
   EXPECT_EQ(run({"--algorithms", "mcs", "--weaken", "src/barrier/mcs.hpp:1=relaxed"}).failure,
             Status::invalid);
+  // Said before anything is explored: with all algorithms that would take a minute.
+  for (const char* const weaken : {"garbage", "src/barrier/mcs.hpp:1", "mcs.hpp:1=weak", "="}) {
+    const Answer answer = run({"--weaken", weaken});
+    EXPECT_EQ(answer.failure, Status::invalid) << weaken;
+    EXPECT_EQ(answer.text, "") << weaken;
+  }
 }
 
 }  // namespace
