@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The libraries we stand on. Link to these targets:
-#   PkgConfig::HWLOC  fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  Threads::Threads
-# hwloc, fmt, nlohmann-json and CLI11 are needed; everything else may be missing.
+#   PkgConfig::HWLOC  ${MUSTER_FORMAT}  Threads::Threads, and in programs
+#   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11
+# libmuster needs hwloc, and fmt where the compiler's library has no <format>. Programs need the
+# others too; everything else may be missing.
+include(CheckCXXSourceCompiles)
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc>=2.4)
-find_package(nlohmann_json 3.9 REQUIRED)
-find_package(CLI11 2.1 REQUIRED)
+if(MUSTER_PROGRAMS)
+  find_package(nlohmann_json 3.9 REQUIRED)
+  find_package(CLI11 2.1 REQUIRED)
+endif()
+set(CMAKE_REQUIRED_FLAGS ${CMAKE_CXX20_STANDARD_COMPILE_OPTION})
+check_cxx_source_compiles("#include <version>
+  #ifndef __cpp_lib_format
+  #error
+  #endif
+  int main() {}" MUSTER_STD_FORMAT)
+unset(CMAKE_REQUIRED_FLAGS)
 
 # A cross build has no libraries of its own for fmt and GoogleTest: headers and sources serve.
 if(CMAKE_CROSSCOMPILING)
@@ -25,12 +37,18 @@ if(CMAKE_CROSSCOMPILING)
     set(GTest_FOUND TRUE)
   endif()
 else()
-  find_package(fmt REQUIRED)
+  if(MUSTER_PROGRAMS OR NOT MUSTER_STD_FORMAT)
+    find_package(fmt REQUIRED)
+  endif()
   find_package(GTest 1.12 CONFIG QUIET)
   if(NOT TARGET GTest::gmock)  # Debian has it in a package of its own
     set(GTest_FOUND FALSE)
   endif()
 endif()
-if(NOT GTest_FOUND)
+set(MUSTER_FORMAT "")  # what src/machine/format.hpp needs
+if(NOT MUSTER_STD_FORMAT)
+  set(MUSTER_FORMAT fmt::fmt)
+endif()
+if(MUSTER_TESTS AND NOT GTest_FOUND)
   muster_left_out("the tests" "libgtest-dev, libgmock-dev")
 endif()

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What `make install` puts where: libmuster.so.0.1, libmuster-memory.so.0.1, headers, the binary,
+# What `make install` puts where: libmuster, libmuster-memory.so.0.1, headers, the binary,
 # find_package, pkg-config.
 
 if(TARGET muster)
   include(CMakePackageConfigHelpers)
-  # Only the C functions leave the library: not even instantiations of std's templates.
-  target_link_options(muster PRIVATE
-    LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/muster.map)
-  set_property(TARGET muster APPEND PROPERTY
-    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/muster.map)
   install(TARGETS muster EXPORT muster-targets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(TARGET muster-memory)
     install(TARGETS muster-memory EXPORT muster-targets
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
@@ -36,6 +32,13 @@ if(TARGET muster)
   file(RELATIVE_PATH MUSTER_PC_TO_PREFIX  # so that the installed tree can be moved
     /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
   string(REGEX REPLACE "/$" "" MUSTER_PC_TO_PREFIX "${MUSTER_PC_TO_PREFIX}")
+  if(NOT BUILD_SHARED_LIBS)  # an archive wants what it is made of
+    set(MUSTER_PC_LIBS " -lstdc++ -lm -pthread")
+    set(MUSTER_PC_REQUIRES hwloc)
+    if(MUSTER_FORMAT)
+      string(APPEND MUSTER_PC_REQUIRES " fmt")
+    endif()
+  endif()
   function(muster_install_pc name description)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc

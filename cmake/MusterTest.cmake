@@ -20,7 +20,9 @@
 # ctest's own labels are the folder ("lock"), quick or slow by the cost (`make check` runs the quick
 # ones), and thorough.
 
-enable_testing()
+if(MUSTER_TESTS)
+  enable_testing()
+endif()
 include(CMakeParseArguments)
 
 set(MUSTER_TEST_PREFIX "" CACHE STRING "Prefix of every test's name")
@@ -32,8 +34,8 @@ add_custom_target(muster-tests)
 add_custom_target(muster-thorough-tests)
 
 function(muster_test_selected result)
-  set(selected TRUE)
-  if(MUSTER_TEST_ONLY)
+  set(selected ${MUSTER_TESTS})
+  if(MUSTER_TEST_ONLY AND MUSTER_TESTS)
     set(selected FALSE)
     foreach(label IN LISTS MUSTER_TEST_ONLY)
       if(label IN_LIST ARGN)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "allocation/aware.hpp"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 #include <optional>
 
 #include "allocation/jemalloc.hpp"
+#include "machine/format.hpp"
 #include "memory/pages.hpp"
 
 // Until start() says more. No arena apart for huge blocks, which follow the policy like any other.
@@ -101,8 +101,8 @@ constinit Slots slots;
 /// the default one and the servers'. See arena().
 void configure() noexcept {
   static constinit std::array<char, 64> text{};
-  fmt::format_to_n(text.data(), text.size() - 1, "narenas:{},oversize_threshold:0",
-                   1 + 2 * slots.count());
+  format_to_n(text.data(), text.size() - 1, "narenas:{},oversize_threshold:0",
+              1 + 2 * slots.count());
   __atomic_store_n(&je_malloc_conf, text.data(), __ATOMIC_RELEASE);
 }
 
@@ -249,7 +249,7 @@ Counters counters() noexcept {
 namespace {
 
 std::string mebibytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+  return format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 std::string what_is_done(const Counters& now) {
@@ -257,7 +257,7 @@ std::string what_is_done(const Counters& now) {
   if (!now.servers) {
     return "no server: blocks come from default allocation, and are remembered by their extents";
   }
-  if (numa) return fmt::format("servers on NUMA node {}: blocks come from its arenas", *numa);
+  if (numa) return format("servers on NUMA node {}: blocks come from its arenas", *numa);
   if (now.servers_together) {
     return "servers on a NUMA node that has no memory for this process: default allocation";
   }
@@ -266,8 +266,8 @@ std::string what_is_done(const Counters& now) {
 
 std::string why_unbound() {
   if (cannot_bind == 0) return "this process may have memory of one NUMA node only";
-  return fmt::format("the kernel does not say which NUMA nodes there are ({})",
-                     std::strerror(cannot_bind));
+  return format("the kernel does not say which NUMA nodes there are ({})",
+                std::strerror(cannot_bind));
 }
 
 }  // namespace
@@ -277,33 +277,32 @@ std::string explain() {
   const Counters now = counters();
   std::string text = what_is_done(now) + "\n";
   if (!binds.load(std::memory_order_relaxed)) {
-    return text + fmt::format("  {} of address space; no page is bound or moved: {}\n",
-                              mebibytes(now.bytes), why_unbound());
+    return text + format("  {} of address space; no page is bound or moved: {}\n",
+                         mebibytes(now.bytes), why_unbound());
   }
-  text += fmt::format("  {} of address space, {} of it bound\n", mebibytes(now.bytes),
-                      mebibytes(now.bytes_bound));
+  text += format("  {} of address space, {} of it bound\n", mebibytes(now.bytes),
+                 mebibytes(now.bytes_bound));
   for (unsigned number = default_heap; number < heaps_max; ++number) {
     const auto heap = static_cast<HeapNumber>(number);
     if (!heap_used(heap)) continue;
     const std::optional<unsigned> numa = now.policy.numa_for(heap);
-    text += fmt::format(
-        "  {}: {} arenas, {}\n",
-        heap == default_heap ? "default" : fmt::format("NUMA node {}", *numa_of_heap(heap)),
-        arenas_made(heap), numa ? fmt::format("bound to NUMA node {}", *numa) : "not bound");
+    text += format("  {}: {} arenas, {}\n",
+                   heap == default_heap ? "default" : format("NUMA node {}", *numa_of_heap(heap)),
+                   arenas_made(heap), numa ? format("bound to NUMA node {}", *numa) : "not bound");
   }
   const Migration& moved = now.migration;
-  text += fmt::format(
+  text += format(
       "  bound {} times, lifted {} times; pages moved {}, there already {}, not there yet {}, "
       "refused {}{}\n",
       now.bindings, now.lifts, moved.moved, moved.already_there, moved.not_there_yet, moved.refused,
-      moved.refused == 0 ? "" : fmt::format(" ({})", std::strerror(moved.first_refusal)));
+      moved.refused == 0 ? "" : format(" ({})", std::strerror(moved.first_refusal)));
   if (now.regions_refused != 0) {
-    text += fmt::format("  the kernel refused to bind {} regions ({})\n", now.regions_refused,
-                        std::strerror(now.first_refusal));
+    text += format("  the kernel refused to bind {} regions ({})\n", now.regions_refused,
+                   std::strerror(now.first_refusal));
   }
   if (now.threads_adrift != 0) {
-    text += fmt::format("  {} times a thread got no arena, and allocates as by default\n",
-                        now.threads_adrift);
+    text += format("  {} times a thread got no arena, and allocates as by default\n",
+                   now.threads_adrift);
   }
   return text;
 }

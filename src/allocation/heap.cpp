@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "allocation/heap.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <new>
 
 #include "allocation/jemalloc.hpp"
+#include "machine/format.hpp"
 #include "memory/pages.hpp"
 
 namespace muster::allocation {
@@ -149,12 +149,12 @@ std::optional<unsigned> automatic_arena(extent_hooks_t* hooks) {
     std::uint64_t epoch = 1;
     je_mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch);  // have it look what there is
     std::array<char, 40> name{};
-    fmt::format_to_n(name.data(), name.size() - 1, "arena.{}.initialized", number);
+    format_to_n(name.data(), name.size() - 1, "arena.{}.initialized", number);
     bool in_use = true;
     bytes = sizeof in_use;
     if (je_mallctl(name.data(), &in_use, &bytes, nullptr, 0) != 0 || in_use) continue;
     name = {};
-    fmt::format_to_n(name.data(), name.size() - 1, "arena.{}.extent_hooks", number);
+    format_to_n(name.data(), name.size() - 1, "arena.{}.extent_hooks", number);
     if (je_mallctl(name.data(), nullptr, nullptr, &hooks, sizeof(void*)) == 0) return number;
   }
   return std::nullopt;

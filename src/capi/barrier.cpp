@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
 #include "capi/watch.hpp"
+#include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "memory/pages.hpp"
 
@@ -37,7 +37,7 @@ std::shared_ptr<std::byte> own_memory(const BlockLayout& layout) {
   void* memory =
       mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(Status::no_memory, fmt::format("no {} bytes of memory", layout.bytes));
+    throw Error(Status::no_memory, format("no {} bytes of memory", layout.bytes));
   return {static_cast<std::byte*>(memory),
           [bytes = layout.bytes](std::byte* p) { munmap(p, bytes); }};
 }
@@ -57,9 +57,9 @@ std::shared_ptr<std::byte> memory_in(muster_segment& in, const BlockLayout& layo
   const std::scoped_lock lock(in.mutex);
   const std::size_t offset = in.arena.allocate(layout.bytes, layout.alignment);
   if (offset == SubAllocator::npos) {
-    throw Error(Status::no_memory,
-                fmt::format("the segment has no {} bytes left for this barrier: make it larger",
-                            layout.bytes));
+    throw Error(
+        Status::no_memory,
+        format("the segment has no {} bytes left for this barrier: make it larger", layout.bytes));
   }
   std::memset(in.segment->data() + offset, 0, layout.bytes);  // another barrier may have been there
   return {in.segment->data() + offset, [&in, offset](std::byte*) {
@@ -72,10 +72,9 @@ std::shared_ptr<std::byte> callers_memory(const muster_options& options,
                                           const BlockLayout& layout) {
   if (reinterpret_cast<std::uintptr_t>(options.memory) % layout.alignment != 0 ||
       options.memory_bytes < layout.bytes) {
-    throw Error(
-        Status::invalid,
-        fmt::format("the memory has to be {} bytes aligned to {}: see muster_barrier_memory()",
-                    layout.bytes, layout.alignment));
+    throw Error(Status::invalid,
+                format("the memory has to be {} bytes aligned to {}: see muster_barrier_memory()",
+                       layout.bytes, layout.alignment));
   }
   return {static_cast<std::byte*>(options.memory), [](std::byte*) {}};
 }
@@ -167,7 +166,7 @@ bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
     const Plan& plan = barrier->engine->plan();
     if (rank >= plan.participants) {
       throw Error(Status::invalid,
-                  fmt::format("rank {} of a barrier of {} participants", rank, plan.participants));
+                  format("rank {} of a barrier of {} participants", rank, plan.participants));
     }
     if (!plan.shared) {
       throw Error(Status::busy,

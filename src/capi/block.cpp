@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/block.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -10,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "machine/format.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
@@ -246,8 +245,8 @@ Block Block::attach(std::byte* memory, std::size_t available, Plan& plan) {
   }
   const BlockLayout layout = lay_out_with(plan, bytes.size(), header.line, header.paged != 0);
   if (layout.bytes != header.bytes || layout.bytes > available) {
-    throw_foreign(fmt::format("it has {} bytes where {} are needed and {} are there", header.bytes,
-                              layout.bytes, available));
+    throw_foreign(format("it has {} bytes where {} are needed and {} are there", header.bytes,
+                         layout.bytes, available));
   }
   return Block(memory, layout);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/engine.hpp"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "capi/failure.hpp"
 #include "capi/watch.hpp"
+#include "machine/format.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
@@ -89,20 +89,19 @@ int fail_unsplit() noexcept {
 int fail_broken(Breakage why) noexcept {
   return guarded([why]() -> Status {
     if (why.cause == Status::peer) {
-      throw Error(
-          Status::peer,
-          fmt::format("rank {} died or has destroyed its side: the barrier is broken for all",
-                      why.rank));
+      throw Error(Status::peer,
+                  format("rank {} died or has destroyed its side: the barrier is broken for all",
+                         why.rank));
     }
     if (why.cause == Status::foreign) {
       throw Error(Status::broken,
-                  fmt::format("rank {} had not left its wait when the barrier was destroyed, or "
-                              "something has overwritten its memory: it is broken for all",
-                              why.rank));
+                  format("rank {} had not left its wait when the barrier was destroyed, or "
+                         "something has overwritten its memory: it is broken for all",
+                         why.rank));
     }
     throw Error(Status::broken,
-                fmt::format("rank {} {}: the barrier is broken for all", why.rank,
-                            why.cause == Status::timeout ? "gave up waiting" : "ended it"));
+                format("rank {} {}: the barrier is broken for all", why.rank,
+                       why.cause == Status::timeout ? "gave up waiting" : "ended it"));
   });
 }
 

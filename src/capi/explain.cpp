@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/explain.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "machine/format.hpp"
 
 namespace muster {
 namespace {
 
 std::string budget(std::int64_t ns) {
-  return ns == WaitPolicy::forever ? "for ever" : fmt::format("{} us", ns / 1000);
+  return ns == WaitPolicy::forever ? "for ever" : format("{} us", ns / 1000);
 }
 
 std::string describe_wait(const WaitPolicy& wait) {
@@ -34,17 +33,17 @@ std::string describe_wait(const WaitPolicy& wait) {
 }
 
 std::string count(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  return format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 std::string describe(const Learnt& learnt) {
-  std::string text = fmt::format(
-      "{} here: {} may stay awake in full, {} for less, {} not at all; {} slept through",
-      count(learnt.ranks, "rank"), learnt.ranks - learnt.shorter - learnt.not_awake, learnt.shorter,
-      learnt.not_awake, count(learnt.slept, "wait"));
+  std::string text =
+      format("{} here: {} may stay awake in full, {} for less, {} not at all; {} slept through",
+             count(learnt.ranks, "rank"), learnt.ranks - learnt.shorter - learnt.not_awake,
+             learnt.shorter, learnt.not_awake, count(learnt.slept, "wait"));
   if (learnt.yields_banned_ns > 0) {
-    text += fmt::format("; yields lose whole time slices, none for {} ms",
-                        learnt.yields_banned_ns / 1'000'000);
+    text += format("; yields lose whole time slices, none for {} ms",
+                   learnt.yields_banned_ns / 1'000'000);
   }
   return text;
 }
@@ -57,23 +56,22 @@ std::string where(const GroupLevel& level) {
     least = std::min(least, group.members.size());
     most = std::max(most, group.members.size());
   }
-  return fmt::format(
-      "{}, {} of {}", level.name, count(level.groups.size(), "group"),
-      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
+  return format("{}, {} of {}", level.name, count(level.groups.size(), "group"),
+                least == most ? format("{}", most) : format("{} to {}", least, most));
 }
 
 std::string gathering(const LevelRecipe& recipe) {
   switch (recipe.gather) {
     case LevelRecipe::Gather::tree:
       return recipe.radix == 0 ? "the leader polls everybody's flag"
-                               : fmt::format(
+                               : format(
                                      "flags climb a tree of {} children a vertex to the "
                                      "leader",
                                      recipe.radix);
     case LevelRecipe::Gather::counter:
       return recipe.radix == 0
                  ? "all add to one counter, and whoever is last goes on"
-                 : fmt::format("{} add to a counter, and whoever is last goes on", recipe.radix);
+                 : format("{} add to a counter, and whoever is last goes on", recipe.radix);
     case LevelRecipe::Gather::all:
       return "each tells each, so that all know";
     case LevelRecipe::Gather::rounds:
@@ -83,10 +81,9 @@ std::string gathering(const LevelRecipe& recipe) {
 }
 
 std::string releasing(const LevelRecipe& recipe) {
-  std::string text = recipe.readers == 0
-                         ? "one line tells all"
-                         : fmt::format("a line tells up to {} of them", recipe.readers);
-  if (recipe.fan_out != 0) text += fmt::format(", who tell {} further lines each", recipe.fan_out);
+  std::string text = recipe.readers == 0 ? "one line tells all"
+                                         : format("a line tells up to {} of them", recipe.readers);
+  if (recipe.fan_out != 0) text += format(", who tell {} further lines each", recipe.fan_out);
   if (recipe.direct) text += ": all ranks below, not the members alone";
   return text;
 }
@@ -123,8 +120,8 @@ std::vector<std::string> steps_of(const Plan& plan) {
     return steps;
   }
   if (name == "combining-tree") {
-    return {fmt::format("{} add to a counter, and whoever is last climbs to the next one",
-                        plan.algorithm.radix),
+    return {format("{} add to a counter, and whoever is last climbs to the next one",
+                   plan.algorithm.radix),
             "whoever is last at the top turns back, and releases counter by counter"};
   }
   if (name == "mcs") {
@@ -132,13 +129,13 @@ std::vector<std::string> steps_of(const Plan& plan) {
             "flags come down a tree of 2 children a rank"};
   }
   if (name == "tournament") {
-    return {fmt::format("{}: half of those who are left tell the others, and wait",
-                        count(rounds, "round")),
-            "rank 0 wakes those it has beaten, the last first, and they theirs"};
+    return {
+        format("{}: half of those who are left tell the others, and wait", count(rounds, "round")),
+        "rank 0 wakes those it has beaten, the last first, and they theirs"};
   }
   if (name == "dissemination") {
-    return {fmt::format("{}: each tells the one 1, 2, 4, ... ranks on, and then all know",
-                        count(rounds, "round"))};
+    return {format("{}: each tells the one 1, 2, 4, ... ranks on, and then all know",
+                   count(rounds, "round"))};
   }
   if (name == "sense-reversing-counter" || name == "sense-reversing-gr") {
     return {"rank 0 polls a counter of each rank",
@@ -148,80 +145,92 @@ std::vector<std::string> steps_of(const Plan& plan) {
   return {"all add to one counter", "whoever is last reverses one line, which all others poll"};
 }
 
+/// As JSON writes it. Texts of another process may not be UTF-8: what is not ASCII is replaced.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte > 0x7e) {
+      out += format("\\u{:04x}", byte < 0x80 ? byte : 0xfffdU);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  return "[" + text + "]";
+}
+
 }  // namespace
 
 std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
   const Traits& traits = traits_of(plan.algorithm.name);
   std::string text;
-  text += fmt::format("algorithm     {} (asked for: {})\n", plan.algorithm.text(), plan.asked);
-  text += fmt::format("because       {}\n", plan.why);
-  text += fmt::format("cost          {}\n", traits.cost);
-  text += fmt::format("source        {}\n", traits.source);
-  text += fmt::format("participants  {} ({}) on {}\n", plan.participants,
-                      plan.shared ? "threads or processes" : "threads of one process",
-                      count(plan.usable_cpus, "usable CPU"));
-  text += fmt::format("waiting       {}: {} ({})\n", plan.wait.name, describe_wait(plan.wait),
-                      plan.wait_why);
+  text += format("algorithm     {} (asked for: {})\n", plan.algorithm.text(), plan.asked);
+  text += format("because       {}\n", plan.why);
+  text += format("cost          {}\n", traits.cost);
+  text += format("source        {}\n", traits.source);
+  text += format("participants  {} ({}) on {}\n", plan.participants,
+                 plan.shared ? "threads or processes" : "threads of one process",
+                 count(plan.usable_cpus, "usable CPU"));
+  text += format("waiting       {}: {} ({})\n", plan.wait.name, describe_wait(plan.wait),
+                 plan.wait_why);
   if (learnt.ranks > 0) text += "learnt        " + describe(learnt) + "\n";
-  if (!plan.dropped.empty()) text += fmt::format("levels left   {}\n", plan.dropped);
+  if (!plan.dropped.empty()) text += format("levels left   {}\n", plan.dropped);
   for (const GroupLevel& level : plan.groups.levels) {
     std::string groups;
     for (const Group& group : level.groups) groups += "  {" + format_numbers(group.members) + "}";
-    text +=
-        fmt::format("level {:<8}{}:{}\n", level.name, count(level.groups.size(), "group"), groups);
+    text += format("level {:<8}{}:{}\n", level.name, count(level.groups.size(), "group"), groups);
   }
   const std::vector<std::string> steps = steps_of(plan);
   for (std::size_t n = 0; n < steps.size(); ++n) {
-    text += fmt::format("step {:<9}{}\n", n + 1, steps[n]);
+    text += format("step {:<9}{}\n", n + 1, steps[n]);
   }
-  text += fmt::format("memory        {} bytes; {} a rank{}, lines of {}\n", layout.bytes,
-                      layout.rank_stride, layout.paged ? " (whole pages: several NUMA nodes)" : "",
-                      layout.line);
+  text +=
+      format("memory        {} bytes; {} a rank{}, lines of {}\n", layout.bytes, layout.rank_stride,
+             layout.paged ? " (whole pages: several NUMA nodes)" : "", layout.line);
   return text;
 }
 
 std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
-  using nlohmann::json;
-  json groups = json::array();
+  std::vector<std::string> groups;
   for (const GroupLevel& level : plan.groups.levels) {
     for (const Group& group : level.groups) {
-      groups.push_back(
-          {{"level", level.name}, {"members", group.members}, {"leader", group.leader()}});
+      std::vector<std::string> members;
+      for (const unsigned member : group.members) members.push_back(std::to_string(member));
+      groups.push_back(format(R"({{"level":{},"members":{},"leader":{}}})", quoted(level.name),
+                              listed(members), group.leader()));
     }
   }
+  std::vector<std::string> steps = steps_of(plan);
+  for (std::string& step : steps) step = quoted(step);
   const auto ns = [](std::int64_t value) {
-    return value == WaitPolicy::forever ? json(nullptr) : json(value);
+    return value == WaitPolicy::forever ? "null" : std::to_string(value);
   };
-  json object = {
-      {"algorithm", plan.algorithm.text()},
-      {"asked", plan.asked},
-      {"why", plan.why},
-      {"participants", plan.participants},
-      {"shared", plan.shared},
-      {"usable_cpus", plan.usable_cpus},
-      {"wait",
-       {{"policy", plan.wait.name},
-        {"why", plan.wait_why},
-        {"spin_ns", ns(plan.wait.spin_ns)},
-        {"yield_ns", ns(plan.wait.yield_ns)}}},
-      {"levels_dropped", plan.dropped},
-      {"groups", groups},
-      {"steps", steps_of(plan)},
-      {"memory",
-       {{"bytes", layout.bytes},
-        {"bytes_per_rank", layout.rank_stride},
-        {"paged", layout.paged},
-        {"line_bytes", layout.line}}},
-  };
+  std::string text = format(
+      R"({{"algorithm":{},"asked":{},"why":{},"participants":{},"shared":{},"usable_cpus":{},)",
+      quoted(plan.algorithm.text()), quoted(plan.asked), quoted(plan.why), plan.participants,
+      plan.shared, plan.usable_cpus);
+  text += format(R"("wait":{{"policy":{},"why":{},"spin_ns":{},"yield_ns":{}}},)",
+                 quoted(plan.wait.name), quoted(plan.wait_why), ns(plan.wait.spin_ns),
+                 ns(plan.wait.yield_ns));
+  text += format(R"("levels_dropped":{},"groups":{},"steps":{},)", quoted(plan.dropped),
+                 listed(groups), listed(steps));
   if (learnt.ranks > 0) {
-    object["learnt"] = {{"ranks", learnt.ranks},
-                        {"shorter", learnt.shorter},
-                        {"not_awake", learnt.not_awake},
-                        {"slept", learnt.slept},
-                        {"yields_banned_ns", learnt.yields_banned_ns}};
+    text += format(
+        R"("learnt":{{"ranks":{},"shorter":{},"not_awake":{},"slept":{},"yields_banned_ns":{}}},)",
+        learnt.ranks, learnt.shorter, learnt.not_awake, learnt.slept, learnt.yields_banned_ns);
   }
-  // Texts of another process may not be UTF-8.
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text +
+         format(R"("memory":{{"bytes":{},"bytes_per_rank":{},"paged":{},"line_bytes":{}}}}})",
+                layout.bytes, layout.rank_stride, layout.paged, layout.line);
 }
 
 }  // namespace muster

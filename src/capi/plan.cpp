@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/plan.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,6 +9,7 @@
 
 #include "fitting/fitting.hpp"
 #include "fitting/profile.hpp"
+#include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -193,7 +192,7 @@ unsigned cpus_for(const Bindings& bindings, const Topology* machine) {
 std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
   std::string text;
   for (const DroppedLevel& level : dropped) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", level.name, level.reason);
+    text += format("{}{}: {}", text.empty() ? "" : "; ", level.name, level.reason);
   }
   return text;
 }
@@ -204,12 +203,12 @@ void check(const muster_options& o) {
                 "options were not initialised by this version's muster_options_init()");
   }
   if (o.participants < 1 || o.participants > participants_max) {
-    throw Error(Status::invalid, fmt::format("{} participants: 1 to {} are possible",
-                                             o.participants, participants_max));
+    throw Error(Status::invalid,
+                format("{} participants: 1 to {} are possible", o.participants, participants_max));
   }
   if (o.others > participants_max) {
     throw Error(Status::invalid,
-                fmt::format("{} others: 0 to {} are possible", o.others, participants_max));
+                format("{} others: 0 to {} are possible", o.others, participants_max));
   }
   if (o.map_by != nullptr && o.bindings != nullptr) {
     throw Error(Status::invalid, "map_by and bindings contradict each other: set one of them");
@@ -218,7 +217,7 @@ void check(const muster_options& o) {
     throw Error(Status::invalid, "segment and memory contradict each other: set one of them");
   }
   if ((o.flags & ~(MUSTER_SHARED | MUSTER_SPLIT | MUSTER_EXACT | MUSTER_APART)) != 0) {
-    throw Error(Status::invalid, fmt::format("unknown flags {:#x}", o.flags));
+    throw Error(Status::invalid, format("unknown flags {:#x}", o.flags));
   }
 }
 
@@ -260,12 +259,11 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
   if (wait != std::string_view("auto")) {
     plan.wait_why = "as asked for";
   } else {
-    plan.wait_why =
-        fmt::format("{} participants{} on {} usable CPU{}", plan.participants,
-                    options.others > 0 ? fmt::format(" and {} others", options.others) : "", cpus,
-                    cpus == 1 ? "" : "s");
+    plan.wait_why = format("{} participants{} on {} usable CPU{}", plan.participants,
+                           options.others > 0 ? format(" and {} others", options.others) : "", cpus,
+                           cpus == 1 ? "" : "s");
     if (plan.usable_cpus < cpus) {
-      plan.wait_why += fmt::format(", whose time a quota limits to that of {}", plan.usable_cpus);
+      plan.wait_why += format(", whose time a quota limits to that of {}", plan.usable_cpus);
     }
     if ((options.flags & MUSTER_APART) != 0 && plan.wait.sharers > 1) {
       plan.wait = WaitPolicy::sleep();
@@ -325,15 +323,14 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
   }
   const Traits& traits = traits_of(plan.algorithm.name);
   if (plan.split && !traits.splits) {
-    throw Error(
-        Status::unsupported,
-        fmt::format("{} does not split into arrive and depart; \"auto\" chooses one that does",
-                    traits.name));
+    throw Error(Status::unsupported,
+                format("{} does not split into arrive and depart; \"auto\" chooses one that does",
+                       traits.name));
   }
   if (plan.completes && traits.champion == Champion::nobody) {
-    throw Error(Status::unsupported,
-                fmt::format("{} has no moment for a completion; \"auto\" chooses one that has",
-                            traits.name));
+    throw Error(
+        Status::unsupported,
+        format("{} has no moment for a completion; \"auto\" chooses one that has", traits.name));
   }
   plan.make_schedule();
   return plan;

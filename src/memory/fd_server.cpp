@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "machine/preload.hpp"
 #include "memory/posix.hpp"
 #include "memory/segment.hpp"
@@ -48,8 +48,8 @@ void check_name(const std::string& name) {
   if (name.empty() || name.size() > longest_name ||
       !std::all_of(name.begin(), name.end(), allowed)) {
     throw Error(Status::invalid,
-                fmt::format("\"{}\" is no name: take 1 to {} characters of A-Z a-z 0-9 . _ -",
-                            name.substr(0, longest_name), longest_name));
+                format("\"{}\" is no name: take 1 to {} characters of A-Z a-z 0-9 . _ -",
+                       name.substr(0, longest_name), longest_name));
   }
 }
 
@@ -58,7 +58,7 @@ struct Address {
   socklen_t size = 0;
 
   explicit Address(const std::string& name) {
-    const std::string path = fmt::format("muster-{}-{}", geteuid(), name);
+    const std::string path = format("muster-{}-{}", geteuid(), name);
     static_assert(sizeof bytes.sun_path > 1 + 7 + 10 + 1 + longest_name);
     bytes.sun_family = AF_UNIX;
     std::memcpy(bytes.sun_path + 1, path.data(), path.size());  // the 0 before it: abstract
@@ -70,7 +70,7 @@ struct Address {
 UniqueFd make_socket() {
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) {
-    throw Error(Status::system, fmt::format("a local socket: {}", errno_text(errno)));
+    throw Error(Status::system, format("a local socket: {}", errno_text(errno)));
   }
   return fd;
 }
@@ -106,7 +106,7 @@ void send_fd(int socket, int fd) {
 }
 
 [[noreturn]] void fail_foreign(const std::string& name, const std::string& what) {
-  throw Error(Status::foreign, fmt::format("segment \"{}\": {}; take another name", name, what));
+  throw Error(Status::foreign, format("segment \"{}\": {}; take another name", name, what));
 }
 
 /// One message. Empty: the server ended before it answered.
@@ -275,8 +275,8 @@ void FdServer::Impl::open(const std::string& name, int fd) {
     const int error = errno;
     const bool limit = error == EMFILE || error == ENFILE;
     throw Error(error == EBADF ? Status::invalid : Status::system,
-                fmt::format("offering a segment as \"{}\": {}: {}{}", name, call, errno_text(error),
-                            limit ? "; close descriptors or raise the limit (ulimit -n)" : ""));
+                format("offering a segment as \"{}\": {}: {}{}", name, call, errno_text(error),
+                       limit ? "; close descriptors or raise the limit (ulimit -n)" : ""));
   };
   const auto no_fork = Endpoints::lock();
   Endpoints::add(&endpoint);
@@ -288,9 +288,9 @@ void FdServer::Impl::open(const std::string& name, int fd) {
   const Address address(name);
   if (bind(endpoint.listener.get(), address.get(), address.size) != 0) {
     if (errno != EADDRINUSE) fail("bind");
-    throw Error(Status::busy, fmt::format("the name \"{}\" is taken by another segment of user {}, "
-                                          "or by another user: choose another",
-                                          name, user));
+    throw Error(Status::busy, format("the name \"{}\" is taken by another segment of user {}, "
+                                     "or by another user: choose another",
+                                     name, user));
   }
   if (listen(endpoint.listener.get(), SOMAXCONN) != 0) fail("listen");
 }
@@ -307,9 +307,9 @@ void FdServer::Impl::start() {
       },
       this);
   if (error != 0) {
-    throw Error(Status::system, fmt::format("a thread to offer a segment: {}; raise the limit on "
-                                            "processes (ulimit -u)",
-                                            errno_text(error)));
+    throw Error(Status::system, format("a thread to offer a segment: {}; raise the limit on "
+                                       "processes (ulimit -u)",
+                                       errno_text(error)));
   }
   started = true;
 }
@@ -368,19 +368,19 @@ int receive_fd(const std::string& name, std::int64_t timeout_ns) {
       }
     } else if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
       throw Error(Status::system,
-                  fmt::format("asking for segment \"{}\": connect: {}", name, errno_text(errno)));
+                  format("asking for segment \"{}\": connect: {}", name, errno_text(errno)));
     }
     const std::int64_t left_ns = deadline_ns - steady_ns();
     if (left_ns <= 0) break;
     pause_for(std::min(pause_ns, left_ns));
   }
   throw Error(Status::timeout,
-              fmt::format("segment \"{}\": {} (waited {} ms)", name,
-                          met ? "the process that offers it did not answer: is it stopped, or out "
-                                "of descriptors?"
-                              : "nobody offered it: let its creator run first, as the same user "
-                                "and in the same network namespace, or wait longer",
-                          timeout_ns / ns_per_ms));
+              format("segment \"{}\": {} (waited {} ms)", name,
+                     met ? "the process that offers it did not answer: is it stopped, or out "
+                           "of descriptors?"
+                         : "nobody offered it: let its creator run first, as the same user "
+                           "and in the same network namespace, or wait longer",
+                     timeout_ns / ns_per_ms));
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory/segment.hpp"
 
-#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,6 +11,7 @@
 #include <climits>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "memory/memory_room.hpp"
 #include "memory/posix.hpp"
 #include "memory/segment_header.hpp"
@@ -37,8 +37,8 @@ constexpr std::size_t stat_block_bytes = 512;
 [[noreturn]] void fail_system(const char* what, int error) {
   const bool too_many = error == EMFILE || error == ENFILE;
   fail(error == ENOMEM ? Status::no_memory : Status::system,
-       fmt::format("creating a segment: {}: {}{}", what, errno_text(error),
-                   too_many ? "; close descriptors or raise the limit (ulimit -n)" : ""));
+       format("creating a segment: {}: {}{}", what, errno_text(error),
+              too_many ? "; close descriptors or raise the limit (ulimit -n)" : ""));
 }
 
 UniqueFd make_memfd() noexcept {
@@ -58,9 +58,9 @@ UniqueFd make_unsealed_file(int memfd_error) {
   if (fd && fstatfs(fd.get(), &where) == 0 && where.f_type == TMPFS_MAGIC) return fd;
   const std::string why = fd ? "it is no tmpfs" : errno_text(error);
   fail(Status::system,
-       fmt::format("no shared memory: memfd_create: {}; an unnamed file in {}: {}; allow the "
-                   "former or mount a tmpfs there",
-                   errno_text(memfd_error), shm_path, why));
+       format("no shared memory: memfd_create: {}; an unnamed file in {}: {}; allow the "
+              "former or mount a tmpfs there",
+              errno_text(memfd_error), shm_path, why));
 }
 
 /// Refuses what would kill: more memory than there is wakes the kernel's OOM killer, more than
@@ -68,17 +68,17 @@ UniqueFd make_unsealed_file(int memfd_error) {
 void demand_room(std::size_t bytes) {
   rlimit file_size{};
   if (getrlimit(RLIMIT_FSIZE, &file_size) == 0 && bytes > file_size.rlim_cur) {
-    fail(Status::no_memory, fmt::format("a segment of {} bytes exceeds the limit on file sizes, {} "
-                                        "bytes: raise it (ulimit -f)",
-                                        bytes, file_size.rlim_cur));
+    fail(Status::no_memory, format("a segment of {} bytes exceeds the limit on file sizes, {} "
+                                   "bytes: raise it (ulimit -f)",
+                                   bytes, file_size.rlim_cur));
   }
   if (bytes < worth_asking_bytes) return;
   const std::uint64_t room = memory_room();
   if (bytes > room) {
-    fail(Status::no_memory, fmt::format("a segment of {} bytes does not fit: {} bytes are left to "
-                                        "this process; use fewer participants or raise its memory "
-                                        "limit",
-                                        bytes, room));
+    fail(Status::no_memory, format("a segment of {} bytes does not fit: {} bytes are left to "
+                                   "this process; use fewer participants or raise its memory "
+                                   "limit",
+                                   bytes, room));
   }
 }
 
@@ -96,15 +96,14 @@ void allocate_pages(int fd, std::size_t bytes, bool in_shm) {
       at += step;
     } else if (error == ENOSPC || error == ENOMEM) {
       fail(Status::no_memory,
-           in_shm ? fmt::format("a segment of {} bytes does not fit into {}: free some of it or "
-                                "mount it with a larger size",
-                                bytes, shm_path)
-                  : fmt::format("a segment of {} bytes does not fit: {}; free memory or raise the "
-                                "overcommit limit",
-                                bytes, errno_text(error)));
+           in_shm ? format("a segment of {} bytes does not fit into {}: free some of it or "
+                           "mount it with a larger size",
+                           bytes, shm_path)
+                  : format("a segment of {} bytes does not fit: {}; free memory or raise the "
+                           "overcommit limit",
+                           bytes, errno_text(error)));
     } else if (error == EFBIG) {
-      fail(Status::no_memory,
-           fmt::format("a segment of {} bytes is larger than a file can be", bytes));
+      fail(Status::no_memory, format("a segment of {} bytes is larger than a file can be", bytes));
     } else if (error != EINTR) {
       fail_system("posix_fallocate", error);
     }
@@ -117,11 +116,11 @@ std::byte* map(int fd, std::size_t bytes) {
   const int error = errno;
   if (error == ENOMEM || error == EAGAIN) {
     fail(Status::no_memory,
-         fmt::format("mapping a segment of {} bytes: {}; the address space, the number of mappings "
-                     "or locked memory is limited (ulimit -v, vm.max_map_count, ulimit -l)",
-                     bytes, errno_text(error)));
+         format("mapping a segment of {} bytes: {}; the address space, the number of mappings "
+                "or locked memory is limited (ulimit -v, vm.max_map_count, ulimit -l)",
+                bytes, errno_text(error)));
   }
-  fail(Status::system, fmt::format("mapping a segment of {} bytes: {}", bytes, errno_text(error)));
+  fail(Status::system, format("mapping a segment of {} bytes: {}", bytes, errno_text(error)));
 }
 
 class MappedSegment final : public Segment {
@@ -189,21 +188,21 @@ Checked check_file(int fd) {
   if (fstat(fd, &file) != 0) {
     const int error = errno;
     fail(error == EBADF ? Status::invalid : Status::system,
-         fmt::format("attaching to descriptor {}: {}; pass the one that the creator gave", fd,
-                     errno_text(error)));
+         format("attaching to descriptor {}: {}; pass the one that the creator gave", fd,
+                errno_text(error)));
   }
   demand(S_ISREG(file.st_mode), [&] {
-    return fmt::format("not a Muster segment but {}: check which descriptor is passed",
-                       type_name(file.st_mode));
+    return format("not a Muster segment but {}: check which descriptor is passed",
+                  type_name(file.st_mode));
   });
   demand(file.st_uid == geteuid(), [&] {
-    return fmt::format(
+    return format(
         "the segment is user {}'s and this process is user {}'s: let all "
         "participants run as the same user",
         file.st_uid, geteuid());
   });
   demand((file.st_mode & 07777) == our_mode, [&] {
-    return fmt::format(
+    return format(
         "the segment's file has mode {:04o} instead of 0600: others may have "
         "written to it; create it anew",
         file.st_mode & 07777);
@@ -242,10 +241,9 @@ SegmentHeader read_header(int fd) {
     fail(Status::system, "reading the segment's header: " + errno_text(errno));
   }
   if (got != sizeof header) {
-    fail(Status::foreign,
-         fmt::format("not a Muster segment: it has {} bytes, too few for a header; "
-                     "check which descriptor is passed",
-                     got));
+    fail(Status::foreign, format("not a Muster segment: it has {} bytes, too few for a header; "
+                                 "check which descriptor is passed",
+                                 got));
   }
   return header;
 }
@@ -257,7 +255,7 @@ std::unique_ptr<Segment> Segment::create(std::size_t bytes, std::uint64_t layout
   const std::size_t header_bytes = round_up(sizeof(SegmentHeader), page_size());
   const std::size_t data_bytes = round_up(bytes, page_size());
   if (data_bytes > PTRDIFF_MAX - header_bytes) {
-    fail(Status::no_memory, fmt::format("{} bytes are more than can be addressed", bytes));
+    fail(Status::no_memory, format("{} bytes are more than can be addressed", bytes));
   }
   const std::size_t total_bytes = header_bytes + data_bytes;
   demand_room(total_bytes);
@@ -303,9 +301,9 @@ std::unique_ptr<Segment> Segment::attach(int fd, std::uint64_t layout_hash) {
                                 .sealed = file.is_sealed});
   UniqueFd own = duplicate(fd);
   if (!own) {
-    fail(Status::system, fmt::format("attaching to a segment: {}; close descriptors or raise the "
-                                     "limit (ulimit -n)",
-                                     errno_text(errno)));
+    fail(Status::system, format("attaching to a segment: {}; close descriptors or raise the "
+                                "limit (ulimit -n)",
+                                errno_text(errno)));
   }
   return std::make_unique<MappedSegment>(std::move(own), header.header_bytes, file.total_bytes, 0,
                                          file.is_sealed);

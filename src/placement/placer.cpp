@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "placement/placer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "placement/least_busy.hpp"
 
 namespace muster {
@@ -46,7 +45,7 @@ std::vector<unsigned> cores_around(const CoreTree& tree, const Occupancy& now, u
 std::optional<unsigned> server_to_be_near(const Occupancy& now, std::optional<unsigned> near) {
   if (!near) return first_server(now);
   if (*near >= now.servers.size() || !is_server(now.servers[*near])) {
-    throw Error(Status::invalid, fmt::format("there is no server on core {} to be near", *near));
+    throw Error(Status::invalid, format("there is no server on core {} to be near", *near));
   }
   return near;
 }
@@ -67,7 +66,7 @@ ServerPolicy parse_policy(std::string_view text) {
     if (text == policy_name(policy)) return policy;
   }
   throw Error(Status::unknown_name,
-              fmt::format("no policy \"{}\" for servers; there are: pack, spread", text));
+              format("no policy \"{}\" for servers; there are: pack, spread", text));
 }
 
 unsigned choose_server_core(const CoreTree& tree, const Occupancy& now, ServerPolicy policy) {
@@ -148,15 +147,15 @@ Placer::Server Placer::add_server(ServerPolicy policy) {
 
 Placer::Server Placer::add_server_at(unsigned core) {
   if (core >= tree_.cores()) {
-    throw Error(Status::invalid, fmt::format("core {} of a server: there are cores 0 to {}", core,
-                                             tree_.cores() - 1));
+    throw Error(Status::invalid,
+                format("core {} of a server: there are cores 0 to {}", core, tree_.cores() - 1));
   }
   return {core, change_servers(core, 1)};
 }
 
 MemoryDecision Placer::remove_server(unsigned core) {
   if (core >= tree_.cores() || !is_server(now_.servers[core])) {
-    throw Error(Status::invalid, fmt::format("there is no server on core {} to remove", core));
+    throw Error(Status::invalid, format("there is no server on core {} to remove", core));
   }
   return change_servers(core, -1);
 }
@@ -200,7 +199,7 @@ std::vector<unsigned> Placer::add_threads(unsigned count, std::optional<unsigned
 
 void Placer::remove_thread(unsigned core) {
   if (core >= tree_.cores() || now_.threads[core] == 0) {
-    throw Error(Status::invalid, fmt::format("there is no thread on core {} to remove", core));
+    throw Error(Status::invalid, format("there is no thread on core {} to remove", core));
   }
   --now_.threads[core];
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/levels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster {
 
@@ -50,9 +49,9 @@ LevelKind parse_level(std::string_view text) {
     if (name.text == wanted) return name.kind;
   }
   throw Error(Status::unknown_name,
-              fmt::format("no level is called '{}'; levels are CORE (SMT), L1, L2, L3, GROUP, DIE, "
-                          "NUMA, PACKAGE (SOCKET)",
-                          text));
+              format("no level is called '{}'; levels are CORE (SMT), L1, L2, L3, GROUP, DIE, "
+                     "NUMA, PACKAGE (SOCKET)",
+                     text));
 }
 
 LevelMask parse_level_mask(std::string_view text) {

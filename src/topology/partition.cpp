@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/partition.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_map>
+
+#include "machine/format.hpp"
 
 namespace muster {
 
@@ -61,8 +61,8 @@ std::vector<std::size_t> distinct_bottom_up(const std::vector<Candidate>& candid
 
   std::vector<std::size_t> kept;
   const auto drop = [&](std::size_t c, std::size_t for_the_sake_of) {
-    dropped.push_back({candidates[c].name, fmt::format("groups the same {} as {}", items,
-                                                       candidates[for_the_sake_of].name)});
+    dropped.push_back({candidates[c].name, format("groups the same {} as {}", items,
+                                                  candidates[for_the_sake_of].name)});
   };
   for (const std::size_t c : by_preference) {
     const Column& column = candidates[c].column;

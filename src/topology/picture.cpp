@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/picture.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
+#include "machine/format.hpp"
 #include "topology/partition.hpp"
 
 namespace muster {
@@ -40,7 +39,7 @@ double text_width(std::string_view text, double size) {
 std::string group_colour(std::size_t index) {
   const double hue = std::fmod(205.0 + 137.508 * static_cast<double>(index), 360.0);
   const int lightness = index % 2 == 0 ? 84 : 77;
-  return fmt::format("hsl({:.0f},62%,{}%)", hue, lightness);
+  return format("hsl({:.0f},62%,{}%)", hue, lightness);
 }
 
 // A core, or the place of ranks that span several.
@@ -168,10 +167,10 @@ class Painter {
     for (const Level* level : named_) {
       for (const Unit& unit : level->units) {
         if (unit.pus != node.pus) continue;
-        node.label += fmt::format("{}{} {}", node.label.empty() ? "" : ", ", level->name, unit.id);
+        node.label += format("{}{} {}", node.label.empty() ? "" : ", ", level->name, unit.id);
         node.active = node.active || is_active(*level);
         const auto found = leader_of_unit_.find({level->name, unit.id});
-        if (found != leader_of_unit_.end()) leader = fmt::format(" · leader {}", found->second);
+        if (found != leader_of_unit_.end()) leader = format(" · leader {}", found->second);
       }
     }
     node.label += leader;
@@ -183,9 +182,9 @@ class Painter {
     if (depth == 0) {
       for (const unsigned core : cores) {
         Cell cell;
-        cell.label = fmt::format("core {}", topology_.cores()[core].id);
+        cell.label = format("core {}", topology_.cores()[core].id);
         cell.tooltip =
-            fmt::format("core {}: PUs {}", topology_.cores()[core].id, pus_of(core).to_string());
+            format("core {}: PUs {}", topology_.cores()[core].id, pus_of(core).to_string());
         cell.ranks = ranks_on_core_[core];
         node.cells.push_back(std::move(cell));
       }
@@ -238,11 +237,10 @@ class Painter {
     cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
     Cell cell;
     cell.spans = true;
-    cell.label =
-        fit({fmt::format("on {}", format_numbers(cores)), fmt::format("{} cores", cores.size())},
-            kCellWidth - 4, 7);
+    cell.label = fit({format("on {}", format_numbers(cores)), format("{} cores", cores.size())},
+                     kCellWidth - 4, 7);
     cell.ranks = ranks;
-    cell.tooltip = fmt::format("bound to PUs {}", binding.to_string());
+    cell.tooltip = format("bound to PUs {}", binding.to_string());
     const auto first_core =
         std::find_if(node.cells.begin(), node.cells.end(), [](const Cell& c) { return !c.spans; });
     node.cells.insert(first_core, std::move(cell));
@@ -357,9 +355,9 @@ class Painter {
       leads = leads_[cell.ranks.front()];  // of ranks in one place the lowest leads
     }
     std::string tooltip = cell.tooltip;
-    if (!cell.ranks.empty()) tooltip += fmt::format("; ranks {}", format_numbers(cell.ranks));
+    if (!cell.ranks.empty()) tooltip += format("; ranks {}", format_numbers(cell.ranks));
     if (!leads.empty()) {
-      tooltip += fmt::format("; rank {} leads up to {}", cell.ranks.front(), leads);
+      tooltip += format("; rank {} leads up to {}", cell.ranks.front(), leads);
     }
     picture_.boxes.push_back({cell.x, cell.y, kCellWidth, kCellHeight, fill,
                               leads.empty() ? "#a9afbb" : kInk, leads.empty() ? 0.8 : 2.0,
@@ -368,16 +366,15 @@ class Painter {
     if (cell.ranks.empty()) return;
     centred(cell, cell.y + 22.5, 11, true, kInk,
             fit({format_numbers(cell.ranks),
-                 fmt::format("{} +{}", cell.ranks.front(), cell.ranks.size() - 1)},
+                 format("{} +{}", cell.ranks.front(), cell.ranks.size() - 1)},
                 kCellWidth - 4, 11));
     if (!leads.empty()) centred(cell, cell.y + 33.5, 7.5, true, kInk, leads);
   }
 
   std::string title() const {
     const std::size_t cores = topology_.cores().size();
-    return fmt::format("{} rank{} on {}, {} core{}", bindings_.size(),
-                       bindings_.size() == 1 ? "" : "s", topology_.source(), cores,
-                       cores == 1 ? "" : "s");
+    return format("{} rank{} on {}, {} core{}", bindings_.size(), bindings_.size() == 1 ? "" : "s",
+                  topology_.source(), cores, cores == 1 ? "" : "s");
   }
 
   std::vector<std::string> notes() const {
@@ -386,8 +383,8 @@ class Painter {
         "Colour: a rank's lowest group. Thick frame: a leader, with the highest level it leads."};
     std::string groups = "Groups, bottom up:";
     for (const GroupLevel& level : grouping_.tree.levels) {
-      groups += fmt::format(" {} {}{}", level.groups.size(), level.name,
-                            &level == &grouping_.tree.levels.back() ? "." : ",");
+      groups += format(" {} {}{}", level.groups.size(), level.name,
+                       &level == &grouping_.tree.levels.back() ? "." : ",");
     }
     lines.push_back(std::move(groups));
     return lines;
@@ -474,7 +471,7 @@ Picture draw_groups(const Topology& topology, const ActiveLevels& active,
 }
 
 std::string to_svg(const Picture& picture) {
-  std::string svg = fmt::format(
+  std::string svg = format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"'DejaVu Sans "
@@ -482,16 +479,16 @@ std::string to_svg(const Picture& picture) {
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
       std::ceil(picture.width), std::ceil(picture.height));
   for (const Picture::Box& box : picture.boxes) {
-    svg += fmt::format(
+    svg += format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\" "
         "stroke=\"{}\" stroke-width=\"{:.1f}\"{}><title>{}</title></rect>\n",
         box.x, box.y, box.width, box.height, box.fill, box.stroke, box.stroke_width,
         box.dashed ? " stroke-dasharray=\"4 2\"" : "", escaped(box.tooltip));
   }
   for (const Picture::Text& text : picture.texts) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\"{} fill=\"{}\">{}</text>\n",
-                       text.x, text.y, text.size, text.bold ? " font-weight=\"bold\"" : "",
-                       text.colour, escaped(text.text));
+    svg += format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\"{} fill=\"{}\">{}</text>\n",
+                  text.x, text.y, text.size, text.bold ? " font-weight=\"bold\"" : "", text.colour,
+                  escaped(text.text));
   }
   return svg + "</svg>\n";
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/placement.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <numeric>
 
+#include "machine/format.hpp"
 #include "topology/partition.hpp"
 
 namespace muster {
@@ -17,12 +16,12 @@ Grouping group_ranks(const Placement& placement) {
   Grouping result;
   if (!placement.unbound.empty()) {
     result.status = Status::declined;
-    result.reason = fmt::format(
+    result.reason = format(
         "unbound: {} may run on any core, so which caches and NUMA nodes the ranks share is "
         "unknown; "
         "bind every rank to a core, NUMA node or package, or use another algorithm",
-        placement.unbound.size() == 1 ? fmt::format("rank {}", placement.unbound[0])
-                                      : fmt::format("ranks {}", format_numbers(placement.unbound)));
+        placement.unbound.size() == 1 ? format("rank {}", placement.unbound[0])
+                                      : format("ranks {}", format_numbers(placement.unbound)));
     return result;
   }
   GroupTree& tree = result.tree;
@@ -85,9 +84,9 @@ const std::vector<unsigned>& Locality::of(LevelKind kind) const {
 Locality parse_locality(std::string_view text) {
   Locality locality;
   const auto fail = [&](const std::string& why) {
-    throw Error(Status::invalid, fmt::format("locality string '{}': {}; it is written like "
-                                             "SK0:L30:L20-1:L10-1:CR0-1:HT0-3:NM0",
-                                             text, why));
+    throw Error(Status::invalid, format("locality string '{}': {}; it is written like "
+                                        "SK0:L30:L20-1:L10-1:CR0-1:HT0-3:NM0",
+                                        text, why));
   };
   std::string_view rest = text;
   constexpr std::string_view kPrefix = "hwloc:";
@@ -100,17 +99,17 @@ Locality parse_locality(std::string_view text) {
     const std::string_view piece = rest.substr(0, colon);
     if (colon + 1 == rest.size()) fail("it ends in ':'");
     rest.remove_prefix(std::min(colon + 1, rest.size()));
-    if (piece.size() < 3) fail(fmt::format("'{}' is no resource and number", piece));
+    if (piece.size() < 3) fail(format("'{}' is no resource and number", piece));
     const std::string_view resource = piece.substr(0, 2);
     const PuSet ids = [&] {
       try {
         return PuSet::parse(piece.substr(2));
       } catch (const Error&) {
-        fail(fmt::format("'{}' has no list of numbers after {}", piece, resource));
+        fail(format("'{}' has no list of numbers after {}", piece, resource));
         return PuSet{};
       }
     }();
-    if (ids.empty()) fail(fmt::format("'{}' has no list of numbers after {}", piece, resource));
+    if (ids.empty()) fail(format("'{}' has no list of numbers after {}", piece, resource));
     struct Known {
       std::string_view resource;
       std::vector<unsigned> Locality::*ids;
@@ -121,7 +120,7 @@ Locality parse_locality(std::string_view text) {
                                 {"NM", &Locality::numa}};
     for (const Known& known : kKnown) {
       if (known.resource != resource) continue;
-      if (!(locality.*known.ids).empty()) fail(fmt::format("it names {} twice", resource));
+      if (!(locality.*known.ids).empty()) fail(format("it names {} twice", resource));
       locality.*known.ids = ids.to_vector();
       any = true;
     }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/pu_set.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "topology/tree.hpp"
 
 namespace muster {
 
 PuSet PuSet::parse(std::string_view text) {
   const auto fail = [&](const std::string& why) {
-    throw Error(Status::invalid, fmt::format("PU list '{}': {}; write it like 0-3,8", text, why));
+    throw Error(Status::invalid, format("PU list '{}': {}; write it like 0-3,8", text, why));
   };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string compact;
@@ -37,9 +36,9 @@ PuSet PuSet::parse(std::string_view text) {
     unsigned value = 0;
     const auto [after, error] = std::from_chars(at, end, value);
     if (error == std::errc::invalid_argument) {
-      fail(fmt::format("a number is missing at character {}", at - compact.data() + 1));
+      fail(format("a number is missing at character {}", at - compact.data() + 1));
     }
-    if (error != std::errc() || value >= kEnd) fail(fmt::format("numbers end at {}", kEnd - 1));
+    if (error != std::errc() || value >= kEnd) fail(format("numbers end at {}", kEnd - 1));
     at = after;
     return value;
   };
@@ -50,7 +49,7 @@ PuSet PuSet::parse(std::string_view text) {
     if (at != end && *at == '-') {
       ++at;
       high = number();
-      if (high < low) fail(fmt::format("range {}-{} runs backwards", low, high));
+      if (high < low) fail(format("range {}-{} runs backwards", low, high));
       if (at != end && *at == ':') {
         ++at;
         stride = number();
@@ -59,14 +58,13 @@ PuSet PuSet::parse(std::string_view text) {
     }
     for (unsigned pu = low; pu <= high; pu += stride) set.add(pu);
     if (at == end) return set;
-    if (*at != ',') fail(fmt::format("'{}' is not expected", *at));
+    if (*at != ',') fail(format("'{}' is not expected", *at));
     ++at;
   }
 }
 
 void PuSet::add(unsigned pu) {
-  if (pu >= kEnd)
-    throw Error(Status::invalid, fmt::format("PU {}: numbers end at {}", pu, kEnd - 1));
+  if (pu >= kEnd) throw Error(Status::invalid, format("PU {}: numbers end at {}", pu, kEnd - 1));
   if (pu / 64 >= words_.size()) words_.resize(pu / 64 + 1, 0);
   words_[pu / 64] |= std::uint64_t{1} << (pu % 64);
 }

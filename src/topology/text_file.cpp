@@ -2,7 +2,6 @@
 #include "topology/text_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster {
 namespace {
@@ -27,9 +27,9 @@ struct Fd {
 
 std::string read_text_file(const std::string& path, std::string_view what) {
   const auto fail = [&](std::string_view why) {
-    throw Error(Status::system, fmt::format("{} '{}' {}", what, path, why));
+    throw Error(Status::system, format("{} '{}' {}", what, path, why));
   };
-  const auto fail_by_errno = [&] { fail(fmt::format("cannot be read: {}", std::strerror(errno))); };
+  const auto fail_by_errno = [&] { fail(format("cannot be read: {}", std::strerror(errno))); };
   const Fd file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   struct stat status {};
   if (file.fd < 0 || fstat(file.fd, &status) != 0) fail_by_errno();
@@ -43,7 +43,7 @@ std::string read_text_file(const std::string& path, std::string_view what) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_by_errno();
     length += static_cast<std::size_t>(got);
-    if (length > bytes_max) fail(fmt::format("is longer than {} MiB", bytes_max >> 20));
+    if (length > bytes_max) fail(format("is longer than {} MiB", bytes_max >> 20));
     if (got == 0) {
       text.resize(length);
       return text;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/topology.hpp"
 
-#include <fmt/format.h>
 #include <hwloc.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <cstring>
 #include <memory>
 
+#include "machine/format.hpp"
 #include "topology/partition.hpp"
 #include "topology/text_file.hpp"
 
@@ -52,9 +52,9 @@ HwlocTopology load_this_machine(unsigned long flags) {
   HwlocTopology topology = make_hwloc_topology();
   hwloc_topology_set_flags(topology.get(), flags);
   if (hwloc_topology_load(topology.get()) == 0) return topology;
-  throw Error(Status::system, fmt::format("hwloc cannot read this machine: {}; describe it with "
-                                          "MUSTER_TOPOLOGY or --topology",
-                                          std::strerror(errno)));
+  throw Error(Status::system, format("hwloc cannot read this machine: {}; describe it with "
+                                     "MUSTER_TOPOLOGY or --topology",
+                                     std::strerror(errno)));
 }
 
 /// hwloc's x86 backend asks every CPU itself, and moves the calling thread to all of them in turn,
@@ -91,7 +91,7 @@ int xml_version(const std::string& text) {
 
 std::string hwloc_version() {
   const unsigned api = hwloc_get_api_version();
-  return fmt::format("{}.{}", api >> 16, api >> 8 & 0xffU);
+  return format("{}.{}", api >> 16, api >> 8 & 0xffU);
 }
 
 std::string trimmed(std::string text) {
@@ -176,7 +176,7 @@ class TopologyReader {
       depths.emplace_back(number, std::move(objects));
     }
     for (const auto& [number, objects] : depths) {
-      read_level(LevelKind::group, depths.size() == 1 ? "GROUP" : fmt::format("GROUP{}", number),
+      read_level(LevelKind::group, depths.size() == 1 ? "GROUP" : format("GROUP{}", number),
                  objects);
     }
   }
@@ -265,7 +265,7 @@ Mapping parse_mapping(std::string_view text) {
     if (name.text == wanted) return name.mapping;
   }
   throw Error(Status::unknown_name,
-              fmt::format("no mapping is called '{}'; mappings are core, numa, socket", text));
+              format("no mapping is called '{}'; mappings are core, numa, socket", text));
 }
 
 Topology Topology::this_machine(Cpus cpus) {
@@ -303,7 +303,7 @@ HwlocTopology load_synthetic(const std::string& description) {
 Topology Topology::from_file(const std::string& path) {
   const std::string text = read_text_file(path, "topology file");
   const std::string begin = trimmed(text.substr(0, 64));
-  if (begin.empty()) throw Error(Status::invalid, fmt::format("topology file '{}' is empty", path));
+  if (begin.empty()) throw Error(Status::invalid, format("topology file '{}' is empty", path));
   if (begin.front() != '<') {
     std::string description;
     std::size_t at = 0;
@@ -315,24 +315,23 @@ Topology Topology::from_file(const std::string& path) {
     const HwlocTopology hwloc = load_synthetic(trimmed(description));
     if (hwloc == nullptr) {
       throw Error(Status::invalid,
-                  fmt::format("topology file '{}' is neither XML nor a synthetic topology; {}",
-                              path, how_to_describe));
+                  format("topology file '{}' is neither XML nor a synthetic topology; {}", path,
+                         how_to_describe));
     }
     return TopologyReader(hwloc.get(), path, false, nullptr).take();
   }
   if (text.find("<topology") == std::string::npos) {
     throw Error(Status::invalid,
-                fmt::format("topology file '{}' is XML, but none of hwloc's: it has no <topology>; "
-                            "make one with 'lstopo file.xml'",
-                            path));
+                format("topology file '{}' is XML, but none of hwloc's: it has no <topology>; "
+                       "make one with 'lstopo file.xml'",
+                       path));
   }
   const int version = xml_version(text);
   if (version > static_cast<int>(hwloc_get_api_version() >> 16)) {
-    throw Error(
-        Status::invalid,
-        fmt::format("topology file '{}' is in hwloc's XML format {}, too new for the hwloc "
-                    "here (API {}): write it again with 'lstopo --export-xml-flags v2 file.xml'",
-                    path, version, hwloc_version()));
+    throw Error(Status::invalid,
+                format("topology file '{}' is in hwloc's XML format {}, too new for the hwloc "
+                       "here (API {}): write it again with 'lstopo --export-xml-flags v2 file.xml'",
+                       path, version, hwloc_version()));
   }
   const HwlocTopology hwloc = make_hwloc_topology();
   // From the buffer: the very text whose version was checked.
@@ -340,10 +339,10 @@ Topology Topology::from_file(const std::string& path) {
           0 ||
       hwloc_topology_load(hwloc.get()) != 0) {
     throw Error(Status::invalid,
-                fmt::format("topology file '{}' (hwloc XML format {}) cannot be read by the hwloc "
-                            "here (API {}): it "
-                            "is damaged or too old; set HWLOC_XML_VERBOSE=1 to see where",
-                            path, version, hwloc_version()));
+                format("topology file '{}' (hwloc XML format {}) cannot be read by the hwloc "
+                       "here (API {}): it "
+                       "is damaged or too old; set HWLOC_XML_VERBOSE=1 to see where",
+                       path, version, hwloc_version()));
   }
   return TopologyReader(hwloc.get(), path, false, nullptr).take();
 }
@@ -351,8 +350,8 @@ Topology Topology::from_file(const std::string& path) {
 Topology Topology::from_synthetic(const std::string& description) {
   const HwlocTopology hwloc = load_synthetic(description);
   if (hwloc == nullptr) {
-    throw Error(Status::invalid, fmt::format("'{}' is neither a file nor a synthetic topology; {}",
-                                             description, how_to_describe));
+    throw Error(Status::invalid, format("'{}' is neither a file nor a synthetic topology; {}",
+                                        description, how_to_describe));
   }
   return TopologyReader(hwloc.get(), "synthetic " + trimmed(description), false, nullptr).take();
 }
@@ -376,7 +375,7 @@ Topology Topology::from_spec_or_environment(const std::string& spec, Cpus cpus) 
   try {
     return from_spec(environment, cpus);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("MUSTER_TOPOLOGY: {}", error.what()));
+    throw Error(error.code(), format("MUSTER_TOPOLOGY: {}", error.what()));
   }
 }
 
@@ -482,9 +481,9 @@ std::vector<PuSet> Topology::map_ranks(Mapping mapping, unsigned ranks) const {
 void Topology::check_usable(std::size_t rank, const PuSet& binding) const {
   if (binding.is_subset_of(pus_)) return;
   throw Error(Status::invalid,
-              fmt::format("rank {} is bound to PU {}, which is not usable on {}: "
-                          "usable PUs are {}",
-                          rank, (binding - pus_).to_string(), source_, pus_.to_string()));
+              format("rank {} is bound to PU {}, which is not usable on {}: "
+                     "usable PUs are {}",
+                     rank, (binding - pus_).to_string(), source_, pus_.to_string()));
 }
 
 Placement Topology::place(const std::vector<PuSet>& bindings, const ActiveLevels& active) const {
@@ -515,7 +514,7 @@ std::vector<PuSet> Topology::read_bindings(const std::vector<std::string>& texts
     try {
       bindings.push_back(locality ? bindings_of({binding}).front() : PuSet::parse(binding));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("rank {}: {}", bindings.size(), error.what()));
+      throw Error(error.code(), format("rank {}: {}", bindings.size(), error.what()));
     }
     check_usable(bindings.size() - 1, bindings.back());
   }
@@ -528,10 +527,9 @@ std::vector<PuSet> Topology::bindings_of(const std::vector<std::string>& localit
     const Locality locality = parse_locality(text);
     PuSet binding;
     const auto fail = [&](std::string_view what, unsigned id) {
-      throw Error(Status::invalid,
-                  fmt::format("locality string '{}' names {} {}, which is not usable "
-                              "on {}",
-                              text, what, id, source_));
+      throw Error(Status::invalid, format("locality string '{}' names {} {}, which is not usable "
+                                          "on {}",
+                                          text, what, id, source_));
     };
     for (const unsigned id : locality.pu) {
       if (id >= os_index_of_pu_.size() || os_index_of_pu_[id] == PuSet::kEnd) fail("HT", id);
@@ -546,8 +544,7 @@ std::vector<PuSet> Topology::bindings_of(const std::vector<std::string>& localit
       }
     }
     if (!locality.unbound && binding.empty()) {
-      throw Error(Status::invalid,
-                  fmt::format("locality string '{}' names neither HT nor CR", text));
+      throw Error(Status::invalid, format("locality string '{}' names neither HT nor CR", text));
     }
     bindings.push_back(std::move(binding));
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/tree.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
+
+#include "machine/format.hpp"
 
 namespace muster {
 
@@ -17,25 +17,24 @@ std::string check_tree(const GroupTree& tree) {
   std::size_t waiting_count = tree.participants;
   for (std::size_t l = 0; l < tree.levels.size(); ++l) {
     const GroupLevel& level = tree.levels[l];
-    if (level.groups.empty()) return fmt::format("level {} ({}) has no groups", l, level.name);
+    if (level.groups.empty()) return format("level {} ({}) has no groups", l, level.name);
     for (std::size_t g = 0; g < level.groups.size(); ++g) {
       const Group& group = level.groups[g];
-      const std::string where = fmt::format("group {} of level {} ({})", g, l, level.name);
+      const std::string where = format("group {} of level {} ({})", g, l, level.name);
       if (group.members.empty()) return where + " has no members";
       for (std::size_t m = 0; m < group.members.size(); ++m) {
         const unsigned rank = group.members[m];
         if (rank >= tree.participants) {
-          return fmt::format("{} has rank {}, but ranks end at {}", where, rank,
-                             tree.participants - 1);
+          return format("{} has rank {}, but ranks end at {}", where, rank, tree.participants - 1);
         }
         if (m > 0 && rank <= group.members[m - 1]) {
-          return fmt::format("{}: members do not ascend at rank {}", where, rank);
+          return format("{}: members do not ascend at rank {}", where, rank);
         }
         if (joined[rank] == l + 1) {
-          return fmt::format("rank {} is in two groups of level {} ({})", rank, l, level.name);
+          return format("rank {} is in two groups of level {} ({})", rank, l, level.name);
         }
         if (!waiting[rank]) {
-          return fmt::format("{} has rank {}, which does not lead its group below", where, rank);
+          return format("{} has rank {}, which does not lead its group below", where, rank);
         }
         joined[rank] = l + 1;
         if (m > 0) {
@@ -50,16 +49,16 @@ std::string check_tree(const GroupTree& tree) {
   }
   const GroupLevel& top = tree.levels.back();
   if (top.groups.size() != 1) {
-    return fmt::format("the last level ({}) has {} groups: one joins all leaders", top.name,
-                       top.groups.size());
+    return format("the last level ({}) has {} groups: one joins all leaders", top.name,
+                  top.groups.size());
   }
   if (top.groups[0].leader() != 0) {
-    return fmt::format("the last group is led by rank {}, not by rank 0", top.groups[0].leader());
+    return format("the last group is led by rank {}, not by rank 0", top.groups[0].leader());
   }
   if (waiting_count != 1) {
     for (unsigned rank = 1; rank < tree.participants; ++rank) {
       if (waiting[rank]) {
-        return fmt::format("rank {} is in no group that leads to the last one", rank);
+        return format("rank {} is in no group that leads to the last one", rank);
       }
     }
   }
@@ -78,11 +77,11 @@ std::string format_numbers(const std::vector<unsigned>& numbers) {
     const unsigned stride = end < numbers.size() ? numbers[end] - numbers[i] : 0;
     while (end < numbers.size() && numbers[end] - numbers[end - 1] == stride) ++end;
     if (end - i >= (stride == 1 ? 3U : 5U)) {
-      const std::string step = stride == 1 ? "" : fmt::format(":{}", stride);
-      append(fmt::format("{}-{}{}", numbers[i], numbers[end - 1], step));
+      const std::string step = stride == 1 ? "" : format(":{}", stride);
+      append(format("{}-{}{}", numbers[i], numbers[end - 1], step));
       i = end;
     } else {
-      append(fmt::format("{}", numbers[i]));
+      append(format("{}", numbers[i]));
       ++i;
     }
   }
@@ -108,8 +107,8 @@ struct TreePrinter {
   void print(std::size_t level, std::size_t index, const std::string& first,
              const std::string& rest) {
     const Group& group = tree.levels[level].groups[index];
-    text += fmt::format("{}{}  leader {}  members {}\n", first, tree.levels[level].name,
-                        group.leader(), format_numbers(group.members));
+    text += format("{}{}  leader {}  members {}\n", first, tree.levels[level].name, group.leader(),
+                   format_numbers(group.members));
     std::vector<std::pair<std::size_t, std::size_t>> children;
     for (const unsigned member : group.members) {
       const auto& of = led[member];
