@@ -29,6 +29,7 @@ void add_check(Command& app);
 void add_sim(Command& app);
 void add_tune(Command& app);
 void add_machine(Command& app);
+void add_measure(Command& app);
 void add_reference(CLI::App& root);  ///< after all others, of which it tells
 
 }  // namespace muster

@@ -87,7 +87,8 @@ Outcome Program::wait() {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out_path_), read_file(err_path_)};
 }
 
-void Program::kill_it() { kill(pid_, SIGKILL); }
+void Program::send(int signal) { kill(pid_, signal); }
+void Program::kill_it() { send(SIGKILL); }
 
 std::vector<std::string> Program::left(std::chrono::milliseconds patience) const {
   const auto until = std::chrono::steady_clock::now() + patience;

@@ -27,6 +27,7 @@ class Program {
 
   Outcome wait();
   void kill_it();  ///< with SIGKILL, it alone
+  void send(int signal);
   /// Processes of its session that still live; waits up to `patience` for there to be none.
   std::vector<std::string> left(std::chrono::milliseconds patience) const;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long a cache line takes between each two CPUs of this machine.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bench/noise.hpp"
+#include "bench/run.hpp"
+#include "sim/pair_matrix.hpp"
+
+namespace muster::bench {
+
+struct PairOptions {
+  std::vector<unsigned> cpus;  ///< the operating system's numbers, two or more; each once
+  unsigned rounds = 0;         ///< each measures every pair once; 0: 5, and more within 2 s
+};
+
+struct PairTimes {
+  std::vector<unsigned> cpus;  ///< of each row
+  sim::PairMatrix ns;          ///< one way, the median over the rounds
+  sim::PairMatrix low_ns;      ///< its quartiles
+  sim::PairMatrix high_ns;
+  unsigned rounds = 0;  ///< that are whole; 0: the first was broken off, and some pairs lack a time
+  double seconds = 0;   ///< that it took
+  Noise noise;
+};
+
+/// Two threads, bound to the two CPUs, pass a flag to and fro; half of a round trip is one way. One
+/// pair at a time: two at once would share links, and the clock rate that busy cores leave each
+/// other. Pairs are in random order, another one in each round, so that a slow second is not one
+/// row's. Takes about 0.8 ms a pair and round; ends early when bench/stop.hpp says so. Throws
+/// Error(no_memory). Not thread-safe: it binds CPUs that it wants for itself.
+PairTimes measure_pairs(const PairOptions& options,
+                        const std::function<void(const Progress&)>& progress);
+
+}  // namespace muster::bench

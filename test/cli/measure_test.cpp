@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster measure`: a given matrix drawn, this machine's measured, and Ctrl-C.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "program.hpp"
+#include "topology/topology.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Measure : public testing::Test {
+ protected:
+  Measure() {
+    std::filesystem::create_directories(folder_);
+    std::ofstream csv(matrix_);
+    for (unsigned a = 0; a < 32; ++a) {
+      for (unsigned b = 0; b < a; ++b) {
+        csv << (a / 8 == b / 8 ? 25 : a / 16 == b / 16 ? 90 : 200) + (a + b) % 3 << ",";
+      }
+      csv << "\n";
+    }
+  }
+  ~Measure() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("muster-measure-" + std::to_string(getpid()));
+  const std::string matrix_ = folder_ / "matrix.csv";
+};
+
+TEST_F(Measure, TellsWhatLevelsAMatrixHas) {
+  const json found = json::parse(run_muster_for_json(
+      {"measure", "--from", matrix_, "--machine", "package:2 l3:2 core:8 pu:1"}));
+  EXPECT_EQ(found["schema"], 1);
+  ASSERT_EQ(found["levels"].size(), 3U);
+  EXPECT_EQ(found["levels"][0]["hwloc"], "L3");
+  EXPECT_EQ(found["levels"][0]["agreement"], 1);
+  EXPECT_EQ(found["levels"][0]["groups"].size(), 4U);
+  EXPECT_NEAR(found["levels"][0]["median_ns"].get<double>(), 26, 1);
+  EXPECT_THAT(found["levels"][1]["hwloc"].get<std::string>(), HasSubstr("PACKAGE"));
+  EXPECT_EQ(found["levels"][2]["pairs"], 16 * 16);
+  EXPECT_EQ(found["ns"][31].size(), 31U);
+
+  const Outcome outcome = run_muster({"measure", "--from", matrix_});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("4 of 8"));
+  std::istringstream lines(outcome.out);
+  std::string line;
+  std::getline(lines, line);  // the file's name may be long
+  while (std::getline(lines, line)) EXPECT_LE(line.size(), 79U) << line;
+}
+
+TEST_F(Measure, WritesWhatImportReads) {
+  const std::filesystem::path folder = folder_ / "results";
+  const Outcome outcome = run_muster({"measure", "--from", matrix_, "--output", folder});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_written(folder, outcome, {"measure.json", "measure.csv"}, {"measure"});
+  const Outcome import = run_muster({"machine", "import", "--latencies", folder / "measure.csv",
+                                     "--topology", "package:2 l3:2 core:8 pu:1", "--name", "it"});
+  EXPECT_EQ(import.exit_code, 0) << import.err;
+  EXPECT_THAT(import.out, HasSubstr("latency L3 26 ns"));
+}
+
+TEST_F(Measure, RefusesWhatItCannotMeasure) {
+  expect_refused({"measure"}, {{{"--cpus", "0"}, "CPU 0 alone"},
+                               {{"--cpus", "0,999999"}, "999999 cannot be used here"},
+                               {{"--cpus", "x"}, "x"},
+                               {{"--rounds", "0"}, "--rounds"},
+                               {{"--machine", "oak"}, "--machine goes with --from"},
+                               {{"--from", matrix_, "--machine", "oak"}, "8 of which"},
+                               {{"--json", "--csv"}, "exclude each other"}});
+}
+
+TEST_F(Measure, KeepsWholeRoundsOnCtrlC) {
+  if (muster::Topology::this_machine().pus().count() < 2) GTEST_SKIP() << "one CPU";
+  const std::filesystem::path folder = folder_ / "stopped";
+  Program program({"measure", "--rounds", "100000", "--json", "--output", folder});
+  while (!std::filesystem::exists(folder)) std::this_thread::yield();  // it minds signals by then
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  program.send(SIGINT);
+  const Outcome outcome = program.wait();
+  ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+  if (outcome.out.empty()) GTEST_SKIP() << "so busy that no round was whole";
+  const json kept = json::parse(outcome.out);
+  EXPECT_LT(kept["rounds"], 100000);
+  EXPECT_EQ(kept["unmeasured"] == 0, kept["rounds"] > 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "measure.json"));
+}
+
+}  // namespace
