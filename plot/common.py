@@ -2,6 +2,7 @@
 """What all plots share. Exit codes: 3, matplotlib is missing; 4, there is nothing to draw."""
 import os
 import sys
+import textwrap
 
 try:
     import matplotlib
@@ -26,6 +27,24 @@ def format_ns(value, _=None):
         if value < 1000 or unit == "s":
             return f"{value:.3g} {unit}".replace("us", "\u00b5s")
         value /= 1000
+
+
+def format_us(value):
+    return format_ns(1000 * value)
+
+
+def title(figure, text, about=""):
+    """What was found, in lines that fit the width, above all else; below it, smaller, of what.
+    For figures with a constrained layout."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(text, int(10.5 * width), break_on_hyphens=False)
+    depth = 0.12 + 0.21 * len(lines) + 0.2 * bool(about) + 0.06
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - depth / height))
+    figure.text(0.1 / width, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, fontweight="bold",
+                va="top")
+    if about:
+        figure.text(0.1 / width, 1 - (depth - 0.06) / height, about, fontsize=8.5, color="#555555",
+                    va="bottom")
 
 
 def save(figure, directory, name, **keywords):

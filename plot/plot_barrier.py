@@ -16,7 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 # Ours are strong, peers are muted.
-OURS = COLOURS[:12]
+AUTO = COLOURS[5]
+OURS = [colour for colour in COLOURS[:13] if colour != AUTO]
 OUR_MARKERS = "osD^vP<>ph"
 # Peers are grey or brown and dashed; a family has one colour and a marker each.
 PEERS = {"std::barrier": ("#000000", "X"), "pthread_barrier": ("#7a4a12", "s"),
@@ -52,7 +53,7 @@ def styles(rows):
         if name in result or row["implementation"] in REFERENCES:
             continue
         if row["implementation"] == "muster" and row["algorithm"] == "auto":
-            result[name] = dict(color="#d00000", marker="o", lw=2.8, ms=8, zorder=5)
+            result[name] = dict(color=AUTO, marker="o", lw=2.8, ms=8, zorder=5)
         elif row["implementation"] == "muster":
             result[name] = dict(color=OURS[ours % len(OURS)], lw=1.5, ms=6, zorder=4,
                                 marker=OUR_MARKERS[ours % len(OUR_MARKERS)])
@@ -231,6 +232,36 @@ def draw_lists(rows, modes, style):
     return figure, left
 
 
+def found(rows, modes, letters):
+    """In a line of so many letters: `auto`, or the best of ours, beside the best other of each
+    group."""
+    ratios = {}
+    for mode in modes:
+        for count in in_order([row for row in rows if row["implementation"] == "muster"],
+                              "participants"):
+            best = {}
+            for row in rows:
+                if (row["status"] != "ok" or row["mode"] != mode or row["participants"] != count
+                        or row["implementation"] in REFERENCES):
+                    continue
+                kind = row["algorithm"] == "auto" if row["implementation"] == "muster" else "peer"
+                best[kind] = min(best.get(kind, math.inf), row["latency_ns"]["mean"])
+            ours = best.get(True, best.get(False))
+            if ours and "peer" in best:
+                ratios.setdefault(mode, []).append((count, ours / best["peer"]))
+    if not ratios:
+        return "Barrier latency: nobody to compare with"
+    name = "auto" if any(row["algorithm"] == "auto" for row in rows) else "The best of ours"
+    parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
+             f"({', '.join(str(count) for count, _ in pairs)} {mode})"
+             for mode, pairs in ratios.items()]
+    text = f"{name} takes so many times what the best other takes: {'; '.join(parts)}"
+    if len(text) <= letters:
+        return text
+    each = [ratio for pairs in ratios.values() for _, ratio in pairs]
+    return f"{name} takes {min(each):.2g} to {max(each):.2g} times what the best other takes"
+
+
 def draw(data):
     rows = data["results"]
     modes = in_order([row for row in rows if row["status"] == "ok"
@@ -247,10 +278,10 @@ def draw(data):
         figure, left = draw_curves(rows, modes, style, machine["cpus"])
 
     width, height = figure.get_size_inches()
-    figure.text(left, 1 - 0.36 / height, "Barrier latency, back to back", fontsize=14,
+    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(8.6 * width)), fontsize=12.5,
                 fontweight="bold", va="center")
     mapping = rows[0]["map_by"]
-    parts = [machine["model"], f"{machine['cpus']} usable CPUs",
+    parts = ["Barriers back to back", machine["model"], f"{machine['cpus']} usable CPUs",
              "unbound" if mapping == "none" else f"mapped by {mapping}"]
     figure.text(left, 1 - 0.62 / height, ", ".join(parts), fontsize=9, color="#555555",
                 va="center")

@@ -11,7 +11,7 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save
+from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save, title
 from matplotlib.ticker import FuncFormatter
 
 OURS = COLOURS[:13]
@@ -46,6 +46,7 @@ def draw_throughput(axes, rows, style):
     axes.set_yscale("log")
     axes.set_xticks(threads, [str(count) for count in threads])
     axes.minorticks_off()
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("threads")
     axes.grid(alpha=0.3)
 
@@ -72,14 +73,36 @@ def draw_latency(axes, rows, style):
             y += [left / total, (left - operations) / total]
             left -= operations
         x[-1], y[-1] = max(row["latency_ns"]["max"], x[-2]), y[-2]
-        axes.plot(x, y, **dict(style[row["lock"]], marker=""))
+        axes.plot(x, y, **style[row["lock"]], markevery=(0.02, 0.18))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(SHARE_MIN, 1.3)
     axes.xaxis.set_major_formatter(FuncFormatter(format_ns))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     axes.minorticks_off()
     axes.set_xlabel("latency of an increment")
     axes.grid(alpha=0.3)
+
+
+def found(rows, patterns, threads):
+    """In a sentence: `auto`, or the fastest of ours, beside the best other with so many threads."""
+    sentences = []
+    for pattern in patterns:
+        best = {}
+        for row in rows:
+            if row["threads"] != threads or row["pattern"] != pattern:
+                continue
+            speed = row["throughput_ops_s"]["mean"] / 1e6
+            kind = "auto" if row["lock"] == "auto" else row["kind"]
+            best[kind] = max(best.get(kind, (0, "")), (speed, row["lock"]))
+        ours = best.get("auto", best.get("ours"))
+        sentence = f"{pattern}, " + (
+            f"{ours[1]} does {ours[0]:.3g} million increments a second" if ours else
+            "none of ours was measured")
+        if ours and "peer" in best:
+            sentence += f", {ours[0] / best['peer'][0]:.2g} times {best['peer'][1]}, the best other"
+        sentences.append(sentence)
+    return f"{threads} thread{'s' if threads > 1 else ''}: " + "; ".join(sentences)
 
 
 def main():
@@ -95,7 +118,8 @@ def main():
     patterns = in_order(rows, "pattern")
     style = styles(data["results"])
     figure, all_axes = plt.subplots(2, len(patterns), figsize=(5.5 * len(patterns) + 2, 10.5),
-                                    squeeze=False, sharey="row", sharex="row")
+                                    squeeze=False, sharey="row", sharex="row",
+                                    layout="constrained")
     threads = contended(rows, data["machine"]["cpus"])
     for (above, below), pattern in zip(zip(*all_axes), patterns):
         above.set_title(pattern)
@@ -107,11 +131,12 @@ def main():
     all_axes[0][0].set_ylabel("increments, millions a second")
     all_axes[1][0].set_ylabel("share of increments that take as long or longer")
     all_axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
-    figure.suptitle("Critical sections: {}, {} CPUs, array of {:g} words{}".format(
-        data["machine"]["model"], data["machine"]["cpus"], data["array"],
-        "" if data["verdict"] == "quiet" else " (noisy)"))
-    figure.subplots_adjust(top=0.93)
-    save(figure, sys.argv[2], "lock", dpi=120, bbox_inches="tight")
+    machine = data["machine"]
+    title(figure, found(rows, patterns, threads),
+          f"Critical sections on {machine['model']}, {machine['cpus']} CPUs, array of "
+          f"{data['array']:,} words, {data['verdict']}. Above: higher is better; bands: 95 % "
+          "interval of the mean. Below: lower is better.")
+    save(figure, sys.argv[2], "lock", dpi=120)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ common.py.
 """
 import json
 import sys
-import textwrap
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import format_ns, nothing_to_draw, plt, run, save
+from common import format_ns, nothing_to_draw, plt, run, save, title
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -137,10 +136,7 @@ def main():
     about = data["title"].rsplit("/", 1)[-1]
     if data["rounds"]:
         about += f", median of {data['rounds']} rounds, {data['noise']['verdict']}"
-    lines = textwrap.wrap(found(data), 74)
-    figure.get_layout_engine().set(rect=(0, 0, 1, 0.955 - 0.02 * len(lines)))
-    figure.text(0.03, 0.985, "\n".join(lines), fontsize=12, fontweight="bold", va="top")
-    figure.text(0.03, 0.975 - 0.02 * len(lines), about, fontsize=9, color="#555555", va="top")
+    title(figure, found(data), about)
     save(figure, sys.argv[2], "measure", dpi=130)
 
 

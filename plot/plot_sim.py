@@ -2,100 +2,196 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the model says, from what `muster sim barrier` or `muster sim validate` wrote.
 
-    plot_sim.py sim.json DIRECTORY         latency against ranks, or bars by mapping
-    plot_sim.py validate.json DIRECTORY    predicted against measured
+    plot_sim.py sim.json DIRECTORY         latency against ranks, or a line for each barrier
+    plot_sim.py validate.json DIRECTORY    measured latencies beside the predicted intervals
 
 Writes DIRECTORY/<name>.png and .svg. Exit codes: see common.py.
 """
 import json
+import math
 import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, nothing_to_draw, plt, run, save
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from common import COLOURS, format_us, in_order, nothing_to_draw, plt, run, save, title
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-MARKERS = "osD^vP<>pXh*dH8"
-LINES = {"core": "-", "numa": "--", "socket": ":"}
+# Families of barriers: colour and line. `auto` and the best other stand out.
+FAMILIES = (("base-", "#8a8a8a", ":", "an MPI's, over messages"),
+            ("topo-", COLOURS[0], "-", "by groups of cores"),
+            ("sense-reversing", COLOURS[1], "--", "a counter or flags of all"),
+            ("", COLOURS[2], "-.", "trees and rounds of all"))
+CHOSEN = "#000000"
+MAPPINGS = {"core": ("o", "#000000"), "numa": ("s", COLOURS[0]), "socket": ("^", COLOURS[1])}
 
 
-def style(algorithms, name):
-    at = algorithms.index(name)
-    return COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
+def family(name):
+    return next(each for each in FAMILIES if name.startswith(each[0]))
+
+
+def log_us(axis):
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def found(data, rows):
+    """In a sentence, of the most ranks: what `auto` takes beside the best other, or the fastest."""
+    ranks = max(row["ranks"] for row in rows)
+    sentences = []
+    for mapping in in_order(rows, "map_by"):
+        last = sorted((row for row in rows if row["ranks"] == ranks and row["map_by"] == mapping),
+                      key=lambda row: row["latency_us"])
+        others = [row for row in last if row["algorithm"] != "auto"]
+        auto = next((row for row in last if row["algorithm"] == "auto"), None)
+        by = f", by {mapping}" if len(in_order(rows, "map_by")) > 1 else ""
+        if auto and others:
+            sentences.append(f"auto takes {format_us(auto['latency_us'])}{by}, "
+                             f"{auto['latency_us'] / others[0]['latency_us']:.2f} times "
+                             f"{others[0]['algorithm']}, the best other")
+        else:
+            sentences.append(f"{last[0]['algorithm']} is the fastest{by}, "
+                             f"{format_us(last[0]['latency_us'])}")
+            if len(last) > 1:
+                times = last[-1]["latency_us"] / last[0]["latency_us"]
+                sentences[-1] += f"; {last[-1]['algorithm']} takes {times:.2g} times that"
+    return f"{ranks} ranks on {data['machine']}, predicted: " + "; ".join(sentences)
+
+
+def spread_out(heights, least):
+    """Heights of labels, no nearer than that, each as near to its own as that allows."""
+    groups = []  # [sum of heights less their places in it, how many]
+    for height in heights:
+        groups.append([height, 1])
+        while len(groups) > 1:
+            (low, few), (high, many) = groups[-2:]
+            if high / many - low / few >= least * few:
+                break
+            groups[-2:] = [[low + high - many * few * least, few + many]]
+    return [total / count + n * least for total, count in groups for n in range(count)]
 
 
 def by_ranks(axes, rows):
-    """A curve for each algorithm and mapping."""
-    algorithms, mappings = in_order(rows, "algorithm"), in_order(rows, "map_by")
-    for name in algorithms:
-        colour, marker = style(algorithms, name)
-        for mapping in mappings:
-            points = sorted((row for row in rows
-                             if row["algorithm"] == name and row["map_by"] == mapping),
-                            key=lambda row: row["ranks"])
-            ranks = [row["ranks"] for row in points]
-            label = name if len(mappings) == 1 else f"{name}, by {mapping}"
-            axes.plot(ranks, [row["latency_us"] for row in points], LINES[mapping], color=colour,
-                      marker=marker, markersize=5, label=label)
+    """A curve for each barrier and mapping, named at its end; intervals of those that stand out."""
+    mappings = in_order(rows, "map_by")
+    curves = {}
+    for row in rows:
+        curves.setdefault((row["algorithm"], row["map_by"]), []).append(row)
+    for points in curves.values():
+        points.sort(key=lambda row: row["ranks"])
+    ends = sorted(curves.items(), key=lambda curve: curve[1][-1]["latency_us"])
+    best = next((name for (name, _), _ in ends if name != "auto"), None)
+    for (name, _), points in ends:
+        _, colour, line, _ = family(name)
+        stands_out = name in ("auto", best)
+        ranks = [row["ranks"] for row in points]
+        axes.plot(ranks, [row["latency_us"] for row in points], "-" if name == "auto" else line,
+                  color=CHOSEN if name == "auto" else colour, marker="o", markersize=3,
+                  linewidth=2.6 if stands_out else 1.1, zorder=3 if stands_out else 2)
+        if stands_out:
             axes.fill_between(ranks, [row["latency_us_low"] for row in points],
-                              [row["latency_us_high"] for row in points], color=colour, alpha=0.12,
-                              linewidth=0)
+                              [row["latency_us_high"] for row in points],
+                              color=CHOSEN if name == "auto" else colour, alpha=0.15, linewidth=0)
     ticks = sorted(set(row["ranks"] for row in rows))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     axes.set_yscale("log")
+    log_us(axes.yaxis)
     axes.set_xlabel("ranks")
+    axes.set_ylabel("predicted latency of an episode, \u00b5s")
+    low, high = (math.log(each) for each in axes.get_ylim())
+    heights = spread_out([math.log(points[-1]["latency_us"]) for _, points in ends],
+                         (high - low) * 0.028)
+    for ((name, mapping), points), height in zip(ends, heights):
+        label = name if len(mappings) == 1 else f"{name}, by {mapping}"
+        axes.annotate(f"{label}  {format_us(points[-1]['latency_us'])}",
+                      (points[-1]["ranks"], points[-1]["latency_us"]),
+                      xytext=(1.06, (height - low) / (high - low)), textcoords="axes fraction",
+                      fontsize=8, va="center", fontweight="bold" if name == "auto" else None,
+                      arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "lw": 0.5,
+                                  "relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 3})
+    for prefix, colour, line, about in FAMILIES:
+        if any(family(name)[0] == prefix for name, _ in curves if name != "auto"):
+            axes.plot([], [], line, color=colour, label=about)
+    if any(name == "auto" for name, _ in curves):
+        axes.plot([], [], color=CHOSEN, linewidth=2.6, label="auto")
+    axes.legend(fontsize=8, frameon=False, loc="upper left",
+                title="bands: of auto and the best other, where 80 % should lie", title_fontsize=8,
+                alignment="left")
 
 
 def by_algorithm(axes, rows):
-    """A bar for each algorithm and mapping."""
-    algorithms, mappings = in_order(rows, "algorithm"), in_order(rows, "map_by")
-    width = 0.8 / len(mappings)
+    """A line for each barrier, the fastest on top: a mark for each mapping, and its interval."""
+    mappings = in_order(rows, "map_by")
+    best = {}
+    for row in rows:
+        best[row["algorithm"]] = min(row["latency_us"], best.get(row["algorithm"], math.inf))
+    names = sorted(best, key=lambda name: -best[name])
+    apart = 0.5 / len(mappings)
     for m, mapping in enumerate(mappings):
-        found = {row["algorithm"]: row for row in rows if row["map_by"] == mapping}
-        for a, name in enumerate(algorithms):
-            row = found.get(name)
-            if row is None:
-                continue
-            value = row["latency_us"]
-            axes.bar(a + (m - (len(mappings) - 1) / 2) * width, value, width * 0.92,
-                     color=COLOURS[m], label=f"by {mapping}" if a == 0 else None,
-                     yerr=[[max(0, value - row["latency_us_low"])],
-                           [max(0, row["latency_us_high"] - value)]],
-                     ecolor="#444444", error_kw={"linewidth": 0.8})
-    axes.set_xticks(range(len(algorithms)))
-    axes.set_xticklabels(algorithms, rotation=40, ha="right", fontsize=8)
-    axes.set_yscale("log")
+        marker, colour = MAPPINGS[mapping]
+        points = [row for row in rows if row["map_by"] == mapping]
+        heights = [names.index(row["algorithm"]) - (m - (len(mappings) - 1) / 2) * apart
+                   for row in points]
+        values = [row["latency_us"] for row in points]
+        axes.hlines(heights, [row["latency_us_low"] for row in points],
+                    [row["latency_us_high"] for row in points], color=colour, alpha=0.35,
+                    linewidth=4 if len(mappings) == 1 else 2.5)
+        axes.plot(values, heights, marker, color=colour, markersize=5, label=f"by {mapping}")
+        if len(mappings) > 1:
+            continue
+        for value, height, row in zip(values, heights, points):
+            axes.annotate(format_us(value), (max(value, row["latency_us_high"]), height),
+                          xytext=(6, 0), textcoords="offset points", fontsize=8, va="center")
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    for label in axes.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() == "auto" else "normal")
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * 1.35)
+    log_us(axes.xaxis)
+    axes.set_xlabel("predicted latency of an episode, \u00b5s; lines: where 80 % should lie")
+    if len(mappings) > 1:
+        axes.legend(fontsize=8, frameon=False, loc="upper right")
 
 
 def against_measured(axes, rows):
-    """Predicted over measured; on the diagonal the model is right, in the band within 20 %."""
-    algorithms, mappings = in_order(rows, "algorithm"), in_order(rows, "map_by")
-    shapes = {mapping: "os^"[n % 3] for n, mapping in enumerate(mappings)}
-    for row in rows:
-        colour, _ = style(algorithms, row["algorithm"])
-        value = row["latency_us"]
-        axes.errorbar([row["measured_us"]], [value],
-                      yerr=[[max(0, value - row["latency_us_low"])],
-                            [max(0, row["latency_us_high"] - value)]],
-                      color=colour, marker=shapes[row["map_by"]], markersize=6, linewidth=0.8)
-    values = [row["measured_us"] for row in rows] + [row["latency_us"] for row in rows]
-    ends = [min(values) * 0.8, max(values) * 1.25]
-    axes.plot(ends, ends, color="#444444", linewidth=1)
-    for factor in (0.8, 1.25):
-        axes.plot(ends, [end * factor for end in ends], color="#aaaaaa", linewidth=0.8)
-    for name in algorithms:
-        axes.plot([], [], "o", color=style(algorithms, name)[0], label=name)
-    for mapping in mappings:
-        axes.plot([], [], shapes[mapping], color="#444444", label=f"by {mapping}")
+    """A line for each barrier and setting: the predicted interval, and what was measured."""
+    rows = sorted(rows, key=lambda row: row["measured_us"], reverse=True)
+    several = {key: len(in_order(rows, key)) > 1 for key in ("ranks", "map_by")}
+    names = [row["algorithm"] + (f", {row['ranks']}" if several["ranks"] else "") +
+             (f", by {row['map_by']}" if several["map_by"] else "") for row in rows]
+    heights = range(len(rows))
+    axes.hlines(heights, [row["latency_us_low"] for row in rows],
+                [row["latency_us_high"] for row in rows], color=COLOURS[4], linewidth=6,
+                label="predicted: where 80 % should lie")
+    axes.plot([row["latency_us"] for row in rows], heights, "|", color=COLOURS[0], markersize=9,
+              markeredgewidth=2, label="predicted")
+    axes.plot([row["measured_us"] for row in rows], heights, "D", color="#000000", markersize=4.5,
+              label="measured")
+    for row, height in zip(rows, heights):
+        right = max(row["latency_us_high"], row["measured_us"])
+        axes.annotate(f"{100 * row['error']:+.0f} %", (right, height), xytext=(7, 0),
+                      textcoords="offset points", fontsize=8, va="center", color="#444444")
+    axes.set_yticks(heights, names, fontsize=8)
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(ends)
-    axes.set_ylim(ends)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("measured, \u00b5s")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * 1.25)
+    log_us(axes.xaxis)
+    axes.set_xlabel("latency of an episode, \u00b5s; beside it, by how much the prediction is off")
+    axes.legend(fontsize=8, frameon=False, loc="upper right")
+
+
+def judged(data, rows):
+    summary = data["summary"]
+    inside = summary["within_interval"]
+    ranks = "-".join(str(each) for each in sorted({row["ranks"] for row in rows})[::
+                     max(1, len(in_order(rows, "ranks")) - 1)])
+    return (f"{ranks} ranks on {data['machine']}: predictions are off by "
+            f"{100 * summary['median_error']:.0f} % in the median; {inside['good']} of "
+            f"{inside['all']} measured latencies lie in their interval")
 
 
 def main():
@@ -106,22 +202,18 @@ def main():
     rows = data["results"]
     if not rows:
         nothing_to_draw("no rows in " + sys.argv[1])
-    figure, axes = plt.subplots(figsize=(9, 5.5), layout="constrained")
-    if "measured_us" in rows[0]:
-        against_measured(axes, rows)
-        title = f"{data['machine']}: predicted against measured"
-    elif len(in_order(rows, "ranks")) > 1:
-        by_ranks(axes, rows)
-        title = f"{data['machine']}: predicted latency"
-    else:
-        by_algorithm(axes, rows)
-        title = f"{data['machine']}: predicted latency, {rows[0]['ranks']} ranks"
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylabel("predicted, \u00b5s")
-    axes.set_title(title, fontsize=11)
-    axes.grid(True, which="both", axis="y", color="#dddddd", linewidth=0.6)
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "muster"})
+    measured = "measured_us" in rows[0]
+    curves = not measured and len(in_order(rows, "ranks")) > 1
+    lines = len(rows) if measured else len(in_order(rows, "algorithm"))
+    figure, axes = plt.subplots(figsize=(9, 6.5 if curves else 1.9 + 0.24 * lines),
+                                layout="constrained")
+    (against_measured if measured else by_ranks if curves else by_algorithm)(axes, rows)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(True, axis="y" if curves else "x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    title(figure, judged(data, rows) if measured else found(data, rows))
     name = os.path.splitext(os.path.basename(sys.argv[1]))[0]
     save(figure, sys.argv[2], name, dpi=150)
 

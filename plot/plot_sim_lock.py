@@ -12,7 +12,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, nothing_to_draw, plt, run, save
+from common import COLOURS, in_order, nothing_to_draw, plt, run, save, title
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 PATTERNS = {"sequential": "#009e73", "strided": "#e69f00", "random": "#0072b2"}
@@ -120,26 +120,61 @@ def reproduce(data, directory):
         save(figure, directory, f"ps18-fig{number}", **KEYWORDS)
 
 
+def found(data, rows):
+    """In a sentence, of the most threads: the fastest lock, and the slowest beside it."""
+    threads = max(row["threads"] for row in rows)
+    sentences = []
+    for pattern in in_order(rows, "pattern"):
+        last = sorted((row for row in rows
+                       if row["threads"] == threads and row["pattern"] == pattern),
+                      key=lambda row: -row["throughput_ops_s"])
+        sentences.append(f"{pattern}, {last[0]['lock']} does "
+                         f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
+        if len(last) > 1:
+            times = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
+            sentences[-1] += f", {times:.2g} times {last[-1]['lock']}"
+    return f"{threads} threads on {data['machine']}, predicted: {'; '.join(sentences)}"
+
+
+def bars_by_lock(axes, rows):
+    """One number of threads: a bar for each lock, the fastest on top."""
+    rows = sorted(rows, key=lambda row: row["throughput_ops_s"])
+    values = [row["throughput_ops_s"] / 1e6 for row in rows]
+    axes.barh([row["lock"] for row in rows], values, color=COLOURS[0])
+    for at, value in enumerate(values):
+        axes.annotate(f"{value:.3g}", (value, at), xytext=(4, 0), textcoords="offset points",
+                      fontsize=8, va="center")
+    axes.set_xlim(0, 1.15 * values[-1])
+    axes.set_xlabel("millions a second")
+
+
 def by_threads(data, rows, directory, name):
     patterns = in_order(rows, "pattern")
     figure, panels = figure_of_panels(len(patterns), across=3)
+    if len(patterns) == 1:
+        figure.set_size_inches(8, 4.6)
+    several = len(in_order(rows, "threads")) > 1
     for axes, pattern in zip(panels, patterns):
+        own = [row for row in rows if row["pattern"] == pattern]
+        axes.set_title(pattern, fontsize=10)
+        if not several:
+            bars_by_lock(axes, own)
+            continue
         for n, lock in enumerate(in_order(rows, "lock")):
-            points = sorted((row for row in rows
-                             if row["lock"] == lock and row["pattern"] == pattern),
+            points = sorted((row for row in own if row["lock"] == lock),
                             key=lambda row: row["threads"])
             axes.plot([row["threads"] for row in points],
                       [row["throughput_ops_s"] / 1e6 for row in points],
                       color=COLOURS[n % len(COLOURS)], marker=MARKERS[n % len(MARKERS)],
                       markersize=4, label=lock)
         count_axis(axes, rows)
-        axes.set_title(pattern, fontsize=10)
-    panels[0].set_ylabel("millions a second")
-    panels[0].legend(fontsize=7)
+    if several:
+        panels[0].set_ylabel("millions a second")
+        panels[0].legend(fontsize=7)
     first = rows[0]
-    figure.suptitle(f"{data['machine']}, modelled: critical sections, init {first['init']}, "
-                    f"affinity {first['affinity']}, memory {first['memory']}")
-    save(figure, directory, name, **KEYWORDS)
+    title(figure, found(data, rows), f"critical sections; init {first['init']}, affinity "
+          f"{first['affinity']}, memory {first['memory']}")
+    save(figure, directory, name, dpi=130)
 
 
 def by_placement(data, rows, directory, name):

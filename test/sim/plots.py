@@ -17,12 +17,16 @@ except ImportError:
     print("skipped: package python3-matplotlib")
     sys.exit(77)
 sys.path.insert(0, sys.argv[1])
+import plot_barrier
+import plot_lock
+import plot_sim
 import plot_sim_lock
 import plot_waits
 
 PATTERNS = ["sequential", "strided", "random"]
 figures = {}
-plot_sim_lock.save = lambda figure, directory, name, **how: figures.update({name: figure})
+for script in (plot_barrier, plot_lock, plot_sim, plot_sim_lock):
+    script.save = lambda figure, directory, name, **how: figures.update({name: figure})
 # No two figures alike: whatever is drawn in another's place is found out.
 values = itertools.count(3)
 
@@ -32,15 +36,15 @@ def row(**fields):
             **fields}
 
 
-def drawn(data, stem):
+def drawn(data, stem, script=plot_sim_lock):
     """The figures that the script makes of a file, by name."""
     figures.clear()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, stem + ".json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(data, file)
-        sys.argv = ["plot_sim_lock.py", path, folder]
-        plot_sim_lock.main()
+        sys.argv = [script.__name__, path, folder]
+        script.main()
     return dict(figures)
 
 
@@ -188,6 +192,79 @@ def check_waits():
     expect(list(axes.get_yticks()), [height[rank] for rank in range(4)], "their heights")
 
 
+def title_of(figure):
+    return figure.texts[0].get_text().replace("\n", " ")
+
+
+def check_barriers_of_the_model():
+    """A curve for each barrier, named at its end; what is fastest is in the title."""
+    def rows(counts):
+        found = [{"algorithm": name, "ranks": ranks, "map_by": "core", "latency_us": us * ranks,
+                  "latency_us_low": 0.8 * us * ranks, "latency_us_high": 1.3 * us * ranks}
+                 for us, name in ((9, "mcs"), (2, "auto"), (5, "topo-NUMA"), (100, "base-linear"))
+                 for ranks in counts]
+        return found
+
+    curves = rows([8, 2, 4])
+    figure = drawn({"machine": "oak", "results": curves}, "sim", plot_sim)["sim"]
+    (axes,) = figure.axes
+    lines = [line for line in axes.lines if len(line.get_xdata()) > 0]
+    got = sorted(list(zip(line.get_xdata(), line.get_ydata())) for line in lines)
+    wanted = sorted(sorted((row["ranks"], row["latency_us"]) for row in curves
+                           if row["algorithm"] == name) for name in ("mcs", "auto", "topo-NUMA",
+                                                                     "base-linear"))
+    expect(got, wanted, "curves")
+    names = [text.get_text().split("  ")[0] for text in axes.texts]
+    expect(names, ["auto", "topo-NUMA", "mcs", "base-linear"], "names, the fastest first")
+    places = [text.xyann[1] for text in axes.texts]
+    expect(places, sorted(places), "no name is above that of a slower one")
+    expect(title_of(figure), "8 ranks on oak, predicted: auto takes 16 \u00b5s, 0.40 times "
+           "topo-NUMA, the best other", "title")
+
+    figure = drawn({"machine": "oak", "results": rows([4])}, "sim", plot_sim)["sim"]
+    (axes,) = figure.axes
+    expect([label.get_text() for label in axes.get_yticklabels()],
+           ["base-linear", "mcs", "topo-NUMA", "auto"], "the fastest on top")
+    expect(sorted(axes.lines[0].get_xdata()), [8, 20, 36, 400], "latencies")
+
+    judged = [dict(row, measured_us=row["latency_us"] * off, error=1 / off - 1)
+              for row, off in zip(rows([4]), (0.5, 1.1, 2, 1))]
+    summary = {"median_error": 0.3, "within_interval": {"good": 2, "all": 4}}
+    figure = drawn({"machine": "oak", "summary": summary, "results": judged}, "validate",
+                   plot_sim)["validate"]
+    (axes,) = figure.axes
+    measured = next(line for line in axes.lines if line.get_label() == "measured")
+    expect(list(measured.get_xdata()), sorted((row["measured_us"] for row in judged), reverse=True),
+           "measured")
+    expect(title_of(figure), "4 ranks on oak: predictions are off by 30 % in the median; 2 of 4 "
+           "measured latencies lie in their interval", "title")
+    places = plot_sim.spread_out([1, 1, 1.1, 5, 5.5], 1)
+    expect([round(at, 6) for at in places], [0.033333, 1.033333, 2.033333, 4.75, 5.75], "places")
+
+
+def check_titles():
+    """What they say is the data's."""
+    barriers = [{"implementation": who, "algorithm": name, "status": "ok", "mode": mode,
+                 "participants": count, "latency_ns": {"mean": ns * count}}
+                for who, name, ns in (("muster", "auto", 30), ("muster", "mcs", 10),
+                                      ("pthread_barrier", None, 60), ("libgomp", None, 40),
+                                      ("limit", None, 1))
+                for mode in ("threads", "processes") for count in (2, 4)]
+    expect(plot_barrier.found(barriers, ["threads", "processes"], 200),
+           "auto takes so many times what the best other takes: 0.75, 0.75 (2, 4 threads); "
+           "0.75, 0.75 (2, 4 processes)", "title")
+    expect(plot_barrier.found(barriers, ["threads", "processes"], 80),
+           "auto takes 0.75 to 0.75 times what the best other takes", "title")
+    locks = [{"lock": name, "kind": kind, "threads": 2, "pattern": "random",
+              "throughput_ops_s": {"mean": 1e6 * speed}}
+             for name, kind, speed in (("rcl", "ours", 90), ("auto", "ours", 60),
+                                       ("pthread_mutex", "peer", 20), ("ck-fas", "peer", 30))]
+    expect(plot_lock.found(locks, ["random"], 2), "2 threads: random, auto does 60 million "
+           "increments a second, 2 times ck-fas, the best other", "title")
+
+
 check_reproduction()
+check_barriers_of_the_model()
+check_titles()
 check_locks()
 check_waits()
