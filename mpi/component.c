@@ -25,6 +25,7 @@ _Static_assert(__builtin_strcmp(MCA_threads_mutex_base_include_HEADER,
 #include <stdlib.h>
 
 #include "mpi.h"
+#include "mpi/library.h"
 #include "mpi/team.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/mca/coll/base/base.h"
@@ -57,6 +58,10 @@ _Static_assert(__builtin_strcmp(MCA_threads_mutex_base_include_HEADER,
 #define LOCALITY_STRING OPAL_PMIX_LOCALITY_STRING
 #define LOCALITY_TYPE OPAL_STRING
 #endif
+
+#define LINKED(name) .name = muster_##name,
+library libmuster = {LIBRARY_FUNCTIONS(LINKED)};
+const char* need_library(void) { return NULL; }
 
 typedef struct muster_module {
   mca_coll_base_module_t super;

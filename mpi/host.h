@@ -13,7 +13,7 @@ typedef struct identity {
   uint64_t process;  /**< random: no two processes of a job have the same */
   uint64_t host;     /**< the same for processes that can share memory and see each other's ids */
   uint32_t pid;      /**< valid on that host */
-  uint32_t protocol; /**< what this version says to others; differs: nobody takes it */
+  uint32_t protocol; /**< what this version says to others; 0: it has no libmuster */
   uint32_t messages; /**< which barrier over messages is asked for, 1 is the first; 0: none */
   uint32_t reserved;
 } identity;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpi/library.h"
+
 enum {
   idle_max = 16,                    /* slots kept for the next communicator */
   segment_bytes_min = 256 * 1024,   /* the first segment */
@@ -129,7 +131,7 @@ static void unmap(mapping* gone) {
     gone->extents = at->next;
     free(at);
   }
-  muster_segment_destroy(gone->segment);
+  libmuster.segment_destroy(gone->segment);
   free(gone);
 }
 
@@ -138,7 +140,7 @@ static mapping* map(muster_segment* segment, uint64_t leader, uint64_t serial) {
   mapping* const made = calloc(1, sizeof *made);
   if (made == NULL) return NULL;
   made->segment = segment;
-  made->data = muster_segment_data(segment, &made->bytes);
+  made->data = libmuster.segment_data(segment, &made->bytes);
   made->leader = leader;
   made->serial = serial;
   made->next = mappings;
@@ -155,15 +157,16 @@ static mapping* make_segment(size_t bytes_needed, char* why, size_t why_bytes) {
   if (bytes < 2 * bytes_needed) bytes = 2 * bytes_needed;
   muster_segment* segment = NULL;
   extent* const whole = calloc(1, sizeof *whole);
-  if (whole == NULL || muster_segment_create(&segment, bytes) != MUSTER_OK) {
-    explain(why, why_bytes, "no shared segment", whole != NULL ? muster_last_error() : "no memory");
+  if (whole == NULL || libmuster.segment_create(&segment, bytes) != MUSTER_OK) {
+    explain(why, why_bytes, "no shared segment",
+            whole != NULL ? libmuster.last_error() : "no memory");
     free(whole);
     return NULL;
   }
   mapping* const made = map(segment, own_identity().process, ++serials);
   if (made == NULL) {
     explain(why, why_bytes, "no shared segment", "no memory");
-    muster_segment_destroy(segment);
+    libmuster.segment_destroy(segment);
     free(whole);
     return NULL;
   }
@@ -185,13 +188,13 @@ static mapping* attach_segment(const offer* told, char* why, size_t why_bytes) {
     return NULL;
   }
   muster_segment* segment = NULL;
-  const int status = muster_segment_attach(&segment, fd);
+  const int status = libmuster.segment_attach(&segment, fd);
   close(fd);
   mapping* const made = status == MUSTER_OK ? map(segment, told->leader, told->segment) : NULL;
   if (made == NULL) {
     explain(why, why_bytes, "the leader's segment",
-            status == MUSTER_OK ? "no memory" : muster_last_error());
-    if (status == MUSTER_OK) muster_segment_destroy(segment);
+            status == MUSTER_OK ? "no memory" : libmuster.last_error());
+    if (status == MUSTER_OK) libmuster.segment_destroy(segment);
   }
   return made;
 }
@@ -228,7 +231,7 @@ static slot* find_idle_taken(const offer* told, unsigned rank) {
  */
 static void destroy(slot* gone) {
   pthread_mutex_unlock(&mutex);
-  muster_barrier_destroy(gone->barrier);
+  libmuster.barrier_destroy(gone->barrier);
   pthread_mutex_lock(&mutex);
   mapping* const in = gone->in;
   if (gone->members == NULL) {
@@ -259,7 +262,7 @@ void pool_take_back(slot* unused) {
 void pool_give_back(slot* done, bool keep) {
   if (done == NULL) return;
   pthread_mutex_lock(&mutex);
-  if (!keep || muster_barrier_blame(done->barrier, NULL) != MUSTER_OK) {
+  if (!keep || libmuster.barrier_blame(done->barrier, NULL) != MUSTER_OK) {
     destroy(done);
   } else {
     done->next = idle;
@@ -313,8 +316,8 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
   for (unsigned i = 0; i < count; ++i) list[i] = members[i].process;
   options.progress = progress_of_slot;
   options.context = made;
-  if (muster_barrier_memory(&options, &bytes, &alignment) != MUSTER_OK) {
-    explain(why, why_bytes, "no barrier", muster_last_error());
+  if (libmuster.barrier_memory(&options, &bytes, &alignment) != MUSTER_OK) {
+    explain(why, why_bytes, "no barrier", libmuster.last_error());
     free(made);
     free(list);
     return NULL;
@@ -325,7 +328,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
   if (at != NULL) {
     options.memory = in->data + at->offset;
     options.memory_bytes = at->bytes - line - behind;
-    if (muster_barrier_create(&made->barrier, &options) == MUSTER_OK) {
+    if (libmuster.barrier_create(&made->barrier, &options) == MUSTER_OK) {
       made->leader = own_identity().process;
       made->serial = ++serials;
       made->participants = count;
@@ -338,7 +341,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
       ++in->slots;
       return made;
     }
-    explain(why, why_bytes, "no barrier", muster_last_error());
+    explain(why, why_bytes, "no barrier", libmuster.last_error());
     at->used = false;
     in->too_large = SIZE_MAX;
   }
@@ -356,7 +359,7 @@ static offer tell(const slot* made, bool used_before) {
                  .bytes = made->bytes,
                  .watch_bytes = made->watch != NULL ? watch_bytes(made->participants) : 0,
                  .pid = own_identity().pid,
-                 .fd = muster_segment_fd(made->in->segment),
+                 .fd = libmuster.segment_fd(made->in->segment),
                  .used_before = used_before,
                  .valid = 1};
 }
@@ -388,16 +391,16 @@ static taken take_fresh(const offer* told, unsigned rank, unsigned count, slot**
   if (made != NULL && told->offset <= in->bytes && told->bytes <= in->bytes - told->offset &&
       (told->watch_bytes == 0 || told->watch_bytes == watch_bytes(count)) &&
       told->bytes > line + told->watch_bytes) {
-    status = muster_barrier_attach_memory(&made->barrier, in->data + told->offset,
-                                          told->bytes - line - told->watch_bytes);
+    status = libmuster.barrier_attach_memory(&made->barrier, in->data + told->offset,
+                                             told->bytes - line - told->watch_bytes);
     if (status == MUSTER_OK) {
-      status = muster_barrier_set_hooks(made->barrier, progress_of_slot, NULL, made);
+      status = libmuster.barrier_set_hooks(made->barrier, progress_of_slot, NULL, made);
     }
   }
   if (status != MUSTER_OK) {
     explain(why, why_bytes, "attaching to the barrier",
-            made == NULL ? "no memory" : muster_last_error());
-    if (made != NULL) muster_barrier_destroy(made->barrier);
+            made == NULL ? "no memory" : libmuster.last_error());
+    if (made != NULL) libmuster.barrier_destroy(made->barrier);
     free(made);
     if (in->slots == 0) unmap(in);
     return taken_failed;

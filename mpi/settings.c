@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/settings.h"
 
-#include <muster/muster.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mpi/library.h"
 
 int number_in(const char* variable) {
   const char* const text = secure_getenv(variable);
@@ -21,7 +22,7 @@ const char* report_asked_for(void) {
 }
 
 uint32_t message_barrier_asked_for(const mpi_settings* settings) {
-  const char* const* const names = muster_message_barrier_names();
+  const char* const* const names = libmuster.message_barrier_names();
   for (uint32_t i = 0; settings->barrier != NULL && names[i] != NULL; ++i) {
     if (strcmp(settings->barrier, names[i]) == 0) return i + 1;
   }

@@ -10,6 +10,7 @@
 
 #include "mpi/attend.h"
 #include "mpi/host.h"
+#include "mpi/library.h"
 #include "mpi/report.h"
 
 static const mpi_operations* mpi;
@@ -41,7 +42,7 @@ static void say(const char* format, ...) {
 /* The first lines of what the barrier says of itself, on one. */
 static void say_choice(const team* of, unsigned inside, unsigned hosts, const char* placed_by) {
   char text[768];
-  if (muster_barrier_explain(of->slot->barrier, "text", text, sizeof text, NULL) != MUSTER_OK) {
+  if (libmuster.barrier_explain(of->slot->barrier, "text", text, sizeof text, NULL) != MUSTER_OK) {
     return;
   }
   char line[768] = "";
@@ -215,7 +216,11 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
     return mpi->error;
   }
   identity own = own_identity();
-  own.messages = message_barrier_asked_for(settings);
+  if (need_library() == NULL) {
+    own.messages = message_barrier_asked_for(settings);
+  } else {
+    own.protocol = 0;
+  }
   const int status = mpi->allgather(comm, &own, result->all, (int)sizeof own);
   if (status != 0) return status;
   for (unsigned i = 0; i < of->size; ++i) {
@@ -290,7 +295,7 @@ static slot* make_slot(void* comm, const roster* all, offer* told, const char** 
   char algorithm[256];
   algorithm_asked_for(settings, algorithm, sizeof algorithm);
   muster_options options;
-  muster_options_init(&options);
+  libmuster.options_init(&options);
   options.participants = all->inside;
   options.algorithm = algorithm;
   options.wait = settings->wait != NULL && settings->wait[0] != '\0' ? settings->wait : NULL;
@@ -377,9 +382,9 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
 static int make_over_messages(team* of, void* comm, uint32_t which) {
   const int status = mpi->open_channel(comm, &of->channel);
   if (status != 0) return status;
-  const char* const name = muster_message_barrier_names()[which - 1];
+  const char* const name = libmuster.message_barrier_names()[which - 1];
   of->has_channel = true;
-  of->over_messages = muster_message_barrier_named(name);
+  of->over_messages = libmuster.message_barrier_named(name);
   of->kind = team_messages;
   if (settings->verbose >= tells_choices && of->rank == 0) {
     say("communicator of %u: %s over the MPI's messages, as asked for", of->size, name);
@@ -425,11 +430,15 @@ static int make(team* of, void* comm) {
       of->whose = (of->whose ^ all.all[i].process) * UINT64_C(0x100000001b3);
     }
     bool understood = true;
-    for (unsigned i = 1; i < all.size && understood; ++i) {
-      understood = all.all[i].protocol == all.all[0].protocol;
+    bool all_have_it = true;
+    for (unsigned i = 0; i < all.size; ++i) {
+      all_have_it = all_have_it && all.all[i].protocol != 0;
+      understood = understood && all.all[i].protocol == all.all[0].protocol;
     }
     const uint32_t over_messages = all.all[0].messages; /* rank 0 decides */
-    if (!understood) {
+    if (!all_have_it) {
+      decline(of, need_library() != NULL ? need_library() : "");
+    } else if (!understood) {
       decline(of, "ranks use different versions of Muster");
     } else if (over_messages != 0) {
       status = make_over_messages(of, comm, over_messages);
@@ -452,14 +461,14 @@ static int make(team* of, void* comm) {
 /* ---- barriers ---- */
 
 int team_barrier_failed(team* of, int status) {
-  say("barrier of %u ranks, rank %u: %s: %s", of->size, of->rank, muster_strerror(status),
-      muster_last_error());
+  say("barrier of %u ranks, rank %u: %s: %s", of->size, of->rank, libmuster.strerror(status),
+      libmuster.last_error());
   return mpi->error;
 }
 
 static int wait_inside(team* of) {
   of->slot->polls = 0;
-  const int status = muster_barrier_wait(of->slot->barrier, of->slot->rank);
+  const int status = libmuster.barrier_wait(of->slot->barrier, of->slot->rank);
   return status == MUSTER_OK ? 0 : team_barrier_failed(of, status);
 }
 

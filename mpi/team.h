@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mpi/library.h"
 #include "mpi/pool.h"
 #include "mpi/settings.h"
 
@@ -113,7 +114,7 @@ static inline int team_barrier(team* of, void* comm) {
   slot* const at = of->slot;
   at->polls = 0;
   ++of->waits;
-  const int status = muster_barrier_wait(at->barrier, at->rank);
+  const int status = libmuster.barrier_wait(at->barrier, at->rank);
   return __builtin_expect(status == MUSTER_OK, 1) ? 0 : team_barrier_failed(of, status);
 }
 
