@@ -8,7 +8,8 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 preload=$MUSTER_BUILD/mpi/libmuster_mpi_preload.so
-heavy=$(LD_PRELOAD=$preload LD_TRACE_LOADED_OBJECTS=1 /bin/true | grep -E 'libmuster\.|hwloc|stdc++')
+heavy=$(LD_PRELOAD=$preload LD_TRACE_LOADED_OBJECTS=1 /bin/true |
+  grep -E 'libmuster\.|hwloc|stdc++')
 [ -z "$heavy" ] || fail "every process pays for $heavy"
 
 soname=$(objdump -p "$MUSTER_BUILD/src/capi/libmuster.so" | awk '$1 == "SONAME" { print $2 }')
