@@ -30,6 +30,7 @@ void add_sim(Command& app);
 void add_tune(Command& app);
 void add_machine(Command& app);
 void add_measure(Command& app);
+void add_report(Command& app);
 void add_reference(CLI::App& root);  ///< after all others, of which it tells
 
 }  // namespace muster

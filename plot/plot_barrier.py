@@ -278,7 +278,7 @@ def draw(data):
         figure, left = draw_curves(rows, modes, style, machine["cpus"])
 
     width, height = figure.get_size_inches()
-    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(8.6 * width)), fontsize=12.5,
+    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(8.9 * width)), fontsize=12.5,
                 fontweight="bold", va="center")
     mapping = rows[0]["map_by"]
     parts = ["Barriers back to back", machine["model"], f"{machine['cpus']} usable CPUs",

@@ -71,6 +71,24 @@ TEST_F(Measure, WritesWhatImportReads) {
   EXPECT_THAT(import.out, HasSubstr("latency L3 26 ns"));
 }
 
+TEST_F(Measure, IsReported) {
+  const std::filesystem::path folder = folder_ / "results";
+  ASSERT_EQ(run_muster({"measure", "--from", matrix_, "--output", folder}).exit_code, 0);
+  const Outcome outcome = run_muster({"report", folder});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("report.html"));
+  std::ifstream file(folder / "report.html");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(page, HasSubstr("<td>level 1</td><td>4 of 8</td>"));
+  EXPECT_THAT(page, HasSubstr("muster measure --from " + matrix_));
+
+  std::ofstream(folder / "barrier.json") << "{}";
+  EXPECT_EQ(run_muster({"report", folder}).exit_code, 2);
+  const Outcome none = run_muster({"report", folder_});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("muster measure --output"));
+}
+
 TEST_F(Measure, RefusesWhatItCannotMeasure) {
   expect_refused({"measure"}, {{{"--cpus", "0"}, "CPU 0 alone"},
                                {{"--cpus", "0,999999"}, "999999 cannot be used here"},

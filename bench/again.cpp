@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/again.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "bench/report.hpp"
+
+namespace muster::bench {
+namespace {
+
+/// Each value of a field once, as they come, with commas between.
+std::string listed(const Json& values) {
+  std::vector<std::string> words;
+  for (const Json& value : values) {
+    std::string word = value.is_string() ? value.get<std::string>() : value.dump();
+    if (std::find(words.begin(), words.end(), word) == words.end())
+      words.push_back(std::move(word));
+  }
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+std::string listed(const Json& rows, const char* field) {
+  Json values = Json::array();
+  for (const Json& row : rows) values.push_back(row.at(field));
+  return listed(values);
+}
+
+/// " --name value", if it is told.
+std::string option(const char* name, const std::string& value) {
+  return value.empty() || value == "null" || value == "0" ? "" : fmt::format(" {} {}", name, value);
+}
+
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+}  // namespace
+
+std::string command_of(const std::string& name, const Json& json) {
+  if (name == "doctor") return "muster doctor --json > results/doctor.json";
+  const std::string output = " --output results";
+  const Json rows = json.value("results", Json::array());
+  if (name == "measure") {
+    const std::string from = text_of(json, "from");
+    return "muster measure" +
+           (from.empty() ? option("--cpus", listed(json.at("cpus"))) +
+                               option("--rounds", json.at("rounds").dump())
+                         : option("--from", from)) +
+           output;
+  }
+  if (name == "barrier") {
+    const Json& set = json.at("settings");
+    return "muster bench barrier" + option("--algorithms", listed(set.at("algorithms"))) +
+           option("--participants", listed(set.at("participants"))) +
+           option("--mode", listed(set.at("modes"))) + option("--map-by", text_of(set, "map_by")) +
+           option("--wait", listed(set.at("waits"))) +
+           option("--regime", listed(set.at("regimes"))) +
+           option("--peers", listed(set.at("peers"))) +
+           option("--seconds", set.at("seconds").dump()) +
+           option("--rounds", set.at("rounds").dump()) + output;
+  }
+  if (name == "lock") {
+    Json locks = Json::array();
+    for (const Json& row : rows) {
+      if (row.at("kind") != "reference") locks.push_back(row.at("lock"));
+    }
+    return "muster bench lock" + option("--locks", listed(locks)) +
+           option("--threads", listed(rows, "threads")) +
+           option("--pattern", listed(rows, "pattern")) +
+           option("--array", json.at("array").dump()) +
+           option("--map-by", text_of(json, "map_by")) +
+           option("--regime", listed(json.at("regimes"))) +
+           option("--seconds", json.at("seconds").dump()) +
+           option("--rounds", json.at("rounds").dump()) + output;
+  }
+  if (name == "mpi")
+    return "muster bench mpi" + option("--ranks", listed(rows, "ranks")) + output + "/mpi.json";
+  const std::string machine = option("--machine", text_of(json, "machine"));
+  if (name == "sim") {
+    return "muster sim barrier" + machine + option("--algorithms", listed(rows, "algorithm")) +
+           option("--ranks", listed(rows, "ranks")) + option("--map-by", listed(rows, "map_by")) +
+           output;
+  }
+  if (name == "sim-lock") {
+    return "muster sim lock" + machine + option("--locks", listed(rows, "lock")) +
+           option("--threads", listed(rows, "threads")) +
+           option("--pattern", listed(rows, "pattern")) +
+           option("--affinity", listed(rows, "affinity")) +
+           option("--window", json.at("window").dump()) + output;
+  }
+  return "muster sim validate" + machine + " --measured MEASURED.csv" + output;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/html.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace muster::bench {
+namespace {
+
+constexpr const char* style = R"(
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --line: #d8d8d8;
+  --bar: #8a9bad; --ours: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181b; --faint: #a0a0a0;
+  --line: #3a3d42; --bar: #66727f; --ours: #56b4e9; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; }
+.lead { font-size: 1.1rem; } .faint { color: var(--faint); font-size: .875rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; } td.n, th.n { text-align: right; white-space: nowrap; }
+figure { margin: 1rem 0; overflow-x: auto; }
+figure img { background: #fff; border-radius: 6px; padding: .5rem; box-sizing: border-box;
+  width: 100%; min-width: 38rem; display: block; }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-radius: 6px;
+  font-size: .8125rem; }
+.bar { display: inline-block; height: .7rem; background: var(--bar); }
+.ours .bar { background: var(--ours); } .ours td:first-child { font-weight: 600; }
+.charts { width: 100%; } .charts th { padding-top: 1rem; } td.chart { width: 60%; }
+@media print { body { max-width: none; } figure img { min-width: 0; } h2 { break-after: avoid; }
+  figure, table { break-inside: avoid; } }
+)";
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string image(const std::string& svg, const std::string& about) {
+  std::string data;
+  for (const char c : svg) {
+    if (std::string_view("%#\"<>&\n\r\t").find(c) == std::string_view::npos) {
+      data += c;
+    } else {
+      data += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return fmt::format(
+      "<figure><img alt=\"{}\" src=\"data:image/svg+xml;charset=utf-8,{}\"></figure>\n",
+      escaped(about), data);
+}
+
+std::string table(const std::vector<std::string>& header,
+                  const std::vector<std::vector<std::string>>& rows) {
+  const auto is_number = [&](std::size_t column) { return header[column].starts_with("#"); };
+  std::string text = "<div class=wide><table><tr>";
+  for (std::size_t c = 0; c < header.size(); ++c)
+    text += fmt::format("<th{}>{}</th>", is_number(c) ? " class=n" : "",
+                        header[c].substr(is_number(c) ? 1 : 0));
+  for (const auto& row : rows) {
+    text += "</tr>\n<tr>";
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += fmt::format("<td{}>{}</td>", is_number(c) ? " class=n" : "", row[c]);
+  }
+  return text + "</tr></table></div>\n";
+}
+
+std::string html_page(const std::string& title, const std::string& body) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
+      "content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
+      "<style>{1}</style>\n<h1>{0}</h1>\n{2}</html>\n",
+      escaped(title), style, body);
+}
+
+}  // namespace muster::bench

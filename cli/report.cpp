@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster report`: one page of what the result files in a folder say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/html_report.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/subcommands.hpp"
+#include "machine/error.hpp"
+#include "topology/text_file.hpp"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string folder;
+  std::string output;
+};
+
+void run(const Options& options) {
+  std::error_code none;
+  bench::ReportSource source;
+  source.folder = fs::path(options.folder).lexically_normal().string();
+  for (const std::string& name : bench::reported_results()) {
+    const std::string path = options.folder + "/" + name + ".json";
+    if (!fs::exists(path, none)) continue;
+    auto json = nlohmann::ordered_json::parse(read_text_file(path, "result file"), nullptr, false);
+    if (!json.is_object()) throw Error(Status::invalid, path + " is no result: no JSON object");
+    source.results.emplace(name, std::move(json));
+  }
+  if (source.results.empty()) {
+    throw Error(Status::invalid,
+                fmt::format("{0} has none of {1}.json: `muster measure --output {0}` writes one",
+                            options.folder, fmt::join(bench::reported_results(), ".json, ")));
+  }
+  for (const auto& entry : fs::directory_iterator(options.folder, none)) {
+    if (entry.path().extension() != ".svg") continue;
+    source.pictures.emplace(entry.path().stem().string(),
+                            read_text_file(entry.path().string(), "picture"));
+  }
+  const std::string output =
+      options.output.empty() ? options.folder + "/report.html" : options.output;
+  write_and_tell(output, bench::html_report(source), " (open it in a browser)");
+}
+
+}  // namespace
+
+void add_report(Command& app) {
+  const auto options = std::make_shared<Options>();
+  Command* const command =
+      app.add_subcommand("report", "Make one page of a folder's results, to show to others");
+  command
+      ->add_option("folder", options->folder,
+                   "Where `--output` of measure, bench barrier, bench lock, sim barrier, sim lock "
+                   "and sim validate went; of bench mpi as mpi.json, and doctor.json")
+      ->required();
+  command->add_option("--output", options->output,
+                      "The HTML file (default: report.html in the folder, made anew each time)");
+  command->footer(
+      "The page holds its pictures and needs no network. It has what it finds: the machine,\n"
+      "the heat map, groups (SVGs of `muster topo`), barriers, MPI, locks, predicted beside\n"
+      "measured, and the commands that measure it again.");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace muster
