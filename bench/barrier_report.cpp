@@ -225,6 +225,7 @@ Json to_json(const RunResults& results) {
       json["settings"].erase(name);
   }
   json["elapsed_s"] = rounded(results.elapsed_s, 1e-3);
+  json["stopped"] = results.stopped;
   json["verdict"] = verdict(results.noise);
   json["noise"] = noise_to_json(results.noise);
   json["left_out"] = left_out_to_json(results.left_out);

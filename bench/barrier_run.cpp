@@ -15,6 +15,7 @@
 #include "bench/candidate.hpp"
 #include "bench/noise.hpp"
 #include "bench/regime.hpp"
+#include "bench/stop.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -108,10 +109,12 @@ class Run {
       // What launching takes is known when it is over.
       if (!options().mpi.empty()) deadline_ns_ = clock_ns() + ns_of(seconds_for_all());
       if (group.regime != nullptr) disturbance_.emplace(*group.regime, topology_.pus());
-      run_group(group);
+      const bool any = run_group(group) > 0;
       candidates_left_ -= group.candidates.size();
-      finish_group(group);
+      if (any) finish_group(group);
       disturbance_.reset();
+      results_.stopped = stop_asked();
+      if (results_.stopped) break;
     }
     results_.noise = judge(activity_, results_.cpus);
     results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns) / 1e9;
@@ -376,9 +379,11 @@ class Run {
                          group.candidates.front().row.where(), what)});
   }
 
-  void run_group(Group& group) {
+  /// How many rounds are whole.
+  std::int64_t run_group(Group& group) {
     tell(group, "starting");
     for (Candidate& c : group.candidates) {
+      if (stop_asked()) return 0;
       if (clock_ns() >= deadline_ns_ && c.contender == nullptr) {
         c.end(RowStatus::did_not_finish, "no time was left for it: raise --seconds");
       } else {
@@ -396,8 +401,8 @@ class Run {
                                 : group.regime != nullptr
                                     ? kTurns
                                     : std::clamp<std::int64_t>(share_ns / kSliceWanted_ns, 5, 20);
-    results_.rounds = static_cast<unsigned>(rounds);
-    for (std::int64_t round = 0; round < rounds; ++round) {
+    std::int64_t round = 0;
+    for (; round < rounds && !stop_asked(); ++round) {
       for (std::int64_t i = 0; i < n; ++i) {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = group.candidates[static_cast<std::size_t>((i + round) % n)];
@@ -411,6 +416,8 @@ class Run {
         tell(group, fmt::format("round {} of {}, {}", round + 1, rounds, c.name()));
       }
     }
+    if (round > 0) results_.rounds = static_cast<unsigned>(round);
+    return round;
   }
 
   void start(Candidate& c) {

@@ -125,8 +125,9 @@ struct RunResults {
   bool topology_imposed = false;  ///< it is not this machine's
   double ping_pong_ns = 0;        ///< median round trip; 0 if not measured, or not well
   double elapsed_s = 0;
-  unsigned rounds = 0;  ///< of the last group
-  Noise noise;          ///< of the whole run
+  unsigned rounds = 0;   ///< of the last group
+  bool stopped = false;  ///< by Ctrl-C: the last group may have fewer rounds, others are missing
+  Noise noise;           ///< of the whole run
   std::vector<LeftOut> left_out;
   std::vector<Row> rows;  ///< in groups of equal regime, mode and participants
 };

@@ -141,6 +141,7 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["regimes"] = o.regimes;
   json["turn_ms"] = o.turn_ms;
   json["elapsed_s"] = rounded(results.elapsed_s, 0.01);
+  json["stopped"] = results.stopped;
   json["verdict"] = verdict(results.noise);
   json["noise"] = noise_to_json(results.noise);
   json["left_out"] = left_out_to_json(results.left_out);

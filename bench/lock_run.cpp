@@ -12,6 +12,7 @@
 
 #include "bench/measure.hpp"
 #include "bench/regime.hpp"
+#include "bench/stop.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -133,11 +134,12 @@ class Run {
       if (regime != nullptr) disturbance_.emplace(*regime, topology_.pus());
       for (const Pattern pattern : options().patterns) {
         for (const unsigned threads : threads_in(regime)) {
-          run_group(array, regime, pattern, threads);
+          if (!stop_asked()) run_group(array, regime, pattern, threads);
         }
       }
       disturbance_.reset();
     }
+    results_.stopped = stop_asked();
     results_.noise = judge(activity_, results_.cpus);
     results_.elapsed_s = static_cast<double>(clock_ns() - begin_ns_) / 1e9;
     return std::move(results_);
@@ -206,7 +208,8 @@ class Run {
       candidates.push_back(std::move(c));
     }
     const unsigned rounds = options().rounds;
-    for (unsigned round = 0; round < rounds; ++round) {
+    unsigned round = 0;
+    for (; round < rounds && !stop_asked(); ++round) {
       for (std::size_t i = 0; i < candidates.size(); ++i) {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = candidates[(i + round) % candidates.size()];
@@ -218,7 +221,7 @@ class Run {
         tell(0);
       }
     }
-    finish(candidates);
+    if (round > 0) finish(candidates);
   }
 
   void run_slice(Candidate& c, std::int64_t slice_ns) {

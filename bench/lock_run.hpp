@@ -62,6 +62,7 @@ struct LockRunResults {
   Host host;
   unsigned cpus = 0;
   double elapsed_s = 0;
+  bool stopped = false;  ///< by Ctrl-C: the last group may have fewer rounds, others are missing
   Noise noise;
   std::vector<LeftOut> left_out;
   std::vector<LockRow> rows;  ///< in groups of equal regime, pattern and threads

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -21,6 +22,7 @@
 
 #include "bench/child.hpp"
 #include "bench/measure.hpp"
+#include "bench/stop.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 
@@ -61,7 +63,10 @@ Outcome run_program(const Words& words, double timeout_s) {
   std::array<pollfd, 2> watched{{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};
   while (watched[0].fd >= 0 || watched[1].fd >= 0) {
     const std::int64_t left_ms = (deadline - clock_ns()) / 1'000'000;
-    if (left_ms <= 0 || poll(watched.data(), watched.size(), static_cast<int>(left_ms)) <= 0) break;
+    if (left_ms <= 0) break;
+    const int ready = poll(watched.data(), watched.size(), static_cast<int>(left_ms));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) break;
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].fd < 0 || watched[i].revents == 0) continue;
       std::array<char, 4096> text{};
@@ -314,6 +319,11 @@ void launch(MpiSamples& samples, const MpiRunOptions& options) {
   samples.count.push_back(value_of(line, "count"));
 }
 
+std::array<std::vector<double>*, 8> values_of(MpiSamples& samples) {
+  return {&samples.latency, &samples.least, &samples.greatest,     &samples.cycle,
+          &samples.skew,    &samples.fetch, &samples.fetch_median, &samples.count};
+}
+
 std::vector<double> rounds_that_count(std::vector<double> values) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
   return values;
@@ -330,6 +340,16 @@ void find_hopeless(std::vector<MpiSamples>& all, double times) {
   }
   for (MpiSamples& samples : all)
     samples.hopeless = samples.latency.front() > times * best[samples.ranks];
+}
+
+/// As many rounds as all have; where that is none, the first of those that have had it.
+void keep_whole_rounds(std::vector<MpiSamples>& all) {
+  std::size_t rounds = std::numeric_limits<std::size_t>::max();
+  for (const MpiSamples& samples : all) rounds = std::min(rounds, samples.latency.size());
+  std::erase_if(all, [](const MpiSamples& samples) { return samples.latency.empty(); });
+  for (MpiSamples& samples : all) {
+    for (auto* values : values_of(samples)) values->resize(std::max<std::size_t>(1, rounds));
+  }
 }
 
 }  // namespace
@@ -462,15 +482,15 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
       if (samples.why.empty() && !samples.hopeless) {
         launch(samples, options);
       } else {  // what failed once, or takes too long, is not waited for again
-        for (auto* values :
-             {&samples.latency, &samples.least, &samples.greatest, &samples.cycle, &samples.skew,
-              &samples.fetch, &samples.fetch_median, &samples.count}) {
-          values->push_back(nan);
-        }
+        for (auto* values : values_of(samples)) values->push_back(nan);
       }
+      results.stopped = stop_asked();
+      if (results.stopped) break;
     }
+    if (results.stopped) break;
     if (round == 0) find_hopeless(results.samples, options.hopeless);
   }
+  if (results.stopped) keep_whole_rounds(results.samples);
   return results;
 }
 

@@ -94,6 +94,7 @@ struct MpiRunOptions {
 struct MpiRunResults {
   std::vector<MpiInstallation> mpis;  ///< where the samples' contenders point
   std::vector<MpiSamples> samples;    ///< in the order of ranks, then of contenders
+  bool stopped = false;               ///< by Ctrl-C: there are fewer rounds, or contenders
 };
 
 /// Who is to be measured, by those options; they point to the MPIs found. Throws Error: unsupported

@@ -93,13 +93,13 @@ PairTimes measure_pairs(const PairOptions& options,
     if (options.rounds > 0) return round < options.rounds;
     return round < rounds_least || watch.seconds() < seconds_least;
   };
-  for (unsigned round = 0; stop_signal() == 0 && wanted(round); ++round) {
+  for (unsigned round = 0; !stop_asked() && wanted(round); ++round) {
     for (std::size_t n = order.size(); n > 1; --n)
       std::swap(order[n - 1], order[random.next() % n]);
     std::vector<double> now(order.size(), std::numeric_limits<double>::quiet_NaN());
     std::size_t done = 0;
     for (const auto& [a, b] : order) {
-      if (stop_signal() != 0) break;
+      if (stop_asked()) break;
       now[std::size_t{a} * (a - 1) / 2 + b] =
           sim::time_on_hardware<sim::PingPong<Hardware>>(shape, {options.cpus[a], options.cpus[b]},
                                                          batch_ns) /

@@ -1,31 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/stop.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
 
 namespace muster::bench {
 namespace {
 
-std::atomic<int> asked{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-void ask(int signal) { asked.store(signal, std::memory_order_relaxed); }
+void ask(int) {
+  constexpr std::string_view said =
+      "\nmuster: what is whole by the end of this round is kept; Ctrl-C again ends at once\n";
+  const int error = errno;
+  asked.store(true, std::memory_order_relaxed);
+  static_cast<void>(!write(STDERR_FILENO, said.data(), said.size()));
+  errno = error;
+}
 
 }  // namespace
 
-void stop_on_signals() {
+void stop_on_ctrl_c() {
   struct sigaction action = {};
   action.sa_handler = ask;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
 }
 
-int stop_signal() noexcept { return asked.load(std::memory_order_relaxed); }
+bool stop_asked() noexcept { return asked.load(std::memory_order_relaxed); }
 
 void end_if_stopped() {
-  if (const int signal = stop_signal(); signal != 0) std::exit(128 + signal);
+  if (stop_asked()) std::exit(128 + SIGINT);
 }
 
 }  // namespace muster::bench

@@ -4,14 +4,16 @@
 
 namespace muster::bench {
 
-/// From now on SIGINT and SIGTERM only ask to stop; whoever measures looks at stop_signal(). A
-/// second one ends the process as usual.
-void stop_on_signals();
+/// From now on Ctrl-C (SIGINT) only asks to stop, and says so; whoever measures looks at
+/// stop_asked(). A second one ends the process as usual. Children that run no other program
+/// inherit that.
+void stop_on_ctrl_c();
 
-/// The signal that asked to stop; 0: none did. For any thread.
-int stop_signal() noexcept;
+/// For any thread.
+bool stop_asked() noexcept;
 
-/// Where one did: exits with 128 and its number, 130 for Ctrl-C. For when all results are out.
+/// Where it was asked: exits with 130, as shells say of what Ctrl-C ended. For when all results are
+/// out.
 void end_if_stopped();
 
 }  // namespace muster::bench

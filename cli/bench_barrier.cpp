@@ -9,6 +9,7 @@
 
 #include "bench/barrier_report.hpp"
 #include "bench/barrier_run.hpp"
+#include "bench/stop.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
@@ -30,6 +31,7 @@ void run(Options& options) {
     options.run.modes.push_back(bench::parse_mode(mode));
   bench::check(options.run);  // a mistake leaves no folder
   const ResultFiles files{options.output, "barrier", "plot_barrier.py"};
+  bench::stop_on_ctrl_c();
   files.prepare();
 
   ProgressLine line;
@@ -38,6 +40,7 @@ void run(Options& options) {
         line.show(progress.share, progress.what, progress.left_s);
       });
   line.clear();
+  if (results.rows.empty()) bench::end_if_stopped();
 
   const std::string json = format_json(bench::to_json(results));
   if (options.json) {
@@ -49,6 +52,7 @@ void run(Options& options) {
   }
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));
+  bench::end_if_stopped();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "bench/lock_report.hpp"
 #include "bench/lock_run.hpp"
+#include "bench/stop.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
@@ -31,6 +32,7 @@ void run(Options& options) {
   }
   bench::check(options.run);  // a mistake leaves no folder
   const ResultFiles files{options.output, "lock", "plot_lock.py"};
+  bench::stop_on_ctrl_c();
   files.prepare();
 
   ProgressLine line;
@@ -39,6 +41,7 @@ void run(Options& options) {
         line.show(progress.share, progress.what, progress.left_s);
       });
   line.clear();
+  if (results.rows.empty()) bench::end_if_stopped();
 
   const std::string json = format_json(bench::to_json(results));
   fmt::print("{}", options.json  ? json
@@ -46,6 +49,7 @@ void run(Options& options) {
                                  : bench::to_text(results));
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));
+  bench::end_if_stopped();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "bench/host.hpp"
 #include "bench/mpi_run.hpp"
 #include "bench/report.hpp"
+#include "bench/stop.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
@@ -166,6 +167,7 @@ std::string to_json(const MpiRunResults& results) {
                  {"machine", bench::machine_to_json(host, usable_cpus())},
                  {"build", bench::build_to_json(host)},
                  {"method", "osu_barrier's: each rank's mean, averaged over the ranks"},
+                 {"stopped", results.stopped},
                  {"results", rows}};
   return format_json(all);
 }
@@ -185,19 +187,22 @@ void run_regimes(Options& options) {
   turns.regimes = options.regimes;
   turns.turn_ms = options.turn_ms;
   turns.rounds = options.run.rounds;
+  bench::stop_on_ctrl_c();
   ProgressLine line;
   const bench::RunResults results =
       bench::run_barriers(turns, [&](const bench::Progress& progress) {
         line.show(progress.share, progress.what, progress.left_s);
       });
   line.clear();
+  if (results.rows.empty()) bench::end_if_stopped();
   const std::string json = format_json(bench::to_json(results));
   fmt::print("{}", options.json ? json : bench::to_text(results));
-  if (!options.output.empty()) write_and_tell(options.output, json);
+  if (!options.output.empty()) write_run(options.output, json);
   const bool failed = std::any_of(
       results.rows.begin(), results.rows.end(),
       [](const bench::Row& row) { return row.ours && row.status == bench::RowStatus::failed; });
   if (failed) throw Error(Status::system, "one of ours failed: see above");
+  bench::end_if_stopped();
 }
 
 void run(Options& options) {
@@ -205,20 +210,23 @@ void run(Options& options) {
   options.run.own_algorithms = !options.defaults;
   if (!options.output.empty()) expect_writable(options.output);
   if (options.run.ranks.empty()) options.run.ranks = {2, 4, 8, 16};
+  bench::stop_on_ctrl_c();
   ProgressLine line;
   const MpiRunResults results = bench::run_mpi(options.run, [&](const bench::Progress& progress) {
     line.show(progress.share, progress.what, progress.left_s);
   });
   line.clear();
+  if (results.samples.empty()) bench::end_if_stopped();
   const std::string json = to_json(results);
   fmt::print("{}", options.json  ? json
                    : options.osu ? to_osu(results)
                                  : to_text(results, options.run.ranks));
-  if (!options.output.empty()) write_and_tell(options.output, json);
+  if (!options.output.empty()) write_run(options.output, json);
   const bool failed =
       std::any_of(results.samples.begin(), results.samples.end(),
                   [](const MpiSamples& s) { return s.contender.ours && !s.why.empty(); });
   if (failed) throw Error(Status::system, "one of ours failed: see above");
+  bench::end_if_stopped();
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ Subject measure_here(const Options& options, const ResultFiles& files) {
                             options.cpus.empty() ? "Is this process bound (see `taskset -p $$`)?"
                                                  : "Name more."));
   }
-  bench::stop_on_signals();
+  bench::stop_on_ctrl_c();
   files.prepare();
   ProgressLine line;
   subject.times = bench::measure_pairs({cpus.to_vector(), options.rounds.value_or(0)},

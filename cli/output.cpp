@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "machine/error.hpp"
@@ -77,6 +79,11 @@ bool write_all(int fd, const std::string& text) {
     written += static_cast<std::size_t>(n);
   }
   return true;
+}
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 [[noreturn]] void fail_to_write(const std::string& path, int error) {
@@ -178,6 +185,42 @@ void write_and_tell(const std::string& path, const std::string& text, const std:
   fmt::print(stderr, "Written: {}{}\n", path, hint);
 }
 
+void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const auto kept_as = [](const std::string& path, unsigned number) {
+    const fs::path from(path);
+    return from.parent_path() /
+           fmt::format("{}.{}{}", from.stem().string(), number, from.extension().string());
+  };
+  const auto all_of = [&](const auto& holds) {
+    return std::all_of(files.begin(), files.end(), holds);
+  };
+  // What is no file, such as /dev/stdout, has nothing to keep.
+  if (all_of([&](const auto& file) {
+        return !fs::is_regular_file(file.first, none) || read_all(file.first) == file.second;
+      })) {
+    return;
+  }
+  unsigned number = 1;
+  while (!all_of([&](const auto& file) { return !fs::exists(kept_as(file.first, number), none); }))
+    ++number;
+  std::string names;
+  for (const auto& [path, text] : files) {
+    if (!fs::is_regular_file(path, none)) continue;
+    const fs::path kept = kept_as(path, number);
+    fs::rename(path, kept, none);
+    if (none) fail_to_write(kept, none.value());
+    names += (names.empty() ? "" : ", ") + kept.string();
+  }
+  fmt::print(stderr, "Kept: the run before, as {}\n", names);
+}
+
+void write_run(const std::string& path, const std::string& text) {
+  keep_earlier({{path, text}});
+  write_and_tell(path, text);
+}
+
 void ResultFiles::prepare() const {
   if (folder.empty()) return;
   std::error_code error;
@@ -189,6 +232,9 @@ void ResultFiles::prepare() const {
 
 void ResultFiles::write(const std::string& json, const std::string& table) const {
   if (folder.empty()) return;
+  std::vector<std::pair<std::string, std::string>> files{{path("json"), json}};
+  if (!table_type.empty()) files.emplace_back(path(table_type), table);
+  keep_earlier(files);
   write_file(path("json"), json);
   if (!table_type.empty()) write_file(path(table_type), table);
   const Plot plotted = plot(script, path("json"), folder);

@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace muster {
 
@@ -58,6 +60,16 @@ void expect_writable(const std::string& path);
 /// write_file(), and says so on standard error.
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint = "");
 
+/// Files that a measurement is about to write: where one is there and reads otherwise, all of them
+/// stay as "<stem>.<n>.<type>", the least n that none of them has, and that is said on standard
+/// error. So the newest run has the name that was asked for, as with fio and hyperfine, and no run
+/// is lost, as with pytest-benchmark; `muster compare` takes any two. `files`: path and new text.
+/// Throws Error(system).
+void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files);
+
+/// write_and_tell() of what a run found: keep_earlier() first.
+void write_run(const std::string& path, const std::string& text);
+
 /// The files of a measurement: `<folder>/<stem>.json`, the same as a table, and the pictures
 /// (`.png`, `.svg`) that plot/`script` makes of the first.
 struct ResultFiles {
@@ -70,8 +82,9 @@ struct ResultFiles {
   /// is not possible, or write() would not be.
   void prepare() const;
   /// The script is $MUSTER_PLOT if set, else in share/ beside this program, or above.
-  /// Says on standard error what was written, and why there is no picture if there is none. Throws
-  /// Error(system).
+  /// What an earlier run wrote is kept (keep_earlier()), but for its pictures, which the script
+  /// makes again. Says on standard error what was written, and why there is no picture if there is
+  /// none. Throws Error(system).
   void write(const std::string& json, const std::string& table) const;
 
  private:

@@ -89,7 +89,7 @@ std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel
 void write_machine(const std::string& path, const sim::MachineModel& machine) {
   const std::string text = sim::format_machine(machine);
   static_cast<void>(sim::parse_machine(text, path, ""));
-  write_and_tell(path, text);
+  write_run(path, text);
 }
 
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,

@@ -99,20 +99,57 @@ TEST_F(Measure, RefusesWhatItCannotMeasure) {
                                {{"--json", "--csv"}, "exclude each other"}});
 }
 
-TEST_F(Measure, KeepsWholeRoundsOnCtrlC) {
-  if (muster::Topology::this_machine().pus().count() < 2) GTEST_SKIP() << "one CPU";
-  const std::filesystem::path folder = folder_ / "stopped";
-  Program program({"measure", "--rounds", "100000", "--json", "--output", folder});
-  while (!std::filesystem::exists(folder)) std::this_thread::yield();  // it minds signals by then
+/// Ctrl-C while it measures for a long time: what it has printed; null if no round was whole yet.
+json stopped(std::vector<std::string> words, const std::filesystem::path& folder) {
+  words.insert(words.end(), {"--json", "--output", folder});
+  Program program(words);
+  while (!std::filesystem::exists(folder)) std::this_thread::yield();  // it minds Ctrl-C by then
   std::this_thread::sleep_for(std::chrono::seconds(1));
   program.send(SIGINT);
   const Outcome outcome = program.wait();
-  ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
-  if (outcome.out.empty()) GTEST_SKIP() << "so busy that no round was whole";
-  const json kept = json::parse(outcome.out);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Ctrl-C again ends at once"));
+  EXPECT_THAT(program.left(std::chrono::seconds(10)), testing::IsEmpty());
+  if (outcome.out.empty()) {
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    return {};
+  }
+  std::ifstream file(folder / (words[0] == "bench" ? words[1] + ".json" : words[0] + ".json"));
+  const std::string written{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(written, outcome.out);
+  return json::parse(outcome.out);
+}
+
+TEST_F(Measure, KeepsWholeRoundsOnCtrlC) {
+  if (muster::Topology::this_machine().pus().count() < 2) GTEST_SKIP() << "one CPU";
+  const json kept = stopped({"measure", "--rounds", "100000"}, folder_ / "stopped");
+  if (kept.is_null()) GTEST_SKIP() << "so busy that no pair was measured";
   EXPECT_LT(kept["rounds"], 100000);
   EXPECT_EQ(kept["unmeasured"] == 0, kept["rounds"] > 0);
-  EXPECT_TRUE(std::filesystem::exists(folder / "measure.json"));
+}
+
+TEST_F(Measure, BenchesKeepWholeRoundsOnCtrlC) {
+  const std::vector<std::string> barrier{"bench",   "barrier", "--algorithms",   "dissemination",
+                                         "--peers", "none",    "--participants", "2,3"};
+  const std::vector<std::string> lock{"bench",     "lock", "--locks", "mcs",
+                                      "--threads", "1,2",  "--array", "1000"};
+  unsigned whole = 0;
+  for (std::vector<std::string> words : {barrier, lock}) {
+    words.insert(words.end(), {"--seconds", "3000", "--rounds", "1000"});
+    const std::string what = words[1];
+    const json kept = stopped(words, folder_ / what);
+    if (kept.is_null()) continue;
+    ++whole;
+    EXPECT_EQ(kept["stopped"], true) << what;
+    for (const json& row : kept["results"]) {
+      const json& rounds = row[what == "lock" ? "rounds_ops_s" : "round_means_ns"];
+      EXPECT_LT(rounds.size(), 1000U) << what;
+      EXPECT_EQ(rounds.size(),
+                kept["results"][0][what == "lock" ? "rounds_ops_s" : "round_means_ns"].size())
+          << what;
+    }
+  }
+  if (whole == 0) GTEST_SKIP() << "so busy that no round was whole";
 }
 
 }  // namespace

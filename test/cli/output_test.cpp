@@ -92,6 +92,39 @@ TEST(ResultFiles, ArePreparedBeforeAnythingIsMeasured) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(KeepEarlier, EveryRunStaysWithAllItsFiles) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("muster-keep-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const auto text_of = [&](const char* name) {
+    std::ifstream file(folder / name);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  const auto run = [&](const std::string& text) {
+    keep_earlier({{folder / "a.json", text}, {folder / "a.csv", text + "c"}});
+    write_file(folder / "a.json", text);
+    write_file(folder / "a.csv", text + "c");
+  };
+  run("one");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.1.json"));
+  run("one");  // the same again is the same run
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.1.json"));
+  write_file(folder / "a.1.csv", "somebody else's");
+  testing::internal::CaptureStderr();
+  run("two");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("a.2.json"), std::string::npos) << said;
+  run("three");
+  EXPECT_EQ(text_of("a.json"), "three");
+  EXPECT_EQ(text_of("a.2.json"), "one");
+  EXPECT_EQ(text_of("a.2.csv"), "onec");
+  EXPECT_EQ(text_of("a.3.csv"), "twoc");
+  EXPECT_EQ(text_of("a.1.csv"), "somebody else's");
+  keep_earlier({{"/dev/null", "x"}, {folder / "none", "x"}});  // nothing to keep
+  EXPECT_TRUE(std::filesystem::exists("/dev/null"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(ResultFiles, PicturesThatCannotBeDrawnAreAFailureInALine) {
   if (std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") != 0) {
     GTEST_SKIP() << "package python3-matplotlib";
