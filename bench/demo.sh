@@ -55,9 +55,11 @@ step "6. By the model: 128 ranks, 63 threads of a server that is not here" 3
 
 step "What was found"
 "$muster" bench summary "$out"
+"$muster" report "$out" >"$out/report.txt" 2>&1 || failed report
 
 describe() { [ ! -e "$out/$1" ] || printf '  %-34s %s\n' "$out/$1" "$2"; }
 echo
+describe report.html "all of it on one page, to show to others"
 describe barrier.png "barriers: latency against participants"
 describe lock.png "locks: throughput and latency"
 describe sim.png "the prediction for 128 cores"

@@ -59,6 +59,12 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
+std::string cell(const nlohmann::ordered_json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) return "";
+  return escaped(found->is_string() ? found->get<std::string>() : found->dump());
+}
+
 std::string image(const std::string& svg, const std::string& about) {
   std::string data;
   for (const char c : svg) {

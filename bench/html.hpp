@@ -2,12 +2,16 @@
 // What pages are made of: narrow and wide, light and dark, on paper, and without a network.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace muster::bench {
 
 std::string escaped(const std::string& text);
+
+/// A value as people read it, escaped; "" for null and what is missing.
+std::string cell(const nlohmann::ordered_json& object, const char* name);
 
 /// An SVG inside the page; from an <img> it cannot reach anything outside, nor of the page.
 std::string image(const std::string& svg, const std::string& about);

@@ -11,8 +11,8 @@
 
 #include "bench/again.hpp"
 #include "bench/html.hpp"
+#include "bench/html_mpi.hpp"
 #include "bench/report.hpp"
-#include "bench/stats.hpp"
 #include "bench/summary.hpp"
 #include "machine/error.hpp"
 
@@ -30,13 +30,6 @@ std::string picture(const ReportSource& source, const std::string& name, const s
 const Json* result(const ReportSource& source, const std::string& name) {
   const auto found = source.results.find(name);
   return found == source.results.end() ? nullptr : &found->second;
-}
-
-/// A value as people read it, escaped; "" for null and what is missing.
-std::string cell(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || found->is_null()) return "";
-  return escaped(found->is_string() ? found->get<std::string>() : found->dump());
 }
 
 std::string ns_cell(const Json& object, const char* name) {
@@ -139,50 +132,6 @@ std::string distances(const ReportSource& source, const Json& json) {
   return text + table(header, rows);
 }
 
-/// A bar for each barrier of each MPI, on a logarithmic scale: a tenth of the fastest has none.
-std::string mpi(const Json& json) {
-  struct Bar {
-    std::string name;
-    double us;
-    bool ours;
-  };
-  std::vector<std::pair<std::string, std::vector<Bar>>> groups;
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
-  for (const Json& row : json.at("results")) {
-    std::vector<double> rounds;
-    const bool turns = row.contains("round_means_ns");
-    for (const Json& value : row.at(turns ? "round_means_ns" : "latency_us")) {
-      if (!value.is_null()) rounds.push_back(value.get<double>() / (turns ? 1000 : 1));
-    }
-    if (rounds.empty()) continue;
-    std::string where = fmt::format("{}, {} ranks", cell(row, "mpi"), cell(row, "ranks"));
-    if (!cell(row, "regime").empty()) where += ", " + cell(row, "regime");
-    const auto found = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.first == where; });
-    auto& bars = found != groups.end() ? found->second : groups.emplace_back(where, 0).second;
-    bars.push_back({cell(row, "barrier"), median(rounds), row.at("ours").get<bool>()});
-    least = std::min(least, bars.back().us);
-    most = std::max(most, bars.back().us);
-  }
-  std::string text =
-      "<h2 id=mpi>MPI_Barrier</h2>\n<p class=faint>Bars are logarithmic: each "
-      "tenfold time is as much longer. Bold and blue: Muster's.</p>\n";
-  text += "<div class=wide><table class=charts>";
-  for (auto& [where, bars] : groups) {
-    std::sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) { return a.us < b.us; });
-    text += "<tr><th colspan=3>" + where + "</th></tr>\n";
-    for (const Bar& bar : bars) {
-      text += fmt::format(
-          "<tr{}><td>{}</td><td class=n>{}</td><td class=chart><span class=bar "
-          "style=\"width:{:.1f}%\"></span></td></tr>\n",
-          bar.ours ? " class=ours" : "", bar.name, format_ns(1000 * bar.us),
-          100 * std::log(10 * bar.us / least) / std::log(10 * most / least));
-    }
-  }
-  return text + "</table></div>\n";
-}
-
 /// Barriers that were measured and predicted in the same setting.
 std::string beside(const ReportSource& source) {
   const Json* const validated = result(source, "validate");
@@ -261,7 +210,8 @@ std::string page(const ReportSource& source) {
   }
   if (!groups.empty()) body += "<h2 id=groups>Groups, and other pictures</h2>\n" + groups;
   body += section("barrier", "Barriers", "latency of barriers by participants");
-  if (const Json* const json = result(source, "mpi")) body += mpi(*json);
+  if (const Json* const json = result(source, "mpi")) body += html_of_mpi(*json);
+  if (!source.waits.empty()) body += html_of_waits(source.waits);
   body += section("lock", "Critical sections", "throughput and latency of locks by threads");
   body += section("sim", "Barriers, predicted", "predicted latency of barriers");
   body += section("sim-lock", "Critical sections, predicted", "predicted throughput of locks");

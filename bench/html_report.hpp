@@ -16,6 +16,7 @@ struct ReportSource {
   /// What stands in measure.json, doctor.json, barrier.json, lock.json, mpi.json, sim.json,
   /// sim-lock.json and validate.json, by these names without ".json"; any of them may be missing.
   std::map<std::string, nlohmann::ordered_json> results;
+  std::vector<nlohmann::ordered_json> waits;    ///< each line of waits.jsonl (MUSTER_REPORT)
   std::map<std::string, std::string> pictures;  ///< SVGs, by their names without ".svg"
 };
 

@@ -29,7 +29,7 @@ struct PairTimes {
 /// Two threads, bound to the two CPUs, pass a flag to and fro; half of a round trip is one way. One
 /// pair at a time: two at once would share links, and the clock rate that busy cores leave each
 /// other. Pairs are in random order, another one in each round, so that a slow second is not one
-/// row's. Takes about 0.8 ms a pair and round; ends early when bench/stop.hpp says so. Throws
+/// row's. Takes about 2 ms a pair and round; ends early when bench/stop.hpp says so. Throws
 /// Error(no_memory). Not thread-safe: it binds CPUs that it wants for itself.
 PairTimes measure_pairs(const PairOptions& options,
                         const std::function<void(const Progress&)>& progress);

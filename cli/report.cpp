@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "bench/html_report.hpp"
@@ -36,7 +37,15 @@ void run(const Options& options) {
     if (!json.is_object()) throw Error(Status::invalid, path + " is no result: no JSON object");
     source.results.emplace(name, std::move(json));
   }
-  if (source.results.empty()) {
+  if (const std::string path = options.folder + "/waits.jsonl"; fs::exists(path, none)) {
+    std::istringstream lines(read_text_file(path, "result file"));
+    for (std::string line; std::getline(lines, line);) {
+      source.waits.push_back(nlohmann::ordered_json::parse(line, nullptr, false));
+      if (!source.waits.back().is_object())
+        throw Error(Status::invalid, path + ": a line that MUSTER_REPORT has not written");
+    }
+  }
+  if (source.results.empty() && source.waits.empty()) {
     throw Error(Status::invalid,
                 fmt::format("{0} has none of {1}.json: `muster measure --output {0}` writes one",
                             options.folder, fmt::join(bench::reported_results(), ".json, ")));
@@ -60,7 +69,8 @@ void add_report(Command& app) {
   command
       ->add_option("folder", options->folder,
                    "Where `--output` of measure, bench barrier, bench lock, sim barrier, sim lock "
-                   "and sim validate went; of bench mpi as mpi.json, and doctor.json")
+                   "and sim validate went; of bench mpi as mpi.json; doctor.json; waits.jsonl, by "
+                   "MUSTER_REPORT")
       ->required();
   command->add_option("--output", options->output,
                       "The HTML file (default: report.html in the folder, made anew each time)");

@@ -251,15 +251,15 @@ def found(rows, modes, letters):
                 ratios.setdefault(mode, []).append((count, ours / best["peer"]))
     if not ratios:
         return "Barrier latency: nobody to compare with"
-    name = "auto" if any(row["algorithm"] == "auto" for row in rows) else "The best of ours"
+    name = "auto" if any(row["algorithm"] == "auto" for row in rows) else "our best"
     parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
              f"({', '.join(str(count) for count, _ in pairs)} {mode})"
              for mode, pairs in ratios.items()]
-    text = f"{name} takes so many times what the best other takes: {'; '.join(parts)}"
+    text = f"{name}'s time as a multiple of the best other's: {'; '.join(parts)}"
     if len(text) <= letters:
         return text
     each = [ratio for pairs in ratios.values() for _, ratio in pairs]
-    return f"{name} takes {min(each):.2g} to {max(each):.2g} times what the best other takes"
+    return f"{name}'s time is {min(each):.2g} to {max(each):.2g} times the best other's"
 
 
 def draw(data):
@@ -278,7 +278,7 @@ def draw(data):
         figure, left = draw_curves(rows, modes, style, machine["cpus"])
 
     width, height = figure.get_size_inches()
-    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(8.9 * width)), fontsize=12.5,
+    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(9.2 * width)), fontsize=12.5,
                 fontweight="bold", va="center")
     mapping = rows[0]["map_by"]
     parts = ["Barriers back to back", machine["model"], f"{machine['cpus']} usable CPUs",

@@ -47,12 +47,12 @@ for n in 1 2 3 4 5 6; do
 done
 grep -q '(14 s of 50)$' <<<"$text" || fail "not the time that is left: $text"
 grep -q '^.\{81\}' <<<"$text" && fail "wider than 80: $text"
-[ "$(grep -c . "$scratch/calls")" = 9 ] || fail "it calls: $(cat "$scratch/calls")"
+[ "$(grep -c . "$scratch/calls")" = 10 ] || fail "it calls: $(cat "$scratch/calls")"
 grep -q '^bench barrier .*--seconds 10 ' "$scratch/calls" || fail "$(cat "$scratch/calls")"
 
 # What is measured may fail: the summary tells of the rest.
 for step in "barrier=bench barrier" "lock=bench lock" "mpi=bench mpi" "sim=sim barrier" \
-  "sim-lock=sim lock"; do
+  "sim-lock=sim lock" "report=report"; do
   text=$(play "${step#*=}") && fail "it succeeds without $step"
   grep -qF "${step#*=} is broken" <<<"$text" || fail "why is not told: $text"
   grep -qF "${step%%=*}: failed (above); the demonstration goes on without it." <<<"$text" ||

@@ -61,8 +61,8 @@ Json barrier() {
 }
 
 TEST(HtmlReport, TellsWhatIsThereAndNothingElse) {
-  const std::string page =
-      html_report({"some <folder>", {{"measure", measured()}}, {{"topo", "<svg id=\"a#b\"/>"}}});
+  const std::string page = html_report(
+      {"some <folder>", {{"measure", measured()}}, {}, {{"topo", "<svg id=\"a#b\"/>"}}});
   EXPECT_THAT(page, HasSubstr("<title>Muster: some &lt;folder&gt;</title>"));
   EXPECT_THAT(page, HasSubstr("A &amp; B &lt;x&gt;, 4 CPUs"));
   EXPECT_THAT(page, HasSubstr("noisy: &quot;others&quot;"));
@@ -81,19 +81,20 @@ TEST(HtmlReport, TellsWhatIsThereAndNothingElse) {
 TEST(HtmlReport, NeedsNoNetwork) {
   const std::string page = html_report({"r",
                                         {{"measure", measured()}, {"sim", sim(2)}},
+                                        {},
                                         {{"sim", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"}}});
   for (const char* const reaches : {"href", "<script", "url(", "@import", "src=\"http", "<link"})
     EXPECT_THAT(page, Not(HasSubstr(reaches)));
 }
 
 TEST(HtmlReport, PutsPredictedBesideMeasured) {
-  std::string page = html_report({"r", {{"sim", sim(1.5)}, {"barrier", barrier()}}, {}});
+  std::string page = html_report({"r", {{"sim", sim(1.5)}, {"barrier", barrier()}}, {}, {}});
   EXPECT_THAT(page, HasSubstr("Predicted for oak, measured on This."));
   EXPECT_THAT(page, HasSubstr("<td class=n>1.00 us</td><td class=n>1.50 us</td>"
                               "<td class=n>1.20 us - 2.25 us</td><td class=n>+50 %</td>"));
   Json other = sim(1.5);
   other["results"][0]["ranks"] = 128;
-  page = html_report({"r", {{"sim", other}, {"barrier", barrier()}}, {}});
+  page = html_report({"r", {{"sim", other}, {"barrier", barrier()}}, {}, {}});
   EXPECT_THAT(page, HasSubstr("No setting is in both"));
   EXPECT_THAT(page, HasSubstr("--ranks 4 --output r"));
 }
@@ -111,7 +112,7 @@ TEST(HtmlReport, DrawsMpiOnOneScale) {
       {"machine", {{"model", "This"}, {"cpus", 4}, {"kernel", "L"}}},
       {"results",
        {row("default", false, 2, 10), row("preload", true, 2, 1), row("default", false, 4, 100)}}};
-  const std::string page = html_report({"r", {{"mpi", mpi}}, {}});
+  const std::string page = html_report({"r", {{"mpi", mpi}}, {}, {}});
   const std::size_t ours = page.find("<tr class=ours><td>preload</td><td class=n>1.00 us</td>");
   ASSERT_NE(ours, std::string::npos);
   EXPECT_LT(ours, page.find("<td>default</td>")) << "the fastest comes first";
@@ -120,9 +121,24 @@ TEST(HtmlReport, DrawsMpiOnOneScale) {
   EXPECT_THAT(page, HasSubstr("width:100.0%"));
 }
 
+TEST(HtmlReport, SplitsWaits) {
+  const Json job = Json::parse(R"({"schema": 1, "process": 7, "communicators": [
+    {"name": "MPI_COMM_<WORLD>", "ranks": 2, "communicators": 1, "barriers": 5000,
+     "served_by": "Muster", "spent_s": 0.5, "waiting_for_the_last_s": 0.4,
+     "in_the_barrier_s": 0.1, "by_rank": [{"came_last": 50}, {"came_last": 4950}]},
+    {"name": "far", "ranks": 2, "communicators": 1, "barriers": 1, "served_by": "MPI",
+     "spent_s": 0}]})");
+  const std::string page = html_report({"r", {}, {job}, {}});
+  EXPECT_THAT(page, HasSubstr("MPI_COMM_&lt;WORLD&gt;"));
+  EXPECT_THAT(page, HasSubstr("<td class=n>500 ms</td><td class=n>400 ms (80 %)</td>"
+                              "<td class=n>100 ms (20 %)</td><td>rank 1, 99 %</td>"));
+  EXPECT_THAT(page, HasSubstr("<td class=n>not known</td>"));
+  EXPECT_THROW(html_report({"r", {}, {Json{{"communicators", 1}}}, {}}), Error);
+}
+
 TEST(HtmlReport, RefusesWhatIsNoResult) {
-  EXPECT_THROW(html_report({"r", {{"measure", Json{{"levels", 3}}}}, {}}), Error);
-  EXPECT_THROW(html_report({"r", {{"barrier", Json::object()}}, {}}), Error);
+  EXPECT_THROW(html_report({"r", {{"measure", Json{{"levels", 3}}}}, {}, {}}), Error);
+  EXPECT_THROW(html_report({"r", {{"barrier", Json::object()}}, {}, {}}), Error);
 }
 
 TEST(Again, SaysTheCommand) {

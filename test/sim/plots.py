@@ -251,10 +251,10 @@ def check_titles():
                                       ("limit", None, 1))
                 for mode in ("threads", "processes") for count in (2, 4)]
     expect(plot_barrier.found(barriers, ["threads", "processes"], 200),
-           "auto takes so many times what the best other takes: 0.75, 0.75 (2, 4 threads); "
+           "auto's time as a multiple of the best other's: 0.75, 0.75 (2, 4 threads); "
            "0.75, 0.75 (2, 4 processes)", "title")
     expect(plot_barrier.found(barriers, ["threads", "processes"], 80),
-           "auto takes 0.75 to 0.75 times what the best other takes", "title")
+           "auto's time is 0.75 to 0.75 times the best other's", "title")
     locks = [{"lock": name, "kind": kind, "threads": 2, "pattern": "random",
               "throughput_ops_s": {"mean": 1e6 * speed}}
              for name, kind, speed in (("rcl", "ours", 90), ("auto", "ours", 60),
