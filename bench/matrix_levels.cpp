@@ -24,15 +24,13 @@ struct Join {
   double ns;  ///< how far they are apart; not less than at the join before
 };
 
-/// All joins, nearest first; `order`: rows as the joins put them side by side.
-std::vector<Join> join_all(const sim::PairMatrix& matrix, std::vector<unsigned>& order) {
+/// All joins, nearest first.
+std::vector<Join> join_all(const sim::PairMatrix& matrix) {
   const unsigned size = matrix.size;
   // Sums of logarithms, and how many, between groups: each goes by its first row.
   std::vector<double> sum(std::size_t{size} * size);
   std::vector<double> count(sum.size());
-  std::vector<std::vector<unsigned>> rows(size);
   for (unsigned a = 0; a < size; ++a) {
-    rows[a] = {a};
     for (unsigned b = 0; b < size; ++b) {
       if (a == b || !(matrix.at(a, b) > 0)) continue;
       sum[std::size_t{a} * size + b] = std::log(matrix.at(a, b));
@@ -58,14 +56,11 @@ std::vector<Join> join_all(const sim::PairMatrix& matrix, std::vector<unsigned>&
         (*matrices)[std::size_t{other} * size + nearest.into] = there;
       }
     }
-    std::vector<unsigned>& into = rows[nearest.into];
-    into.insert(into.end(), rows[nearest.from].begin(), rows[nearest.from].end());
     alive.erase(std::find(alive.begin(), alive.end(), nearest.from));
     nearest.ns = std::exp(nearest.ns);
     if (!joins.empty()) nearest.ns = std::max(nearest.ns, joins.back().ns);
     joins.push_back(nearest);
   }
-  order = rows[alive.front()];
   return joins;
 }
 
@@ -122,7 +117,7 @@ std::vector<PairLevel> classify_pairs(const sim::PairMatrix& matrix, std::vector
 
 FoundLevels find_levels(const sim::PairMatrix& matrix) {
   FoundLevels found;
-  const std::vector<Join> joins = join_all(matrix, found.order);
+  const std::vector<Join> joins = join_all(matrix);
   std::vector<Groups> all;
   for (std::size_t n = 1; n < joins.size(); ++n) {
     if (joins[n].ns < apart * joins[n - 1].ns) continue;
@@ -137,9 +132,17 @@ FoundLevels find_levels(const sim::PairMatrix& matrix) {
       if (levels[near + 1].median_ns < apart * levels[near].median_ns) break;
       if (near + 1 < all.size() && agreement(all[near], all[near + 1]) >= part) break;
     }
-    if (near == all.size()) return found;
+    if (near == all.size()) break;
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(near));
   }
+  // The innermost first: each next one puts its groups together, and keeps their order.
+  found.order.resize(matrix.size);
+  std::iota(found.order.begin(), found.order.end(), 0U);
+  for (const PairLevel& level : found.levels) {
+    std::stable_sort(found.order.begin(), found.order.end(),
+                     [&](unsigned a, unsigned b) { return level.groups[a] < level.groups[b]; });
+  }
+  return found;
 }
 
 std::vector<NamedLevel> levels_on(const Topology& topology, const std::vector<unsigned>& cpus) {

@@ -28,7 +28,7 @@ std::vector<PairLevel> classify_pairs(const sim::PairMatrix& matrix, std::vector
 
 struct FoundLevels {
   std::vector<PairLevel> levels;  ///< bottom up; the last is one group of all rows
-  std::vector<unsigned> order;    ///< rows, those of a group side by side
+  std::vector<unsigned> order;    ///< rows, those of a group side by side, and ascending
 };
 
 /// Groups are joined, nearest first, by the mean of the logarithms of what lies between them
