@@ -12,7 +12,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, nothing_to_draw, plt, run, save
+from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save, title
 from matplotlib.collections import LineCollection
 
 INSIDE, ACROSS = COLOURS[0], COLOURS[5]
@@ -41,8 +41,8 @@ def draw(axes, data):
         [[(each["arrives_ns"] / 1000, height[rank]), (each["leaves_ns"] / 1000, height[rank])]
          for rank, each in enumerate(ranks)], colors="#999999", linewidths=0.8, label="inside"))
     few = len(ranks) <= RANKS_NAMED
-    for colour, across, label in ((INSIDE, False, "tells, same unit"),
-                                  (ACROSS, True, "tells, another unit")):
+    for colour, line, across, label in ((INSIDE, "solid", False, "tells, same unit"),
+                                        (ACROSS, "dashed", True, "tells, another unit")):
         waits = [wait for wait in data["waits"]
                  if (ranks[wait["rank"]]["unit"] != ranks[wait["for"]]["unit"]) == across]
         lines = [[(wait["told_ns"] / 1000, height[wait["for"]]),
@@ -50,7 +50,8 @@ def draw(axes, data):
         if not lines:
             continue
         axes.add_collection(LineCollection(lines, colors=colour, linewidths=0.9 if few else 0.5,
-                                           alpha=0.9 if few else 0.6, label=label))
+                                           linestyles=line, alpha=0.9 if few else 0.6,
+                                           label=label))
         axes.plot([line[1][0] for line in lines], [line[1][1] for line in lines], "o",
                   color=colour, markersize=3 if few else 1.2)
     axes.set_ylim(len(ranks) - 0.5, -0.5)
@@ -64,6 +65,18 @@ def draw(axes, data):
     axes.set_xlabel("\u00b5s in the model; a dot: who waited goes on")
 
 
+def found(data):
+    """In a sentence: how long it takes, and how much of that goes between units."""
+    ranks, waits = data["ranks"], data["waits"]
+    takes = max(each["leaves_ns"] for each in ranks) - max(each["arrives_ns"] for each in ranks)
+    text = (f"{data['algorithm']}, {len(ranks)} ranks on {data['machine']}, predicted: all have "
+            f"left {format_ns(takes)} after the last arrival")
+    if len(in_order(ranks, "unit")) == 1:
+        return text
+    across = sum(ranks[wait["rank"]]["unit"] != ranks[wait["for"]]["unit"] for wait in waits)
+    return f"{text}; of {len(waits)} waits {across} are for another unit"
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -74,8 +87,7 @@ def main():
     figure, axes = plt.subplots(figsize=(9, min(24, 2.5 + 0.12 * len(data["ranks"]))),
                                 layout="constrained")
     draw(axes, data)
-    axes.set_title(f"{data['machine']}, {len(data['ranks'])} ranks: {data['algorithm']}, "
-                   "an episode as predicted", fontsize=10, pad=24)
+    title(figure, found(data))
     save(figure, sys.argv[2], os.path.splitext(os.path.basename(sys.argv[1]))[0], dpi=150)
 
 

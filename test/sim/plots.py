@@ -188,6 +188,10 @@ def check_waits():
            for lines in axes.collections}
     expect(got, wanted, "lines")
     expect([text.get_text() for text in axes.texts], ["NUMA 0", "NUMA 1"], "units")
+    takes = max(each["leaves_ns"] for each in ranks) - max(each["arrives_ns"] for each in ranks)
+    expect(plot_waits.found({"machine": "oak", "algorithm": "mcs", "ranks": ranks, "waits": waits}),
+           f"mcs, 4 ranks on oak, predicted: all have left {takes} ns after the last arrival; of 4 "
+           "waits 1 are for another unit", "title")
     expect([int(label.get_text()) for label in axes.get_yticklabels()], [0, 1, 2, 3], "ranks")
     expect(list(axes.get_yticks()), [height[rank] for rank in range(4)], "their heights")
 
