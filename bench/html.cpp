@@ -30,7 +30,9 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-r
 .bar { display: inline-block; height: .7rem; background: var(--bar); }
 .ours .bar { background: var(--ours); } .ours td:first-child { font-weight: 600; }
 .charts { width: 100%; } .charts th { padding-top: 1rem; } td.chart { width: 60%; }
-@media print { body { max-width: none; } figure img { min-width: 0; } h2 { break-after: avoid; }
+@media print { body { max-width: none; } figure img { min-width: 0; }
+  pre { white-space: pre-wrap; } pre, table { font-size: .6875rem; }
+  .wide, figure, pre { overflow: visible; } h2, h3 { break-after: avoid; }
   figure, table { break-inside: avoid; } }
 )";
 
