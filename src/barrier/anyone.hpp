@@ -31,6 +31,7 @@ class Anyone {
   struct Ticket {
     Word end = 0;  ///< of the episode
     bool was_last = false;
+    unsigned place = 0;  ///< how many had come before
   };
 
   static Layout layout(const Shape&) { return {.global_cells = 2, .cells_per_rank = 0}; }
@@ -51,7 +52,8 @@ class Anyone {
     Word after = 0;
     do {
       t.end = (before | (one_episode - 1)) + 1;
-      t.was_last = before % one_episode + 1 == participants_;
+      t.place = before % one_episode;
+      t.was_last = t.place + 1 == participants_;
       after = t.was_last ? t.end : before + 1;
       // Releases this participant's writes and, read from by the next one, all earlier ones'; the
       // last acquires them all.

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# python.sh <source> <scratch> <muster>: the wheel as pip makes it, installed to a folder, and its
+# tests with each python3 here that can take it.
+set -euo pipefail
+source=$1 scratch=$2
+export MUSTER=$3 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
+skip() { echo "skipped: $*"; exit 77; }
+can_build() {
+  "$1" -c 'import setuptools, wheel, importlib.util, os, sysconfig
+assert importlib.util.find_spec("pip")
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
+}
+for python in /usr/bin/python3 python3; do
+  ! can_build $python || break
+done
+can_build $python ||
+  skip "the wheel (packages python3-dev, python3-pip, python3-setuptools, python3-wheel)"
+
+# A copy, since setuptools leaves files beside what it builds; kept, for the next time.
+tree=$scratch/source
+mkdir -p "$tree"
+for folder in python src include CMakeLists.txt; do
+  cp -ru "$source/$folder" "$tree/"
+done
+rm -rf "$scratch/wheel" "$scratch/site"
+$python -m pip wheel --quiet --no-index --no-build-isolation --no-deps -w "$scratch/wheel" \
+  "$tree/python"
+ls "$scratch/wheel"
+needed=$(unzip -p "$scratch"/wheel/*.whl 'muster/_barrier*' >"$scratch/module.so" &&
+  objdump -p "$scratch/module.so" | awk '$1 == "NEEDED" { print $2 }' |
+  grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|ld-linux.*|libpthread)\.so' || true)
+[ -z "$needed" ] || { echo "the module needs $needed" >&2; exit 1; }
+$python -m pip install --quiet --no-index --no-deps --target "$scratch/site" "$scratch"/wheel/*.whl
+cd "$scratch"
+for other in $(printf '%s\n' $python python3 | sort -u); do
+  $other -c 'import sys; sys.exit(sys.version_info < (3, 9))' || continue
+  $other --version
+  PYTHONPATH=$scratch/site $other "$source/test/python/test_muster.py"
+done
