@@ -19,7 +19,7 @@ if(TARGET muster)
   endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/muster
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" ${without})
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.f90" ${without})
   set(muster_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/muster)
   install(EXPORT muster-targets NAMESPACE muster:: DESTINATION ${muster_cmake_dir})
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/muster-config-version.cmake
