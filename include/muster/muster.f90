@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! The barrier of muster.h for Fortran 2008: compile this file with the program, and link to libmuster.
+! muster.h's barrier for Fortran 2008. Compile this file with the program, and link to libmuster.
 ! The functions are C's: what they do, take and return is said there. Ranks count from 0.
 module muster
   use, intrinsic :: iso_c_binding
