@@ -16,6 +16,7 @@
 #include "capi/failure.hpp"
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
+#include "delegation/make_lock.hpp"
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "delegation/unlocked.hpp"

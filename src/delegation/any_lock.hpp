@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -155,6 +154,9 @@ class AnyLock {
   void await_kept();
 
  private:
+  /// What this thread has kept for this lock, there and then. Throws what execute() does: that post
+  /// and those after it are still there.
+  void execute_kept();
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
@@ -170,19 +172,5 @@ class AnyLock {
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred
   std::atomic<unsigned> kept_{0};
 };
-
-struct LockOptions {
-  std::string kind = "auto";
-  std::shared_ptr<Station> station;  ///< whose server executes; null: the default one
-  void* shared_memory = nullptr;     ///< pthread-mutex: of shared_lock_bytes()
-  bool creates = true;               ///< the shared lock; else it attaches
-};
-
-/// Throws Error: unknown_name, unsupported (shared memory for a kind that cannot), no_memory,
-/// invalid (shared memory that is not aligned, or to attach to and without a lock).
-std::unique_ptr<AnyLock> make_lock(const LockOptions& options);
-
-/// Bytes that a shared lock needs, aligned to a line.
-std::size_t shared_lock_bytes();
 
 }  // namespace muster::delegation

@@ -14,8 +14,8 @@
 #include <new>
 #include <vector>
 
-#include "delegation/thread.hpp"
 #include "machine/hardware.hpp"
+#include "machine/no_cancellation.hpp"
 #include "machine/usable_cpus.hpp"
 
 namespace muster::delegation {

@@ -16,60 +16,32 @@ void look_after_outermost() noexcept {
 
 }  // namespace
 
-void Kept::add(AnyLock& lock, Section section) {
-  posts_.push_back({&lock, section});
-  lock.count_kept(1);
-  ++this_thread.todo;
-}
-
-void Kept::send() noexcept {
-  if (sending_) return;  // what it sends may execute sections that post
-  sending_ = true;
-  while (next_ < posts_.size()) {
-    const Post post = posts_[next_++];
-    if (post.lock == nullptr) continue;
-    --this_thread.todo;
-    post.lock->post(post.section);
-    post.lock->count_kept(-1);
-  }
-  posts_.clear();
-  next_ = 0;
-  sending_ = false;
-}
-
-void Kept::execute(AnyLock& lock) {
-  for (std::size_t i = next_; i < posts_.size(); ++i) {  // which may grow
-    if (posts_[i].lock != &lock) continue;
-    posts_[i].lock = nullptr;  // before it runs: its section may come here
-    --this_thread.todo;
-    try {
-      lock.execute_here(posts_[i].section);
-    } catch (...) {
-      posts_[i].lock = &lock;
-      ++this_thread.todo;
-      throw;
-    }
-    lock.count_kept(-1);
-  }
-}
-
-void Kept::adopt(const Kept& left) {
-  for (const Post& post : left.posts_) {
-    if (post.lock != nullptr) posts_.push_back(post);
-  }
-}
-
 void keep_post(AnyLock& lock, Section section) {
   Thread& t = this_thread;
   if (t.kept == nullptr) t.kept = new Kept;
-  t.kept->add(lock, section);
+  t.kept->posts.push_back({&lock, section});
+  lock.count_kept(1);
+  ++t.todo;
   if (t.serving == nullptr) look_after_outermost();  // a server looks each time
 }
 
 void send_kept_posts_now() noexcept {
   if (Inside::any()) return;
-  const int error = errno;  // the section's, which its caller gets
-  this_thread.kept->send();
+  Thread& t = this_thread;
+  Kept& kept = *t.kept;
+  if (kept.is_sending) return;  // what it sends may execute sections that post
+  const int error = errno;      // the section's, which its caller gets
+  kept.is_sending = true;
+  while (kept.next < kept.posts.size()) {
+    const Kept::Post post = kept.posts[kept.next++];
+    if (post.lock == nullptr) continue;
+    --t.todo;
+    post.lock->post(post.section);
+    post.lock->count_kept(-1);
+  }
+  kept.posts.clear();
+  kept.next = 0;
+  kept.is_sending = false;
   errno = error;
 }
 
@@ -85,7 +57,9 @@ void adopt_posts(LeftPosts left) noexcept {
   if (t.kept == nullptr) {
     t.kept = left.posts.release();
   } else {
-    t.kept->adopt(*left.posts);
+    for (const Kept::Post& post : left.posts->posts) {
+      if (post.lock != nullptr) t.kept->posts.push_back(post);
+    }
   }
   look_after_outermost();
 }

@@ -5,41 +5,11 @@
 // is kept, in the section that makes it: sending cannot.
 #pragma once
 
-#include <cstddef>
 #include <memory>
-#include <vector>
 
-#include "delegation/port.hpp"
 #include "delegation/thread.hpp"
 
 namespace muster::delegation {
-
-/// One thread's, in order.
-class Kept {
- public:
-  void add(AnyLock& lock, Section section);
-  /// Sends all, and what is added meanwhile.
-  void send() noexcept;
-  /// Executes those to one lock, there and then. Throws what execute() does: that one and those
-  /// after it are still there.
-  void execute(AnyLock& lock);
-  /// Adds those that another thread has kept.
-  void adopt(const Kept& left);
-  /// Drops all, in a fork's child.
-  void forget() noexcept {
-    posts_.clear();
-    next_ = 0;
-  }
-
- private:
-  struct Post {
-    AnyLock* lock;  ///< null: done
-    Section section;
-  };
-  std::vector<Post> posts_;
-  std::size_t next_ = 0;
-  bool sending_ = false;
-};
 
 /// By the calling thread, in a section: `todo` counts it. post() outside of all sections cannot
 /// fail.

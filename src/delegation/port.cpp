@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/port.hpp"
 
-#include <cxxabi.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -245,12 +244,5 @@ Reserved::Reserved(std::size_t bytes) : bytes_(bytes) {
 Reserved::~Reserved() { munmap(data_, bytes_); }
 
 // What was handled lives as long as the thread: destructors on the way may look at it.
-void CancelledInHandler::leave_handlers() {
-  static thread_local std::vector<std::exception_ptr> handled;
-  while (std::exception_ptr next = std::current_exception()) {
-    handled.push_back(std::move(next));
-    abi::__cxa_end_catch();
-  }
-}
 
 }  // namespace muster::delegation

@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <new>
 #include <utility>
 
 #include "delegation/cpus.hpp"
+#include "delegation/section.hpp"
 #include "delegation/thread.hpp"
 #include "lock/habit.hpp"
 #include "machine/hardware.hpp"
@@ -258,49 +258,6 @@ class Reserved {
  private:
   std::byte* data_;
   std::size_t bytes_;
-};
-
-/// Around a section of the calling thread, which may be in a handler. If it is cancelled in the
-/// section it leaves its handlers first, as it will do anyway: in one `catch (...)` ends the
-/// program, since a cancellation is no exception of C++. Free where it is not.
-class CancelledInHandler {
- public:
-  CancelledInHandler() = default;
-  ~CancelledInHandler() {
-    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
-  }
-  CancelledInHandler(const CancelledInHandler&) = delete;
-  CancelledInHandler& operator=(const CancelledInHandler&) = delete;
-  void section_returned() noexcept { returned_ = true; }
-
- private:
-  static void leave_handlers();
-  bool returned_ = false;
-};
-
-/// A critical section: a function and what it is called with. What it throws ends the program: it
-/// may be on another thread's stack than its caller's, and its lock would stay taken.
-struct Section {
-  void (*function)(void* argument);
-  void* argument;
-
-  void operator()() const noexcept { function(argument); }
-  /// On its caller's own thread and stack; then `leave()`, also where the thread is cancelled in
-  /// the section, which unwinds it. Free where it is not: disabling cancellation would cost half as
-  /// much as a quick call.
-  template <class Leave>
-  [[gnu::always_inline]] void run_own(Leave leave) const {
-    try {
-      CancelledInHandler guard;
-      function(argument);
-      guard.section_returned();
-    } catch (...) {
-      if (std::current_exception() != nullptr) std::terminate();
-      leave();  // no exception: the thread is cancelled
-      throw;
-    }
-    leave();
-  }
 };
 
 /// A request, in a slot, beside its flag.

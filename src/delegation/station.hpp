@@ -51,7 +51,7 @@ struct ServerOptions {
   ServerPolicy policy = ServerPolicy::pack;
 };
 
-class Station {
+class Station final : public LeavesRequests {
  public:
   using Rings = locks::Rings<RingPort>;
   static constexpr unsigned depth = ring_depth;
@@ -102,9 +102,7 @@ class Station {
   Seat& seat(unsigned number);
   /// Null before its first use here.
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
-  /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
-  bool has_pending(unsigned number) const noexcept;
-  Station* watched_next = nullptr;  ///< of watch_seats()
+  bool has_pending(unsigned number) const noexcept override;
   locks::Desk<RingPort> desk(Word lock) const {
     return {&entry(lock).held, &cells_.global(0), rings_, lock};
   }

@@ -13,8 +13,6 @@
 #include <string_view>
 
 #include "delegation/generation.hpp"
-#include "delegation/kept.hpp"
-#include "delegation/station.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -73,16 +71,16 @@ class Seats {
     }
   }
 
-  void watch(Station& station) {
+  void watch(LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
-    station.watched_next = stations_;
-    stations_ = &station;
+    where.watched_next = watched_;
+    watched_ = &where;
   }
-  void unwatch(Station& station) {
+  void unwatch(LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
-    for (Station** at = &stations_; *at != nullptr; at = &(*at)->watched_next) {
-      if (*at != &station) continue;
-      *at = station.watched_next;
+    for (LeavesRequests** at = &watched_; *at != nullptr; at = &(*at)->watched_next) {
+      if (*at != &where) continue;
+      *at = where.watched_next;
       return;
     }
   }
@@ -105,7 +103,7 @@ class Seats {
     }
     first_free_ = 0;
     left_ = 0;
-    stations_ = nullptr;
+    watched_ = nullptr;
   }
 
  private:
@@ -116,7 +114,7 @@ class Seats {
   }
   /// Unless requests of its last thread, which has ended, are pending.
   void let_go(unsigned number) {
-    for (const Station* at = stations_; at != nullptr; at = at->watched_next) {
+    for (const LeavesRequests* at = watched_; at != nullptr; at = at->watched_next) {
       if (at->has_pending(number)) return;
     }
     used_seats[number / 64].fetch_and(~bit_of(number), std::memory_order_relaxed);
@@ -144,7 +142,7 @@ class Seats {
   unsigned ever_ = 0;        // of the numbers
   unsigned first_free_ = 0;  // none below is free
   unsigned left_ = 0;        // used, but nobody has them
-  Station* stations_ = nullptr;
+  LeavesRequests* watched_ = nullptr;
   pthread_key_t at_exit_{};
   const bool has_key_;
 };
@@ -161,7 +159,10 @@ void begin_child() {
   t.servant = nullptr;
   t.asked_in = nullptr;  // who asks is not here, nor is its stack
   t.todo = 0;
-  if (t.kept != nullptr) t.kept->forget();
+  if (t.kept != nullptr) {
+    t.kept->posts.clear();
+    t.kept->next = 0;
+  }
   seated_threads.store(t.seats > 0 ? 1 : 0, std::memory_order_relaxed);
   Seats::instance().keep_only(t);
 }
@@ -221,8 +222,8 @@ unsigned seats_ever() { return Seats::instance().ever(); }
 std::atomic<unsigned> seated_threads{0};
 std::atomic<std::uint64_t> used_seats[seats_max / 64];
 
-void watch_seats(Station& station) { Seats::instance().watch(station); }
+void watch_seats(LeavesRequests& where) { Seats::instance().watch(where); }
 
-void unwatch_seats(Station& station) noexcept { Seats::instance().unwatch(station); }
+void unwatch_seats(LeavesRequests& where) noexcept { Seats::instance().unwatch(where); }
 
 }  // namespace muster::delegation

@@ -10,9 +10,12 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
+#include "delegation/section.hpp"
 #include "machine/no_cancellation.hpp"
 #include "machine/preload.hpp"
 
@@ -20,13 +23,23 @@ namespace muster::delegation {
 
 class AnyLock;
 class Inside;
-class Kept;
 class Nested;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
 /// Error(no_memory). Address space, not memory, is set aside for so many.
 inline constexpr unsigned seats_max = 16'384;
+
+/// Posts that a thread's sections have made, in order (kept.hpp).
+struct Kept {
+  struct Post {
+    AnyLock* lock;  ///< null: done
+    Section section;
+  };
+  std::vector<Post> posts;
+  std::size_t next = 0;
+  bool is_sending = false;
+};
 
 struct Thread {
   // The first line: all that a section of the lock used last needs. Four words of it are
@@ -99,10 +112,22 @@ inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
   return seat < end ? seat : end;
 }
 
-/// From here on seats with requests pending at this station stay used when their threads end.
-void watch_seats(Station& station);
+/// Where threads leave requests behind when they end.
+class LeavesRequests {
+ public:
+  /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
+  virtual bool has_pending(unsigned seat) const noexcept = 0;
+
+  LeavesRequests* watched_next = nullptr;  ///< of watch_seats()
+
+ protected:
+  ~LeavesRequests() = default;
+};
+
+/// From here on seats with requests pending there stay used when their threads end.
+void watch_seats(LeavesRequests& where);
 /// Nothing is pending there any more.
-void unwatch_seats(Station& station) noexcept;
+void unwatch_seats(LeavesRequests& where) noexcept;
 
 /// One level deeper, for as long as it lives.
 class Depth {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "delegation/delegated.hpp"
+#include "delegation/make_lock.hpp"
 #include "harness.hpp"
 
 namespace muster::test {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A lock by its name.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "delegation/any_lock.hpp"
+
+namespace muster::delegation {
+
+struct LockOptions {
+  std::string kind = "auto";
+  std::shared_ptr<Station> station;  ///< whose server executes; null: the default one
+  void* shared_memory = nullptr;     ///< pthread-mutex: of shared_lock_bytes()
+  bool creates = true;               ///< the shared lock; else it attaches
+};
+
+/// Throws Error: unknown_name, unsupported (shared memory for a kind that cannot), no_memory,
+/// invalid (shared memory that is not aligned, or to attach to and without a lock).
+std::unique_ptr<AnyLock> make_lock(const LockOptions& options);
+
+/// Bytes that a shared lock needs, aligned to a line.
+std::size_t shared_lock_bytes();
+
+}  // namespace muster::delegation
