@@ -208,9 +208,9 @@ void Checker::algorithms() {
 
 /// The project's own file behind an #include, from the root; nothing for other people's headers.
 std::optional<std::string> included(std::string_view from, const std::string& name) {
-  static constexpr std::array under_src = {"machine/",    "topology/",   "placement/", "memory/",
-                                           "allocation/", "message/",    "barrier/",   "fitting/",
-                                           "lock/",       "delegation/", "capi/"};
+  static constexpr std::array under_src = {"machine/", "wait/",       "topology/",   "placement/",
+                                           "memory/",  "allocation/", "message/",    "barrier/",
+                                           "fitting/", "lock/",       "delegation/", "capi/"};
   static constexpr std::array under_root = {"sim/",   "check/", "mpi/",      "cli/", "run/",
                                             "bench/", "test/",  "examples/", "src/"};
   if (name.starts_with("muster/")) return "include/" + name;
@@ -225,17 +225,24 @@ std::optional<std::string> included(std::string_view from, const std::string& na
   return std::string(from.substr(0, from.rfind('/') + 1)) + name;
 }
 
+/// An #include's name, in quotes or the project's own.
+std::optional<std::string> own_include(const std::string& line) {
+  static const std::regex include("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]");
+  std::smatch match;
+  if (!std::regex_search(line, match, include)) return std::nullopt;
+  const std::string name = match[2];
+  if (match[1] == "<" && !name.starts_with("muster/")) return std::nullopt;
+  return name;
+}
+
 void Checker::includes() {
   const auto layer = std::find_if(layers().begin(), layers().end(), [&](const Layer& candidate) {
     return file_.path.starts_with(candidate.directory);
   });
-  static const std::regex include("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]");
   for (std::size_t i = 0; i < file_.lines.size(); ++i) {
-    std::smatch match;
-    if (!std::regex_search(file_.lines[i], match, include)) continue;
-    const std::string name = match[2];
-    if (match[1] == "<" && !name.starts_with("muster/")) continue;
-    const auto target = included(file_.path, name);
+    const auto name = own_include(file_.lines[i]);
+    if (!name) continue;
+    const auto target = included(file_.path, *name);
     if (!target) continue;
     if (target->starts_with("../")) {
       report(i + 1, "an include with .. in it: write it from src/");
@@ -266,7 +273,8 @@ const std::vector<Layer>& layers() {
       {"src/message/", {"src/machine/"}},
       {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
       {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
-      {"src/delegation/", {"src/machine/", "src/lock/", "src/placement/", "src/topology/"}},
+      {"src/delegation/",
+       {"src/machine/", "src/wait/", "src/lock/", "src/placement/", "src/topology/"}},
       {"src/capi/", {"src/", "include/muster/"}},
       {"src/fitting/", {"src/barrier/", "src/topology/"}},
       {"sim/",
@@ -286,6 +294,38 @@ const std::vector<Layer>& layers() {
       {"examples/", {"include/muster/"}},
   };
   return all;
+}
+
+std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::string>& files) {
+  const auto without_ending = [](const std::string& path) {
+    return path.substr(0, path.rfind('.'));
+  };
+  std::map<std::string, std::set<std::string>> needs;  // directly; then whatever these need, too
+  for (const auto& [path, text] : files) {
+    if (!is_c_or_cpp(path)) continue;
+    std::set<std::string>& right = needs[without_ending(path)];
+    for (const std::string& line : split_lines(text)) {
+      const auto name = own_include(line);
+      const auto target = name ? included(path, *name) : std::nullopt;
+      if (target && files.contains(*target)) right.insert(without_ending(*target));
+    }
+    right.erase(without_ending(path));
+  }
+  for (const auto& [through, unused] : needs) {
+    for (auto& [unit, right] : needs) {
+      if (right.contains(through)) right.insert(needs[through].begin(), needs[through].end());
+    }
+  }
+  std::set<std::set<std::string>> cycles;
+  for (const auto& [unit, right] : needs) {
+    if (!right.contains(unit)) continue;
+    std::set<std::string> cycle;
+    for (const std::string& other : right) {
+      if (needs[other].contains(unit)) cycle.insert(other);
+    }
+    cycles.insert(cycle);
+  }
+  return cycles;
 }
 
 std::string code_only(std::string_view text) {

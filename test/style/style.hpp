@@ -2,6 +2,8 @@
 // The house's style as functions of a file's path and text, so that each rule can be shown to fail.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,10 @@ struct Layer {
   std::vector<std::string_view> may_include;  ///< directories, or single headers
 };
 const std::vector<Layer>& layers();
+
+/// Files that include each other, by path and text: each set is one cycle. A header and its source
+/// are one, named without what follows the last dot: whoever uses the header needs the source.
+std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::string>& files);
 
 /// The same text with comments and the insides of literals blanked, lines kept: C and C++ only.
 std::string code_only(std::string_view text);

@@ -190,6 +190,53 @@ TEST(Style, LayersAreAsDocumented) {
   EXPECT_EQ(documented, enforced);
 }
 
+TEST(Style, IncludeCyclesAreFound) {
+  const std::string a = "#include \"lock/a.hpp\"\n";
+  const std::string b = "#include \"lock/b.hpp\"\n";
+  const std::string c = "#include \"wait/c.hpp\"\n";
+  using Cycles = std::set<std::set<std::string>>;
+  EXPECT_EQ(Cycles{}, include_cycles({{"src/lock/a.hpp", b + c},
+                                      {"src/lock/a.cpp", a + b},
+                                      {"src/lock/b.hpp", c},
+                                      {"src/wait/c.hpp", "#include <map>\n"}}));
+  // A source is as its header; and by way of a third.
+  EXPECT_EQ(
+      (Cycles{{"src/lock/a", "src/lock/b"}}),
+      include_cycles({{"src/lock/a.hpp", b}, {"src/lock/b.hpp", ""}, {"src/lock/b.cpp", b + a}}));
+  EXPECT_EQ((Cycles{{"src/lock/a", "src/lock/b", "src/wait/c"}}),
+            include_cycles({{"src/lock/a.hpp", b},
+                            {"src/lock/b.hpp", c},
+                            {"src/wait/c.hpp", a},
+                            {"src/lock/d.cpp", a}}));
+}
+
+// Those that are known are to go; a new one is not to come.
+TEST(Style, NoFilesIncludeEachOther) {
+  const std::set<std::set<std::string>> known = {
+      {"bench/barrier_run", "bench/candidate"},
+      {"bench/lock_slice", "bench/lock_team"},
+      {"check/suite/barriers", "check/suite/rehearsal"},
+      {"check/suite/departure", "check/suite/lock_rehearsal", "check/suite/locks"},
+      {"include/muster/lock", "include/muster/muster", "include/muster/mutex"},
+      {"sim/geometry", "sim/machine_model"},
+      {"src/capi/engine", "src/capi/watch"},
+  };
+  std::map<std::string, std::string> files;
+  for (const std::string& path : tree()) files[path] = read(root() / path);
+  const auto found = include_cycles(files);
+  const auto names = [](const std::set<std::string>& cycle) {
+    std::string all;
+    for (const std::string& name : cycle) all += " " + name;
+    return all;
+  };
+  for (const auto& cycle : found) {
+    EXPECT_TRUE(known.contains(cycle)) << "these include each other:" << names(cycle);
+  }
+  for (const auto& cycle : known) {
+    EXPECT_TRUE(found.contains(cycle)) << "is no cycle any more, so strike it:" << names(cycle);
+  }
+}
+
 struct Planted {
   const char* path;
   std::string text;  ///< after the SPDX line
