@@ -15,6 +15,22 @@
 
 namespace muster::check {
 
+/// The primitives that the handshake names; both fences are seq_cst here. Once for each fault.
+template <int fault>
+struct DepartureLot {
+  Checked& m;
+  Tuning& tuning;
+
+  void add(Checked::Cell& cell, Word delta) { m.fetch_add(cell, delta, relaxed); }
+  Word peek(const Checked::Cell& cell) { return m.load(cell, relaxed); }
+  void light_fence(Site site = Site::here()) { fence("light fence", site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
+  void fence(const char* what, Site site) {
+    m.thread().fence(tuning.order_at(site, what, Ordering::seq_cst), site);
+  }
+};
+
+template <class Lot>
 class DepartureRehearsal {
  public:
   DepartureRehearsal(unsigned clients, unsigned posts, Tuning& tuning, Memory& memory)
@@ -69,20 +85,6 @@ class DepartureRehearsal {
     }
   };
 
-  /// The primitives that the handshake names; both fences are seq_cst here.
-  struct Lot {
-    Checked& m;
-    Tuning& tuning;
-
-    void add(Checked::Cell& cell, Word delta) { m.fetch_add(cell, delta, relaxed); }
-    Word peek(const Checked::Cell& cell) { return m.load(cell, relaxed); }
-    void light_fence(Site site = Site::here()) { fence("light fence", site); }
-    void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
-    void fence(const char* what, Site site) {
-      m.thread().fence(tuning.order_at(site, what, Ordering::seq_cst), site);
-    }
-  };
-
   /// As a station's clients do.
   void post(Checked& m, unsigned client) {
     const Lock lock(desk(), cells_.global(2), &server_cell());
@@ -98,9 +100,7 @@ class DepartureRehearsal {
     }
   }
 
-  /// As a station's server does: what is pending when it leaves is executed before it has left.
-  void serve_and_leave(Checked& m) {
-    locks::say_leaving(Lot{m, tuning_}, server_cell());
+  std::vector<Checked::Cell*> look(Checked& m) {
     std::vector<Checked::Cell*> pending;
     const Word count = m.load(cells_.global(1), relaxed);
     for (unsigned client = 0; client < count; ++client) {
@@ -109,6 +109,13 @@ class DepartureRehearsal {
         if (m.load(entry, relaxed) != 0) pending.push_back(&entry);
       }
     }
+    return pending;
+  }
+
+  /// As a station's server does: what is pending when it leaves is executed before it has left.
+  void serve_and_leave(Checked& m) {
+    const auto pending =
+        locks::Departure<Lot>::leave(Lot{m, tuning_}, server_cell(), [&] { return look(m); });
     Work work{*this};
     for (Checked::Cell* const entry : pending) {
       while (m.load(*entry, relaxed) != 0) {
@@ -135,10 +142,11 @@ class DepartureRehearsal {
   std::vector<Checked::Plain<Word>> slots_;
 };
 
-inline Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) {
+template <class Lot = DepartureLot<0>>
+Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients + 1};
-  const auto rehearsal = std::make_shared<DepartureRehearsal>(scenario.clients, scenario.sections,
-                                                              tuning, program.memory);
+  const auto rehearsal = std::make_shared<DepartureRehearsal<Lot>>(
+      scenario.clients, scenario.sections, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   program.at_end = [rehearsal](const Graph& graph) { return rehearsal->at_end(graph); };
   return program;

@@ -2,6 +2,7 @@
 // Locks with one fault each, which no weaker memory order would cause. A mutant is the shipped
 // header over a machine of its own, for which one of its functions is written anew, wrongly: the
 // fault is the line that its comment tells of, all else is copied.
+#include "check/suite/departure.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 
 namespace muster::check {
@@ -13,6 +14,7 @@ struct Faulty : Checked {
   using Checked::Checked;
 };
 
+using NotedEarly = DepartureLot<1>;
 using DrawnTwice = Faulty<0>;
 using NoLinkAwaited = Faulty<1>;
 using WaitsTooLate = Faulty<2>;
@@ -396,6 +398,16 @@ bool Auto<check::BusyIsDone>::finish(check::BusyIsDone& m, Ring& ring, Habit& h,
   }
 }
 
+/// What is posted in between is left to a server that does not know of it.
+template <>
+template <class Atom, class Look>
+auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Look look) {
+  const auto found = look();
+  lot.add(server, Word(-1));
+  lot.heavy_fence();
+  return found;
+}
+
 // NOLINTEND(readability-convert-member-functions-to-static)
 
 }  // namespace muster::locks
@@ -410,6 +422,18 @@ HandWritten mutant(const char* name) {
   for (const LockScenario& scenario : lock_scenarios(std::string(L<M>::traits.name))) {
     made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
                                return rehearse_lock<L<M>, M>(scenario, tuning);
+                             }});
+  }
+  return made;
+}
+
+template <class Lot>
+HandWritten mutant_of_departure(const char* name) {
+  HandWritten made{name, {}};
+  for (const LockScenario& scenario : lock_scenarios("rings")) {
+    if (scenario.variant != LockVariant::leaving) continue;
+    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
+                               return rehearse_departure<Lot>(scenario, tuning);
                              }});
   }
   return made;
@@ -458,6 +482,7 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
       mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
+      mutant_of_departure<NotedEarly>("departure: what is pending noted before the server leaves"),
       mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
   };
 }

@@ -439,12 +439,14 @@ void Station::wake() noexcept {
 }
 
 /// From here on clients help themselves; what they posted before is still pending.
-void Station::close() noexcept {
-  locks::say_leaving(FutexLot(false), server_cell().value);
-  // Without membarrier a post may still be on its way out of its core, for far less than this.
-  if (register_heavy_fence(false) == HeavyFence::none) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+Station::Pending Station::close() {
+  return locks::Departure<FutexLot>::leave(FutexLot(false), server_cell().value, [this] {
+    // Without membarrier a post may still be on its way out of its core, for far less than this.
+    if (register_heavy_fence(false) == HeavyFence::none) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return Pending(*this);
+  });
 }
 
 void Station::stop() {
@@ -459,8 +461,7 @@ void Station::stop() {
     if (phase_ == Phase::stopped) return join_watchdog();
     phase_ = Phase::leaving;
   }
-  close();
-  for (Pending pending(*this); !pending.are_executed();) {
+  for (Pending pending = close(); !pending.are_executed();) {
     ring_bell();
     sched_yield();
   }

@@ -206,7 +206,7 @@ class Station final : public LeavesRequests {
   [[gnu::noinline]] void wake() noexcept;
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
-  void close() noexcept;
+  Pending close();
   void end_servants();
   void has_ended();
   void join_watchdog();

@@ -128,8 +128,7 @@ bool Station::look_after_servants(bool whole_period) {
 void Station::leave(std::unique_lock<std::mutex>& roles) {
   phase_ = Phase::leaving;
   roles.unlock();
-  close();
-  Pending pending(*this);
+  Pending pending = close();
   roles.lock();
   while (!pending.are_executed()) {
     watchdog_wake_.wait_for(roles, std::chrono::milliseconds(1));

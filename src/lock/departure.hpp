@@ -22,12 +22,16 @@ bool is_left_to_server(L&& lot, const Atom& server) {
   return lot.peek(server) != 0;
 }
 
-/// By who leaves: from here on clients see to their requests themselves. What was posted before is
-/// in its entry when this returns, and is the server's.
-template <class L, class Atom>
-void say_leaving(L&& lot, Atom& server) {
-  lot.add(server, Word(-1));
-  lot.heavy_fence();  // pairs with the light one above
-}
+/// By who leaves: from here on clients see to their requests themselves. What `look()` finds, which
+/// is returned, was posted before, and is the server's.
+template <class L>
+struct Departure {
+  template <class Atom, class Look>
+  static auto leave(L lot, Atom& server, Look look) {
+    lot.add(server, Word(-1));
+    lot.heavy_fence();  // pairs with the light one above
+    return look();
+  }
+};
 
 }  // namespace muster::locks
