@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -27,6 +29,7 @@
 
 #include "barrier/registry.hpp"
 #include "cli/command.hpp"
+#include "cli/contention.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/usable_cpus.hpp"
 #include "placement/placer.hpp"
@@ -47,6 +50,7 @@ struct Options {
   std::string barrier;
   bool bind_main = false;
   bool verbose = false;
+  bool report = false;
   std::string json;
   std::vector<std::string> program;
 };
@@ -204,10 +208,11 @@ std::string find_library(const std::string& folder, const std::string& name) {
 }
 
 /// What LD_PRELOAD shall be: ours in front of what is preloaded already.
-std::string preloads(bool aware, bool barriers) {
-  const std::string run = find_library("run", "libmuster_run.so");
+std::string preloads(bool report, bool aware, bool barriers) {
+  const std::string name = report ? "libmuster_contention.so" : "libmuster_run.so";
+  const std::string run = find_library("run", name);
   if (run.empty()) {
-    throw Error(Status::system, "libmuster_run.so is neither beside this program nor installed");
+    throw Error(Status::system, name + " is neither beside this program nor installed");
   }
   std::vector<std::string> all{run};
   if (barriers) {
@@ -227,8 +232,8 @@ std::string preloads(bool aware, bool barriers) {
   const char* const before = secure_getenv("LD_PRELOAD");
   std::istringstream rest(before != nullptr ? before : "");
   for (std::string library; std::getline(rest, library, ':');) {
-    const std::string name = fs::path(library).filename();
-    if (const std::string sanitizer = sanitizer_in('\0' + name); !sanitizer.empty()) {
+    const std::string file = fs::path(library).filename();
+    if (const std::string sanitizer = sanitizer_in('\0' + file); !sanitizer.empty()) {
       throw Error(Status::unsupported,
                   fmt::format("LD_PRELOAD has {} ({}), which takes the place of the same functions",
                               sanitizer, library));
@@ -346,6 +351,60 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   if (!options.barrier.empty()) fmt::print(stderr, "  barriers: {}\n", options.barrier);
 }
 
+/// The program as it is, watched; then what was seen. Never returns: the exit code is the
+/// program's, as shells say it.
+[[noreturn]] void become_watched(const Options& options) {
+  std::string file = options.json;
+  if (file.empty()) {
+    file = (fs::temp_directory_path() / "muster-run-XXXXXX").string();
+    const int made = mkstemp(file.data());
+    if (made < 0) throw Error(Status::system, fmt::format("{}: {}", file, std::strerror(errno)));
+    close(made);
+    set("MUSTER_RUN_JSON", file);
+  } else {
+    file = fresh_file(file);
+    set("MUSTER_RUN_JSON", file);
+  }
+  // Ctrl-C is the program's: what it has done by then is told.
+  for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
+  const pid_t child = fork();
+  if (child < 0) throw Error(Status::system, fmt::format("fork: {}", std::strerror(errno)));
+  if (child == 0) {
+    for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_DFL);
+    become(options.program);
+  }
+  static pid_t program = 0;
+  program = child;
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    std::signal(signal, [](int which) { kill(program, which); });
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::ifstream lines(file);
+  bool some = false;
+  for (std::string line; std::getline(lines, line); some = true) {
+    const auto process = nlohmann::json::parse(line);
+    if (process.at("process") == child || process.at("waited") != 0) {
+      fmt::print(stderr, "{}", format_contention(process));
+    }
+  }
+  if (!some) {
+    fmt::print(stderr, "muster run: no report: no process of the program ended by exit\n");
+  }
+  if (options.json.empty()) fs::remove(file);
+  std::_Exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void check_report(const Options& options) {
+  const bool changes = options.servers != 0 || options.memory != "default" || options.bind_main ||
+                       !options.mutex.empty() || !options.barrier.empty();
+  if (!changes) return;
+  throw Error(Status::invalid,
+              "--report watches the program as it is: without --servers, --memory, --mutex, "
+              "--barrier and --bind-main");
+}
+
 void run(Options& options) {
   const std::vector<std::string> exactly = words_after_dashes();
   if (!exactly.empty()) {
@@ -356,11 +415,12 @@ void run(Options& options) {
     }
     options.program = exactly;
   }
+  if (options.report) check_report(options);
   check_name("affinity", options.affinity, std::array{"hierarchical", "none"});
   check_name("memory", options.memory, std::array{"default", "aware"});
   if (!options.mutex.empty()) check_name("mutex", options.mutex, mutex_names);
   if (!options.barrier.empty()) parse_algorithm(options.barrier);
-  const bool binds = options.affinity == "hierarchical";
+  const bool binds = options.affinity == "hierarchical" && !options.report;
   const bool aware = options.memory == "aware";
   if (aware && options.servers == 0) {
     throw Error(Status::invalid,
@@ -378,7 +438,7 @@ void run(Options& options) {
       throw Error(Status::unsupported, reason);
     }
   }
-  set("LD_PRELOAD", preloads(aware, !options.barrier.empty()));
+  set("LD_PRELOAD", preloads(options.report, aware, !options.barrier.empty()));
   for (const char* name :
        {"MUSTER_RUN_CORES", "MUSTER_RUN_MAIN", "MUSTER_RUN_MUTEX", "MUSTER_RUN_BARRIER",
         "MUSTER_RUN_CPUS", "MUSTER_RUN_REPORT", "MUSTER_RUN_JSON"}) {
@@ -408,6 +468,7 @@ void run(Options& options) {
   if (!options.barrier.empty()) set("MUSTER_RUN_BARRIER", options.barrier);
   if (const auto quota = cpu_quota()) set("MUSTER_RUN_CPUS", fmt::format("{}", *quota));
   if (options.verbose) set("MUSTER_RUN_REPORT", "1");
+  if (options.report) become_watched(options);
   if (!options.json.empty()) set("MUSTER_RUN_JSON", fresh_file(options.json));
   set("MUSTER_RUN_PID", fmt::format("{}", getpid()));
   if (options.verbose) tell(options, topology ? &*topology : nullptr, made);
@@ -445,6 +506,9 @@ void add_run(Command& app) {
   command->add_flag("--bind-main", options->bind_main, "The main thread is placed, too");
   command->add_flag("--verbose", options->verbose,
                     "Say on standard error what is done and, when a process ends, what happened");
+  command->add_flag("--report", options->report,
+                    "Change nothing; say at the end which mutexes threads waited for, how long, "
+                    "and who had taken them");
   command->add_option("--json", options->json,
                       "Write what happened to this file, a JSON object in a line for each process");
   command->add_option("program", options->program, "After --: the program and its arguments")

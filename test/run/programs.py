@@ -257,6 +257,40 @@ def case_servers():
         expect(total(processes, "threads", "created") == 10, "own threads are counted")
 
 
+def case_contention():
+    def report(*words, code=0):
+        done = subprocess.run([muster, "run", "--report", *words], capture_output=True, text=True,
+                              timeout=900, env=ENVIRONMENT)
+        expect(done.returncode == code, f"{words} ended with {done.returncode}: {done.stderr}")
+        return done
+
+    program, file = sys.argv[3], os.path.join(scratch, "report.json")
+    done = report("--json", file, "--", program)
+    waited, held = map(int, done.stdout.split())
+    with open(file, encoding="utf-8") as lines:
+        child, parent = sorted(map(json.loads, lines), key=lambda line: line["waited"])
+    hot = parent["contended"][0]
+    callers = {caller["where"].split("+")[0]: caller for caller in hot["callers"]}
+    expect(hot["mutex"] == "hot (run-contention)", hot["mutex"])
+    expect(callers["want_it"]["waited"] == 20 and callers["hold_it"]["locks"] == 20, str(callers))
+    for what, told, seen in (("waited", callers["want_it"]["waited_ns"], waited),
+                             ("held", callers["hold_it"]["held_ns"], held)):
+        expect(abs(told - seen) <= 0.05 * seen + 1e6, f"{what} {seen} ns, and is told of {told}")
+    expect(hot["threads"] == 2 and hot["most_waiting"] == 1, str(hot))
+    expect(parent["threads"] == 2 and parent["mutexes"] == 5, str(parent))
+    expect(child["locks"] == 7 and child["threads"] == 1 and not child["contended"], str(child))
+    for text in ("hot (run-contention): waited", "want_it", "hold_it",
+                 "long sections: do less in them"):
+        expect(text in done.stderr, f"it does not say {text}: {done.stderr}")
+    expect(max(map(len, done.stderr.splitlines())) < 80, done.stderr)
+    expect("no report" in report(program, "leave", code=3).stderr, "nothing said of _exit")
+    report(program, "die", code=128 + 6)
+    report("no-such-program", code=127)
+    for option in ("--mutex=cna", "--servers=1", "--bind-main", "--barrier"):
+        expect("watches the program as it is" in report(option, "--", program, code=2).stderr,
+               f"{option} is taken")
+
+
 def case_affinity():
     """Threads are where `muster place` says, and what they start is not bound."""
     affinity = sys.argv[3]
