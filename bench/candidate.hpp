@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/barrier_run.hpp"
+#include "bench/barrier_row.hpp"
+#include "bench/mpi_run.hpp"
+#include "bench/regime.hpp"
 #include "bench/team.hpp"
 
 namespace muster::bench {

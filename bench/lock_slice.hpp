@@ -4,11 +4,60 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
 
-#include "bench/lock_team.hpp"
+#include "bench/latency.hpp"
 #include "bench/measure.hpp"
+#include "sim/walk.hpp"
+#include "topology/pu_set.hpp"
 
 namespace muster::bench {
+
+struct LockSetting {
+  std::string lock;
+  unsigned threads = 1;
+  Pattern pattern = Pattern::sequential;
+  std::uint64_t stride = 20;
+  std::uint64_t operations = 0;  ///< in a slice, of all threads; 0: as many as fit
+  std::uint64_t seed = 1;
+  std::uint32_t* array = nullptr;
+  std::uint64_t words = 0;
+  std::vector<PuSet> bindings;  ///< per thread; an empty set is unbound
+  std::string cgroup;           ///< that its process joins; empty: none
+};
+
+struct LockShared;
+
+/// One thread's loop over a lock; made by lock_subjects.
+class Slice {
+ public:
+  Slice(LockShared& shared, unsigned thread, const LockSetting& setting);
+  /// `increment(word)` has `++*word` executed inside the lock.
+  template <class Increment>
+  void run(Increment&& increment);
+
+ private:
+  LockShared& shared_;
+  unsigned thread_;
+  const LockSetting& setting_;
+  Walk walk_;
+  LatencySampler sampler_;
+};
+
+/// A lock under test.
+class LockSubject {
+ public:
+  LockSubject() = default;
+  virtual ~LockSubject() = default;
+  LockSubject(const LockSubject&) = delete;
+  LockSubject& operator=(const LockSubject&) = delete;
+  /// One slice of one thread.
+  virtual void run(Slice& slice) = 0;
+  /// After a slice, by the thread: waits for what it did not wait for.
+  virtual void settle() {}
+};
 
 inline constexpr unsigned kProgressEvery = 16;  // of a given number of operations: a store
 

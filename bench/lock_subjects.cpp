@@ -15,6 +15,7 @@
 #include "bench/ck_lock.hpp"
 #endif
 #include "bench/lock_slice.hpp"
+#include "bench/lock_team.hpp"
 #include "machine/error.hpp"
 #include "machine/hardware.hpp"
 #include "muster/lock.hpp"

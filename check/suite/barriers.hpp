@@ -7,33 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "barrier/registry.hpp"
 #include "check/checked.hpp"
+#include "check/suite/scenario.hpp"
 
 namespace muster::check {
-
-/// What else is done besides waiting for some episodes.
-enum class Variant : std::uint8_t {
-  plain,
-  wraps,     ///< counters start just below 2^32
-  split,     ///< arrive and depart called apart, with work between them
-  gives_up,  ///< every wait may give up; whoever does not still sees everybody's data
-  timed,     ///< patience may end in any wait; the barrier breaks for all, and nobody hangs
-  destroy,   ///< anyone frees the memory as soon as its own last wait has returned
-  reuse,     ///< when all have left, the cells are cleared and the barrier is set up in them again
-};
-const char* variant_name(Variant variant);
-
-struct Scenario {
-  Algorithm algorithm;
-  unsigned participants = 2;
-  unsigned episodes = 2;
-  Variant variant = Variant::plain;
-  GroupTree groups{};  ///< for the topo family; no levels: one group of all
-
-  /// "sense-reversing", "topo 0,1|2,3/0,2", ...
-  std::string name() const;
-};
 
 /// The program; the tuning must outlive it. Throws Error(unknown_name).
 Program make_barrier_program(const Scenario& scenario, Tuning& tuning);

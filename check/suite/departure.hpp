@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "check/checked.hpp"
-#include "check/suite/locks.hpp"
+#include "check/graph.hpp"
+#include "check/suite/lock_scenario.hpp"
 #include "lock/auto.hpp"
 #include "lock/departure.hpp"
 

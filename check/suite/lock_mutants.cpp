@@ -4,6 +4,7 @@
 // fault is the line that its comment tells of, all else is copied.
 #include "check/suite/departure.hpp"
 #include "check/suite/lock_rehearsal.hpp"
+#include "check/suite/locks.hpp"
 
 namespace muster::check {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "check/checked.hpp"
-#include "check/suite/locks.hpp"
+#include "check/suite/lock_scenario.hpp"
 #include "lock/registry.hpp"
 #include "lock/round.hpp"
 

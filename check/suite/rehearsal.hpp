@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "check/suite/barriers.hpp"
+#include "check/checked.hpp"
+#include "check/suite/scenario.hpp"
 #include "machine/lifetime.hpp"
 
 namespace muster::check {

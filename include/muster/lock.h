@@ -25,7 +25,10 @@
 #ifndef MUSTER_LOCK_H
 #define MUSTER_LOCK_H
 
-#include "muster/muster.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muster/status.h"
 
 #ifdef __cplusplus
 extern "C" {

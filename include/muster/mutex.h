@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-#include "muster/muster.h"
+#include "muster/status.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <vector>
 
+#include "capi/engine.hpp"
 #include "capi/explain.hpp"
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
-#include "capi/watch.hpp"
 #include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "memory/pages.hpp"

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "capi/failure.hpp"
-#include "capi/watch.hpp"
 #include "machine/format.hpp"
 #include "memory/pages.hpp"
 

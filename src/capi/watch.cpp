@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capi/watch.hpp"
 
 #include <poll.h>
 #include <sys/stat.h>

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "bench/lock_team.hpp"
-#include "muster/lock.h"
+#include "muster/muster.h"
 #include "program.hpp"
 
 namespace {

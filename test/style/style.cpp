@@ -297,8 +297,9 @@ const std::vector<Layer>& layers() {
 }
 
 std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::string>& files) {
+  // A source is one with its header. The C and the C++ face of the library are two.
   const auto without_ending = [](const std::string& path) {
-    return path.substr(0, path.rfind('.'));
+    return path.starts_with("include/") ? path : path.substr(0, path.rfind('.'));
   };
   std::map<std::string, std::set<std::string>> needs;  // directly; then whatever these need, too
   for (const auto& [path, text] : files) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sim/geometry.hpp"
+#include "sim/machine_model.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "machine/error.hpp"
-#include "sim/machine_model.hpp"
 #include "sim/random.hpp"
 
 namespace muster::sim {

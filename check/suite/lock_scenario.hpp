@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which lock is checked, with whom, and what they do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace muster::check {
+
+enum class LockVariant : std::uint8_t {
+  plain,
+  server,     ///< a participant serves until the last client has done
+  shutdown,   ///< until the first section is done; if a lock needs one, another server follows
+  attended,   ///< as `server`, and the clients are known and used to it from the start
+  closing,    ///< as `shutdown`, likewise
+  newcomer,   ///< as `attended`, but for the last client
+  two,        ///< as `attended`, with two locks, which clients use in turn
+  drain,      ///< the first client only ends the server, when the others have posted
+  yields,     ///< sections give the lock up in between: one that goes round executes, or two
+  rings,      ///< no lock, but the request rings of two: clients, and who has either lock
+  wraps,      ///< as `rings`, and numbers have one bit
+  leaving,    ///< rings: clients post and do not wait, while a server leaves
+  successor,  ///< the last participant goes on in the seat of the first client, which ends
+  stranger    ///< as `successor`, with a new ticket: a fault
+};
+const char* variant_name(LockVariant variant);
+
+struct LockScenario {
+  std::string lock;
+  unsigned clients = 2;
+  unsigned sections = 1;  ///< of each client
+  LockVariant variant = LockVariant::plain;
+
+  std::string name() const;  ///< "mcs, 2 clients, 1 section"
+  bool has_server() const;   ///< the last participant
+  bool shuts_down() const;
+  bool has_successor() const;  ///< the last participant
+  unsigned known() const;      ///< so many clients from the start
+};
+
+}  // namespace muster::check
