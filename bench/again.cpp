@@ -77,8 +77,15 @@ std::string command_of(const std::string& name, const Json& json) {
            option("--seconds", json.at("seconds").dump()) +
            option("--rounds", json.at("rounds").dump()) + output;
   }
-  if (name == "mpi")
-    return "muster bench mpi" + option("--ranks", listed(rows, "ranks")) + output + "/mpi.json";
+  if (name == "mpi") {
+    const Json& set = json.at("settings");
+    return "muster bench mpi" + option("--ranks", listed(set.at("ranks"))) +
+           option("--rounds", set.at("rounds").dump()) +
+           option("--seconds", set.at("seconds").dump()) +
+           option("--hopeless", set.at("hopeless").dump()) +
+           option("--only", text_of(set, "only")) +
+           (set.at("own_algorithms") == true ? "" : " --defaults") + output + "/mpi.json";
+  }
   const std::string machine = option("--machine", text_of(json, "machine"));
   if (name == "sim") {
     return "muster sim barrier" + machine + option("--algorithms", listed(rows, "algorithm")) +

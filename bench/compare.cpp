@@ -218,6 +218,8 @@ RunFile read_run(const Json& json, const std::string& source) {
       run.settings = "mapped by " + text_of(json.at("settings"), "map_by");
     if (run.benchmark == "lock")
       run.settings = fmt::format("an array of {} words", json.at("array").get<std::uint64_t>());
+    if (run.benchmark == "mpi")
+      run.settings = json.at("settings").at("seconds").dump() + " s of barriers in each launch";
     for (const Json& row : json.at("results")) {
       RunRow next = read(row);
       if (next.rounds.empty()) continue;

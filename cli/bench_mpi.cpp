@@ -137,7 +137,7 @@ std::string to_osu(const MpiRunResults& results) {
   return text;
 }
 
-std::string to_json(const MpiRunResults& results) {
+std::string to_json(const bench::MpiRunOptions& options, const MpiRunResults& results) {
   using bench::Json;
   const bench::Host host = bench::this_host();
   Json rows = Json::array();
@@ -166,6 +166,13 @@ std::string to_json(const MpiRunResults& results) {
   const Json all{{"benchmark", "mpi"},
                  {"machine", bench::machine_to_json(host, usable_cpus())},
                  {"build", bench::build_to_json(host)},
+                 {"settings",
+                  {{"ranks", options.ranks},
+                   {"rounds", options.rounds},
+                   {"seconds", options.seconds},
+                   {"hopeless", options.hopeless},
+                   {"only", options.only},
+                   {"own_algorithms", options.own_algorithms}}},
                  {"method", "osu_barrier's: each rank's mean, averaged over the ranks"},
                  {"stopped", results.stopped},
                  {"results", rows}};
@@ -217,7 +224,7 @@ void run(Options& options) {
   });
   line.clear();
   if (results.samples.empty()) bench::end_if_stopped();
-  const std::string json = to_json(results);
+  const std::string json = to_json(options.run, results);
   fmt::print("{}", options.json  ? json
                    : options.osu ? to_osu(results)
                                  : to_text(results, options.run.ranks));

@@ -37,7 +37,13 @@ struct Options {
 };
 
 RunFile load(const std::string& file) {
-  const Json json = Json::parse(read_text_file(file, "result file"), nullptr, false);
+  std::string text;
+  try {
+    text = read_text_file(file, "result file");
+  } catch (const Error& error) {  // 1 is the exit code of what is slower
+    throw Error(Status::invalid, error.what());
+  }
+  const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Error(Status::invalid, file + ": no JSON");
   return bench::read_run(json, file);
 }

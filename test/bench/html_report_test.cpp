@@ -109,6 +109,13 @@ TEST(HtmlReport, DrawsMpiOnOneScale) {
   };
   const Json mpi{
       {"benchmark", "mpi"},
+      {"settings",
+       {{"ranks", {2}},
+        {"rounds", 5},
+        {"seconds", 0.2},
+        {"hopeless", 50.0},
+        {"only", ""},
+        {"own_algorithms", true}}},
       {"machine", {{"model", "This"}, {"cpus", 4}, {"kernel", "L"}}},
       {"results",
        {row("default", false, 2, 10), row("preload", true, 2, 1), row("default", false, 4, 100)}}};
@@ -145,6 +152,15 @@ TEST(Again, SaysTheCommand) {
   EXPECT_EQ(command_of("barrier", barrier()),
             "muster bench barrier --algorithms all --participants 2,4 --mode threads,processes "
             "--map-by core --wait auto --peers all --seconds 25.0 --rounds 5 --output results");
+  EXPECT_EQ(command_of("mpi", Json{{"settings",
+                                    {{"ranks", {2, 4}},
+                                     {"rounds", 3},
+                                     {"seconds", 0.1},
+                                     {"hopeless", 50.0},
+                                     {"only", ""},
+                                     {"own_algorithms", false}}}}),
+            "muster bench mpi --ranks 2,4 --rounds 3 --seconds 0.1 --hopeless 50.0 --defaults "
+            "--output results/mpi.json");
   EXPECT_EQ(command_of("sim", sim(1)),
             "muster sim barrier --machine oak --algorithms mcs --ranks 4 --map-by core --output "
             "results");

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `muster compare` on the command line: what it refuses, and its exit code. What it tells from
+// chance is test/bench/compare_test.cpp's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class CompareFiles : public testing::Test {
+ protected:
+  CompareFiles() {
+    std::string name = (std::filesystem::temp_directory_path() / "compare-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~CompareFiles() override { std::filesystem::remove_all(folder_); }
+
+  /// A run of two of ours and five others; nobody's times are twice the same.
+  std::string write(const std::string& name, double ours_times, const std::string& model = "m",
+                    const std::string& map_by = "core") {
+    Json json{{"schema", 1},
+              {"benchmark", "barrier"},
+              {"machine", {{"model", model}, {"cpus", 2}, {"architecture", "a"}}},
+              {"build", {{"commit", name}}},
+              {"settings", {{"map_by", map_by}}},
+              {"results", Json::array()}};
+    for (int i = 0; i < 7; ++i) {
+      Json rounds = Json::array();
+      for (int round = 0; round < 5; ++round) {
+        const double noise =
+            0.002 * std::sin(1 + round + 7 * i + 3.0 * static_cast<double>(name.size()));
+        rounds.push_back(100.0 * (i + 1) * (i < 2 ? ours_times : 1) * (1 + noise));
+      }
+      json["results"].push_back({{"implementation", i < 2 ? "muster" : "p" + std::to_string(i)},
+                                 {"algorithm", "a" + std::to_string(i)},
+                                 {"via", "c"},
+                                 {"participants", 2},
+                                 {"mode", "threads"},
+                                 {"regime", nullptr},
+                                 {"round_means_ns", rounds}});
+    }
+    return write(name, json.dump());
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST_F(CompareFiles, EndsWithOneWhereTheLimitIsExceeded) {
+  const std::string old_run = write("old", 1);
+  const std::string slower = write("slower", 1.5);
+  EXPECT_EQ(
+      run_muster({"compare", old_run, write("same one", 1), "--fail-if", "slower:5%"}).exit_code,
+      0);
+  const Outcome told = run_muster({"compare", old_run, slower});
+  EXPECT_EQ(told.exit_code, 0) << "nobody asked it to fail";
+  EXPECT_THAT(told.out, HasSubstr("slower"));
+  EXPECT_EQ(run_muster({"compare", old_run, slower, "--fail-if", "slower:5%"}).exit_code, 1);
+  EXPECT_EQ(run_muster({"compare", old_run, slower, "--fail-if", "slower:60%"}).exit_code, 0);
+  EXPECT_EQ(run_muster({"compare", old_run, slower, "--fail-if", "faster:5%"}).exit_code, 0);
+  EXPECT_EQ(run_muster({"compare", slower, old_run, "--fail-if", "faster:5%"}).exit_code, 1);
+  const Outcome json = run_muster({"compare", old_run, slower, "--json", "--fail-if", "slower:5%"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_EQ(Json::parse(json.out).at("schema"), 1);
+}
+
+TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {
+  const std::string old_run = write("old", 1);
+  const auto refused = [&](const std::string& other, const std::string& says) {
+    const Outcome outcome = run_muster({"compare", old_run, other});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  };
+  refused(write("model", 1, "another"), "these cannot be compared");
+  refused(write("mapped", 1, "m", "numa"), "these cannot be compared");
+  refused(write("empty", ""), "");
+  refused(write("list", "[1, 2]"), "");
+  refused(write("schema", R"({"schema": 99, "benchmark": "barrier"})"), "schema");
+  refused(write("sim", R"({"schema": 1, "results": []})"), "bench barrier");
+  EXPECT_EQ(run_muster({"compare", old_run, "/nowhere"}).exit_code, 2);
+  for (const char* limit : {"slower", "slower:5", "later:5%", "slower:-1%", "slower:x%"}) {
+    EXPECT_EQ(run_muster({"compare", old_run, old_run, "--fail-if", limit}).exit_code, 2) << limit;
+  }
+  EXPECT_EQ(run_muster({"compare", old_run, write("model", 1, "another"), "--anyway"}).exit_code,
+            0);
+}
+
+}  // namespace
