@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All ways in and out of sections, compiled with ThreadSanitizer against a library without: it has
-// nothing to report, unless the argument is "unguarded".
+// All ways in and out of sections and barriers, compiled with ThreadSanitizer against a library
+// without: it has nothing to report, unless the argument is "unguarded".
 #include <muster/lock.hpp>
+#include <muster/muster.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -58,6 +60,38 @@ bool is_counted(muster::lock& lock) {
   return sum == 3 * 1010;
 }
 
+/// Each writes its own, and reads everybody's.
+bool meet() {
+  constexpr int threads = 3;
+  constexpr int episodes = 200;
+  long written[threads] = {};
+  long completed = 0;
+  bool good[threads] = {};
+  const auto complete = [&] {
+    completed += static_cast<long>(std::count(written, written + threads, written[0])) / threads;
+  };
+  muster_options options;
+  muster_options_init(&options);
+  options.flags = MUSTER_SPLIT;
+  muster::barrier<decltype(complete)> barrier(threads, complete);
+  muster::barrier<> split(threads, {}, &options);
+  std::vector<std::thread> all;
+  for (int rank = 0; rank < threads; ++rank) {
+    all.emplace_back([&, rank] {
+      good[rank] = true;
+      for (int episode = 1; episode <= episodes; ++episode) {
+        written[rank] = episode;
+        barrier.arrive_and_wait();
+        good[rank] = good[rank] && completed == episode &&
+                     std::count(written, written + threads, episode) == threads;
+        split.wait(split.arrive());
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  return std::count(good, good + threads, true) == threads;
+}
+
 void race() {
   long count = 0;
   muster::lock lock;
@@ -71,7 +105,7 @@ void race() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "unguarded") == 0) race();
   muster::server server;
-  bool good = true;
+  bool good = meet();
   for (const muster::lock_options options :
        {muster::lock_options{"auto", nullptr}, muster::lock_options{"auto", &server},
         muster::lock_options{"rcl", &server}, muster::lock_options{"mcs", nullptr}}) {
