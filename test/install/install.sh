@@ -35,6 +35,15 @@ echo "-- documents, examples, licence; and no word of where it was built"
 for file in LICENSE README.md doc/mpi.md examples/threads.c; do
   [ -n "$(find "$prefix/share/doc" -path "*/$file")" ] || fail "no $file in $prefix/share/doc"
 done
+for page in man1/muster.1 man3/muster.3 man3/muster_barrier_wait.3 man7/muster.7; do
+  [ -s "$prefix/share/man/$page" ] || fail "no $page in $prefix/share/man"
+  ! command -v groff >/dev/null || [ -z "$(cd "$prefix/share/man" &&
+    groff -man -ww -Tutf8 -z "$page" 2>&1)" ] || fail "$page is not whole"
+done
+for name in $(sed -n 's/^MUSTER_API .*[ *]\(muster_[a-z_]*\)(.*/\1/p' "$prefix"/include/muster/*.h); do
+  [ -s "$prefix/share/man/man3/$name.3" ] || fail "no manual page of $name()"
+  grep -q "$name(" "$prefix/share/man/man3/muster.3" || fail "muster.3 has no $name()"
+done
 source=$(cd "$here/../.." && pwd)
 while IFS= read -r file; do
   ! grep -qF "$source" "$file" || fail "$file names $source"
