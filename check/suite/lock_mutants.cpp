@@ -402,7 +402,8 @@ bool Auto<check::BusyIsDone>::finish(check::BusyIsDone& m, Ring& ring, Habit& h,
 /// What is posted in between is left to a server that does not know of it.
 template <>
 template <class Atom, class Look>
-auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Look look) {
+auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Look look)
+    -> decltype(look()) {
   const auto found = look();
   lot.add(server, Word(-1));
   lot.heavy_fence();

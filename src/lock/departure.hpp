@@ -27,7 +27,7 @@ bool is_left_to_server(L&& lot, const Atom& server) {
 template <class L>
 struct Departure {
   template <class Atom, class Look>
-  static auto leave(L lot, Atom& server, Look look) {
+  static auto leave(L lot, Atom& server, Look look) -> decltype(look()) {
     lot.add(server, Word(-1));
     lot.heavy_fence();  // pairs with the light one above
     return look();
