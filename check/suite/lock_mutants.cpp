@@ -404,7 +404,7 @@ template <>
 template <class Atom, class Look>
 auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Look look)
     -> decltype(look()) {
-  const auto found = look();
+  auto found = look();
   lot.add(server, Word(-1));
   lot.heavy_fence();
   return found;
