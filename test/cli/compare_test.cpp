@@ -53,7 +53,7 @@ class CompareFiles : public testing::Test {
     return write(name, json.dump());
   }
   std::string write(const std::string& name, const std::string& text) {
-    const std::string path = folder_ + "/" + name;
+    std::string path = folder_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
