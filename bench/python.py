@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Episodes of muster.Barrier beside multiprocessing.Barrier and threading.Barrier, by turns; of
-each the mean of a run, and of the runs the median and the range, in microseconds."""
+each the mean of a run, and of the runs the median and the range, in microseconds; the same of the
+ratios of two that ran one after the other."""
 
 import argparse
 import multiprocessing
@@ -78,7 +79,7 @@ def text(times):
     return f"{statistics.median(times):8.2f} [{min(times):.2f}, {max(times):.2f}]"
 
 
-print(f"{'':14}{'muster.Barrier':>28}{'its own':>34}   times as fast")
+print(f"{'':12}{'muster.Barrier':>25}{'its own':>28}{'times as fast':>28}")
 for run, theirs, name in ((of_processes, context.Barrier, "processes"),
                           (of_threads, threading.Barrier, "threads")):
     for participants in map(int, options.participants.split(",")):
@@ -86,6 +87,6 @@ for run, theirs, name in ((of_processes, context.Barrier, "processes"),
         for _ in range(options.rounds):
             ours.append(run(muster.Barrier, participants))
             others.append(run(theirs, participants))
-        ratio = statistics.median(other / own for own, other in zip(ours, others))
-        print(f"{participants} {name:12}{text(ours):>28}{text(others):>34}{ratio:14.1f}",
+        ratios = [other / own for own, other in zip(ours, others)]
+        print(f"{participants} {name:10}{text(ours):>25}{text(others):>28}{text(ratios):>28}",
               flush=True)

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,18 +47,24 @@ struct alignas(apart) Seat {
   std::atomic<Word> inside;  ///< threads: of the last seat any number, else one or none
 };
 
-/// In a segment, zero at first but for the number.
+/// In a segment, zero at first but for the number. Seats fill the rest of it.
 struct Shared {
-  static constexpr Word seats_max = 64;
-
   alignas(apart) Hardware::Domain domain;
   alignas(apart) Hardware::Cell arrivals;
   Hardware::Cell opened;
   alignas(apart) std::atomic<Word> resets;  ///< twice their number, and one while one goes on
   std::atomic<Word> parties;
-  std::atomic<Word> seats_taken;  ///< for good; more than there are: these share the last
-  Seat seats[seats_max];
+  std::atomic<Word> seats_taken;  ///< for good; when all are, the others share the last
 };
+
+/// Twice as many as wait together, since processes come and go; not more than a MiB of them.
+constexpr std::size_t seats_for(unsigned parties) {
+  return std::min<std::size_t>(2 * parties + 16, 4096);
+}
+std::span<Seat> seats_in(const Segment& segment) {
+  auto* const first = reinterpret_cast<Seat*>(segment.data() + sizeof(Shared));
+  return {std::launder(first), (segment.size() - sizeof(Shared)) / sizeof(Seat)};
+}
 
 /// What a waiting thread of this process has: how it waits, what it has learnt, and a seat.
 struct Port {
@@ -158,9 +165,8 @@ bool enter(Shared& shared, Seat& seat) {
   return false;
 }
 
-bool is_anyone_inside(const Shared& shared) {
-  const Word taken = std::min(shared.seats_taken.load(), Shared::seats_max);
-  return std::any_of(shared.seats, shared.seats + taken,
+bool is_anyone_inside(std::span<const Seat> seats) {
+  return std::any_of(seats.begin(), seats.end(),
                      [](const Seat& seat) { return seat.inside.load() != 0; });
 }
 
@@ -217,13 +223,15 @@ bool deadline_of(PyObject* timeout, std::int64_t& at_ns) {
   return true;
 }
 
-std::unique_ptr<Port> make_port(Shared& shared) {
+std::unique_ptr<Port> make_port(const Barrier* self) {
+  Shared& shared = shared_of(self);
+  const std::span<Seat> seats = seats_in(**self->segment);
   const WaitPolicy policy =
       WaitPolicy::learning(shared.parties.load(), muster::usable_cpus(), false);
   auto port = std::make_unique<Port>(Port{Hardware(shared.domain, 0, policy, true), nullptr});
-  const Word seat =
-      shared.seats_taken.load() < Shared::seats_max ? shared.seats_taken++ : Shared::seats_max;
-  port->seat = &shared.seats[std::min(seat, Shared::seats_max - 1)];
+  const std::size_t number =
+      shared.seats_taken.load() < seats.size() ? shared.seats_taken++ : seats.size();
+  port->seat = &seats[std::min(number, seats.size() - 1)];
   return port;
 }
 
@@ -245,7 +253,7 @@ PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
       self->ports->clear();
     }
     if (self->ports->empty()) {
-      port = make_port(shared);
+      port = make_port(self);
       self->ports->reserve(self->ports->capacity() + 1);
     } else {
       port = std::move(self->ports->back());
@@ -272,7 +280,7 @@ PyObject* abort(PyObject* object, PyObject*) {
 }
 
 /// True once nobody is inside and all is as new.
-bool make_new(Shared& shared) {
+bool make_new(Shared& shared, std::span<const Seat> seats) {
   const std::int64_t limit_ns = now_ns() + reset_limit_ns;
   Word resets = shared.resets.load();
   for (unsigned looks = 0;; ++looks) {
@@ -283,7 +291,7 @@ bool make_new(Shared& shared) {
   }
   Hardware(shared.domain).break_domain({Status::broken, 0});
   bool all_left = true;
-  for (unsigned looks = 0; is_anyone_inside(shared) && all_left; ++looks) {
+  for (unsigned looks = 0; is_anyone_inside(seats) && all_left; ++looks) {
     muster::linger(looks);
     all_left = now_ns() < limit_ns;
   }
@@ -297,10 +305,10 @@ bool make_new(Shared& shared) {
 }
 
 PyObject* reset(PyObject* object, PyObject*) {
-  Shared& shared = shared_of(reinterpret_cast<Barrier*>(object));
+  const auto* const self = reinterpret_cast<Barrier*>(object);
   const bool done = [&] {
     const Released released;
-    return make_new(shared);
+    return make_new(shared_of(self), seats_in(**self->segment));
   }();
   if (done) Py_RETURN_NONE;
   PyErr_SetString(PyExc_RuntimeError,
@@ -330,7 +338,7 @@ PyObject* fd(PyObject* object, void*) {
 }
 
 void make(Barrier* self, unsigned count) {
-  *self->segment = Segment::create(sizeof(Shared), layout_hash);
+  *self->segment = Segment::create(sizeof(Shared) + seats_for(count) * sizeof(Seat), layout_hash);
   auto* const shared = new ((*self->segment)->data()) Shared{};
   shared->parties.store(count);
 }

@@ -17,6 +17,33 @@ done
 can_build $python ||
   skip "the wheel (packages python3-dev, python3-pip, python3-setuptools, python3-wheel)"
 
+# CPython's own tests of multiprocessing.Barrier, with ours in its place. One that lets everybody
+# through at once has to fail them: else they did not run ours.
+cpython_tests() {
+  local module=$2
+  $1 -c "import test.$module" 2>/dev/null || {
+    echo "skipped: $module with $1 (CPython's testsuite)"
+    return
+  }
+  # From 3.12 on a package.
+  ! $1 -c "import test.$module.test_processes" 2>/dev/null || module+=.test_processes
+  run_tests "$1" "$module" pass && grep -E '^Ran [1-9]' "$scratch/said" ||
+    { cat "$scratch/said"; exit 1; }
+  ! run_tests "$1" "$module" "def wait(self, timeout=None): return 0" .test_barrier ||
+    { echo "$module passes with a barrier that lets all through" >&2; exit 1; }
+}
+run_tests() {  # python, module, body of the class in multiprocessing.Barrier's place, which test
+  mkdir -p "$scratch/instead"
+  cat >"$scratch/instead/sitecustomize.py" <<END
+import multiprocessing, muster
+class Barrier(muster.Barrier):
+    $3
+multiprocessing.Barrier = Barrier
+END
+  PYTHONPATH=$scratch/site:$scratch/instead $1 -m unittest -v "test.$2" \
+    -k "WithProcessesTestBarrier${4:-}" >"$scratch/said" 2>&1
+}
+
 # A copy, since setuptools leaves files beside what it builds; kept, for the next time.
 tree=$scratch/source
 mkdir -p "$tree"
@@ -37,4 +64,7 @@ for other in $(printf '%s\n' $python python3 | sort -u); do
   $other -c 'import sys; sys.exit(sys.version_info < (3, 9))' || continue
   $other --version
   PYTHONPATH=$scratch/site $other "$source/test/python/test_muster.py"
+  for way in fork spawn forkserver; do
+    cpython_tests $other test_multiprocessing_$way
+  done
 done
