@@ -63,4 +63,7 @@ PKG_CONFIG_PATH=$pc $CC "$consumer/consumer.c" -o "$scratch/by_pkg_config" \
 said=$("$cmake" -S "$source" -B "$scratch/both" -DBUILD_SHARED_LIBS=OFF -DMUSTER_MPI=ON 2>&1) &&
   fail "it configures what it cannot build"
 grep -q 'BUILD_SHARED_LIBS has to be ON' <<<"$said" || fail "$said"
+
+echo "-- without the programs"
+"$cmake" -S "$source" -B "$scratch/library" -DMUSTER_PROGRAMS=OFF "${without[@]}" >/dev/null
 rm -rf "$scratch"
