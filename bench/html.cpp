@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "topology/picture.hpp"
+
 namespace muster::bench {
 namespace {
 
@@ -37,29 +39,6 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-r
 )";
 
 }  // namespace
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
 
 std::string cell(const nlohmann::ordered_json& object, const char* name) {
   const auto found = object.find(name);

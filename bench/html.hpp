@@ -8,9 +8,7 @@
 
 namespace muster::bench {
 
-std::string escaped(const std::string& text);
-
-/// A value as people read it, escaped; "" for null and what is missing.
+/// A value as people read it, its text escaped(); "" for null and what is missing.
 std::string cell(const nlohmann::ordered_json& object, const char* name);
 
 /// An SVG inside the page; from an <img> it cannot reach anything outside, nor of the page.

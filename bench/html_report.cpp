@@ -15,6 +15,7 @@
 #include "bench/report.hpp"
 #include "bench/summary.hpp"
 #include "machine/error.hpp"
+#include "topology/picture.hpp"
 
 namespace muster::bench {
 namespace {

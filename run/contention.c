@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run/escape.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 
 enum {
@@ -264,18 +266,6 @@ EXPORTED int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex
 
 /* ---- telling ---- */
 
-/* For JSON. */
-static void print_plain(int file, const char* text) {
-  for (; *text != '\0'; ++text) {
-    const unsigned char c = (unsigned char)*text;
-    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-      dprintf(file, "\\u00%02x", c);
-    } else {
-      dprintf(file, "%c", c);
-    }
-  }
-}
-
 /* "function+0x1f (file)", "file+0x1234", as far as it is known. */
 static void print_place(int file, const void* address, bool is_function) {
   Dl_info its;
@@ -287,13 +277,13 @@ static void print_place(int file, const void* address, bool is_function) {
     const char* const slash = strrchr(its.dli_fname, '/');
     const char* const object = slash != NULL ? slash + 1 : its.dli_fname;
     const void* const base = its.dli_sname != NULL ? its.dli_saddr : its.dli_fbase;
-    print_plain(file, its.dli_sname != NULL ? its.dli_sname : object);
+    print_escaped(file, its.dli_sname != NULL ? its.dli_sname : object, "u00");
     if (address != base) {
       dprintf(file, "+%#zx", (size_t)((const char*)address - (const char*)base));
     }
     if (its.dli_sname == NULL) return;
     dprintf(file, " (");
-    print_plain(file, object);
+    print_escaped(file, object, "u00");
     dprintf(file, ")");
   }
 }
@@ -369,7 +359,7 @@ static void print(int file) {
     told[place].its = its;
   }
   dprintf(file, "{\"program\": \"");
-  print_plain(file, program_invocation_short_name);
+  print_escaped(file, program_invocation_short_name, "u00");
   dprintf(file, "\", \"process\": %ld, \"elapsed_ns\": %" PRIu64 ", \"threads\": %u, ",
           (long)getpid(), now_ns() - begun_ns, atomic_load(&threads));
   print_sums(file, &whole);

@@ -162,8 +162,6 @@ void muster_preload_print_barriers(int file, bool as_json);
 
 /* ---- report.c ---- */
 
-/* The program's name, of plain characters: all others become "\", `escape`, two hex digits. */
-void run_print_name(int file, const char* escape);
 void run_report(void);
 
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 
 #include "muster/memory.h"
+#include "run/escape.h"
 #include "run/preload.h"
 
 /* Where that library is preloaded, too. */
@@ -81,20 +82,9 @@ static void print_memory(int file) {
   dprintf(file, "\n");
 }
 
-void run_print_name(int file, const char* escape) {
-  for (const char* at = program_invocation_short_name; *at != '\0'; ++at) {
-    const unsigned char c = (unsigned char)*at;
-    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-      dprintf(file, "\\%s%02x", escape, c);
-    } else {
-      dprintf(file, "%c", c);
-    }
-  }
-}
-
 static void print(int file) {
   dprintf(file, "muster run: ");
-  run_print_name(file, "x");
+  print_escaped(file, program_invocation_short_name, "x");
   dprintf(file, " (process %ld)\n", (long)getpid());
   print_threads(file);
   print_memory(file);
@@ -109,7 +99,7 @@ static void print(int file) {
 
 static void print_json(int file) {
   dprintf(file, "{\"program\": \"");
-  run_print_name(file, "u00");
+  print_escaped(file, program_invocation_short_name, "u00");
   dprintf(file,
           "\", \"process\": %ld, \"threads\": {\"created\": %" PRIu64
           ", \"most_at_a_time\": %u, \"left_alone\": %" PRIu64 ", \"cores\": [",

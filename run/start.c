@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/escape.h"
 #include "run/preload.h"
 
 run_libc theirs;
@@ -117,7 +118,7 @@ void run_start(void) {
   settings.cpus = usable_cpus();
   if (has_sanitizer()) {
     dprintf(STDERR_FILENO, "muster run: ");
-    run_print_name(STDERR_FILENO, "x");
+    print_escaped(STDERR_FILENO, program_invocation_short_name, "x");
     dprintf(STDERR_FILENO, " has a sanitizer and is left alone\n");
     run_threads_start();
     return;

@@ -438,6 +438,8 @@ class Painter {
   std::map<std::pair<std::string, unsigned>, unsigned> leader_of_unit_;
 };
 
+}  // namespace
+
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -460,8 +462,6 @@ std::string escaped(std::string_view text) {
   }
   return result;
 }
-
-}  // namespace
 
 double Picture::Text::width() const { return text_width(text, size); }
 

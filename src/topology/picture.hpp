@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "topology/topology.hpp"
@@ -40,6 +41,9 @@ struct Picture {
 /// declined, the machine is drawn with the reason below it. Texts do not overlap.
 Picture draw_groups(const Topology& topology, const ActiveLevels& active,
                     const std::vector<PuSet>& bindings, const Grouping& grouping);
+
+/// Text as it stands in SVG and HTML.
+std::string escaped(std::string_view text);
 
 /// The picture as an SVG file's text.
 std::string to_svg(const Picture& picture);

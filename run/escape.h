@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names that somebody else chose, for a terminal or JSON. */
+#pragma once
+
+#include <stdio.h>
+
+/* What is neither printable ASCII nor fit for a JSON string as "\\", `escape` and two hexadecimal
+ * digits: "x" for people, "u00" for JSON. */
+static inline void print_escaped(int file, const char* text, const char* escape) {
+  for (; *text != '\0'; ++text) {
+    const unsigned char c = (unsigned char)*text;
+    if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
+      dprintf(file, "\\%s%02x", escape, c);
+    } else {
+      dprintf(file, "%c", c);
+    }
+  }
+}
