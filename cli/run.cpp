@@ -501,7 +501,7 @@ void add_run(Command& app) {
       fmt::format("What pthread mutexes are: {} (as they are, counted); default: left alone",
                   fmt::join(std::rbegin(mutex_names), std::rend(mutex_names), ", ")));
   command->add_flag("--barrier{auto}", options->barrier,
-                    "Barriers are Muster's, those of pthreads and OpenMP; =NAME: OpenMP's "
+                    "Barriers are Muster's: of pthreads, OpenMP and ggml; =NAME: OpenMP's "
                     "are of this algorithm");
   command->add_flag("--bind-main", options->bind_main, "The main thread is placed, too");
   command->add_flag("--verbose", options->verbose,

@@ -7,6 +7,8 @@
 //   barrier_team.cpp    barriers of OpenMP's teams
 //   barrier_gomp.cpp    GNU OpenMP's functions; which runtime is whose
 //   barrier_kmp.cpp     LLVM's and Intel's functions
+//   barrier_ggml.cpp    ggml_barrier(), where ggml has no OpenMP
+//   barrier_anyone.hpp  the barrier of those whose threads have no ranks
 #pragma once
 
 #include <algorithm>
@@ -37,8 +39,10 @@ enum class Waits : std::uint8_t {
   openmp_unknown,      ///< passed on: not in a team that we have seen begin
   openmp_inside,       ///< the runtime's own: reductions, values handed to all
   openmp_joins,        ///< the runtime's own: ends of regions
+  ggml,                ///< of a ggml without OpenMP, ours
+  ggml_first,          ///< passed on: the first of a graph
 };
-inline constexpr unsigned kinds_of_waits = 10;
+inline constexpr unsigned kinds_of_waits = 12;
 
 /// One thread writes it.
 using Counter = std::atomic<std::uint64_t>;
@@ -72,6 +76,7 @@ struct alignas(128) Member {
   Counter counts[kinds_of_waits]{};
   Times posix;
   Times openmp;
+  Times ggml;
   Counter was_last{0};  ///< at barriers without ranks
   Hardware port;        ///< at barriers without ranks
 
@@ -102,6 +107,12 @@ void await_left(const void* barrier) noexcept;
 /// Who came last how often; `whom` says who they are.
 void print_last(int file, bool as_json, const std::vector<std::uint64_t>& times, const char* whom);
 
+/// The function of that name that code at this address would reach without us; null: none.
+void* reached_from(const void* code, const char* name) noexcept;
+/// The same, in that code's library and what it was linked to.
+void* brought_by(const void* code, const char* name) noexcept;
+/// As reached_from(), where there has to be one.
+void* reached_or_abort(const void* code, const char* name) noexcept;
 /// The function of that name that there would be without us; there is one.
 void* next_function(const char* name) noexcept;
 template <class Function>

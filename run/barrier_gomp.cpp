@@ -123,17 +123,6 @@ link_map* library_of(const void* address) noexcept {
   return static_cast<link_map*>(library);
 }
 
-/// The function of that name that code at this address would reach without us: as the loader looks,
-/// in what everybody sees, and then in what the code's library brought along; null: none. A library
-/// that was opened stays open: we keep addresses in it.
-void* reached_from(const void* code, const char* name) noexcept {
-  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) return found;
-  link_map* const library = library_of(code);
-  if (library == nullptr || library->l_name[0] == '\0') return nullptr;
-  void* const handle = dlopen(library->l_name, RTLD_LAZY | RTLD_NOLOAD);
-  return handle != nullptr ? dlsym(handle, name) : nullptr;
-}
-
 template <class Function>
 void find_in(void* library, const char* name, Function& into) noexcept {
   into = reinterpret_cast<Function>(dlsym(library, name));
@@ -175,6 +164,7 @@ const Gomp* runtime_in(link_map* library) noexcept {
   FIND(GOMP_single_copy_start)
   FIND(GOMP_workshare_task_reduction_unregister)
   FIND(__kmpc_fork_call)
+  FIND(__kmpc_fork_call_if)
   FIND(__kmpc_barrier)
   FIND(__kmpc_cancel_barrier)
   FIND(__kmpc_reduce)
@@ -228,6 +218,25 @@ const Gomp& gomp_of(const void* code) noexcept {
 }
 
 }  // namespace
+
+/// As the loader looks: in what everybody sees, and then in what the code's library brought along.
+/// A library that was opened stays open: we keep addresses in it.
+void* reached_from(const void* code, const char* name) noexcept {
+  void* const found = dlsym(RTLD_NEXT, name);
+  return found != nullptr ? found : brought_by(code, name);
+}
+
+void* brought_by(const void* code, const char* name) noexcept {
+  link_map* const library = library_of(code);
+  if (library == nullptr || library->l_name[0] == '\0') return nullptr;
+  void* const handle = dlopen(library->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  return handle != nullptr ? dlsym(handle, name) : nullptr;
+}
+
+void* reached_or_abort(const void* code, const char* name) noexcept {
+  void* const found = reached_from(code, name);
+  return found != nullptr ? found : next_function(name);
+}
 
 Reached kmp_of(const void* code) noexcept { return reached_by(code, "__kmpc_barrier"); }
 

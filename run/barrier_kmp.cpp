@@ -65,6 +65,17 @@ void run_member(int* thread, int* number, Forked* forked) {
   forked->region.enter(run_body, &me);
 }
 
+void fork_team(void* place, Microtask body, const Shared& shared) {
+  void* const code = reinterpret_cast<void*>(body);
+  const auto [runtime, is_inside] = kmp_of(code);
+  if (is_inside || !is_at_work()) {
+    call_with(shared, runtime.__kmpc_fork_call, place, shared.count, body);
+    return;
+  }
+  Forked forked{{runtime, reinterpret_cast<void (*)(void*)>(code), nullptr}, body, shared};
+  runtime.__kmpc_fork_call(place, 1, reinterpret_cast<Microtask>(run_member), &forked);
+}
+
 }  // namespace
 }  // namespace muster::run
 
@@ -84,14 +95,19 @@ MUSTER_EXPORTED void __kmpc_fork_call(void* place, int count, Microtask body, ..
   va_start(pointers, body);
   for (int i = 0; i < count; ++i) shared.pointers[i] = va_arg(pointers, void*);
   va_end(pointers);
-  void* const code = reinterpret_cast<void*>(body);
-  const auto [runtime, is_inside] = kmp_of(code);
-  if (is_inside || !is_at_work()) {
-    call_with(shared, runtime.__kmpc_fork_call, place, count, body);
+  fork_team(place, body, shared);
+}
+
+// What flang calls. A region whose condition does not hold is its thread's alone.
+MUSTER_EXPORTED void __kmpc_fork_call_if(void* place, int count, Microtask body, int condition,
+                                         void* all) {
+  const auto [runtime, is_inside] = kmp_of(reinterpret_cast<void*>(body));
+  if (condition == 0 || count > 1) {  // more than one is nothing that the runtime knows
+    runtime.__kmpc_fork_call_if(place, count, body, condition, all);
     return;
   }
-  Forked forked{{runtime, reinterpret_cast<void (*)(void*)>(code), nullptr}, body, shared};
-  runtime.__kmpc_fork_call(place, 1, reinterpret_cast<Microtask>(run_member), &forked);
+  void* pointers[few] = {all};
+  fork_team(place, body, {count, pointers});
 }
 
 MUSTER_EXPORTED void __kmpc_barrier(void* place, int thread) {

@@ -6,22 +6,14 @@
 #include <cstddef>
 #include <new>
 
-#include "barrier/anyone.hpp"
 #include "machine/made_once.hpp"
-#include "run/barrier.hpp"
-#include "wait/futex_lot.hpp"
+#include "run/barrier_anyone.hpp"
 
 namespace muster::run {
 namespace {
 
 /// What pthread_barrier_t holds. In the C library's own the word of the mark is 0 or 128.
-struct State {
-  Hardware::Cell arrivals;
-  Word participants;
-  Word mark;
-  Hardware::Cell opened;
-  std::atomic<std::int64_t> completed_ns;  ///< the last episode, where it is watched
-};
+using State = WithoutRanks;
 constexpr Word ours = 0x4d757374;
 constexpr Word ours_watched = ours + 1;
 static_assert(sizeof(State) <= sizeof(pthread_barrier_t));
@@ -30,12 +22,6 @@ static_assert(offsetof(State, arrivals) == 0 && offsetof(State, mark) == 12);
 
 State& state_of(pthread_barrier_t* barrier) {
   return *std::launder(reinterpret_cast<State*>(barrier));
-}
-
-Anyone<Hardware> barrier_in(State& state) {
-  auto* const cells = reinterpret_cast<std::byte*>(&state);
-  constexpr std::size_t apart = offsetof(State, opened);
-  return {{.participants = state.participants}, {cells, nullptr, apart, 0, apart}};
 }
 
 /// The C library's.
@@ -61,32 +47,12 @@ bool is_shared(const pthread_barrierattr_t* attributes) {
   return shared != PTHREAD_PROCESS_PRIVATE;
 }
 
-bool note_completion(void* barrier) {
-  static_cast<State*>(barrier)->completed_ns.store(now_ns(), std::memory_order_relaxed);
-  return true;
-}
-
 template <bool watched>
 int wait_at(State& state) {
   const KeepErrno keep;
-  Member& mine = me();
-  mine.serve(state.participants);
-  const Anyone<Hardware> barrier = barrier_in(state);
-  auto ticket = barrier.ticket(0);
-  // Released by the arrival: who comes after this episode sees it, or that it is over.
-  mine.inside.store(&state, std::memory_order_relaxed);
-  if constexpr (watched) {
-    const std::int64_t came_ns = now_ns();
-    mine.port.set_hooks({.completion = note_completion, .context = &state});
-    barrier.wait(mine.port, ticket);
-    mine.posix.add(came_ns, state.completed_ns.load(std::memory_order_relaxed), now_ns());
-    mine.count(Waits::posix);
-    if (ticket.was_last) add_to(mine.was_last, 1);
-  } else {
-    barrier.wait(mine.port, ticket);
-  }
-  mine.inside.store(nullptr, std::memory_order_release);  // pairs with await_left()
-  return ticket.was_last ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
+  return wait_without_rank<watched>(state, state.participants, Waits::posix, &Member::posix)
+             ? PTHREAD_BARRIER_SERIAL_THREAD
+             : 0;
 }
 
 /// Ours and the C library's are told apart by the mark.

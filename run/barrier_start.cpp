@@ -48,8 +48,9 @@ bool is_anyone_inside(const void* barrier) {
 void after_fork_in_child() {
   for (Member* it = members.load(std::memory_order_relaxed); it != nullptr; it = it->next) {
     for (auto& counter : it->counts) counter.store(0, std::memory_order_relaxed);
-    for (Counter* counter : {&it->posix.until_the_last_ns, &it->posix.own_ns,
-                             &it->openmp.until_the_last_ns, &it->openmp.own_ns, &it->was_last}) {
+    for (Counter* counter :
+         {&it->posix.until_the_last_ns, &it->posix.own_ns, &it->openmp.until_the_last_ns,
+          &it->openmp.own_ns, &it->ggml.until_the_last_ns, &it->ggml.own_ns, &it->was_last}) {
       counter->store(0, std::memory_order_relaxed);
     }
     if (it == self) continue;
@@ -58,6 +59,7 @@ void after_fork_in_child() {
   }
   domain.announcements.sleepers.store(0, std::memory_order_relaxed);
   forget_teams();
+  forget_graphs();
 }
 
 /// Over all threads.
@@ -192,6 +194,14 @@ void muster_preload_print_barriers(int file, bool as_json) {
   if (as_json || total(Waits::openmp) != 0) {
     print_times(file, as_json, &Member::openmp);
     print_teams(file, as_json);
+  }
+  if (as_json || total(Waits::ggml) != 0) {
+    dprintf(file,
+            as_json ? "}, \"ggml\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
+                    : "  ggml: %" PRIu64 " waits; passed on: %" PRIu64
+                      ", the first of each graph\n",
+            total(Waits::ggml), total(Waits::ggml_first));
+    print_times(file, as_json, &Member::ggml);
   }
   if (as_json) dprintf(file, "}}");
 }

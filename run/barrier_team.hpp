@@ -33,6 +33,8 @@ struct Runtime {
   void (*barrier)();
   /// LLVM's and Intel's, beside GNU's; null elsewhere.
   void (*__kmpc_fork_call)(void* place, int count, void (*body)(int*, int*, ...), ...);
+  void (*__kmpc_fork_call_if)(void* place, int count, void (*body)(int*, int*, ...), int condition,
+                              void* all);
   void (*__kmpc_barrier)(void* place, int thread);
   int (*__kmpc_cancel_barrier)(void* place, int thread);
   int (*__kmpc_reduce)(void* place, int thread, int variables, std::size_t bytes, void* data,
@@ -82,6 +84,7 @@ const Runtime* runtime_here() noexcept;
 void tell_of_task() noexcept;
 /// In a fork's child.
 void forget_teams() noexcept;
+void forget_graphs() noexcept;
 /// Which serve, and which member came last how often.
 void print_teams(int file, bool as_json);
 
