@@ -2,6 +2,7 @@
 // Locks with one fault each, which no weaker memory order would cause. A mutant is the shipped
 // header over a machine of its own, for which one of its functions is written anew, wrongly: the
 // fault is the line that its comment tells of, all else is copied.
+#include "check/suite/bell.hpp"
 #include "check/suite/departure.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/locks.hpp"
@@ -16,6 +17,10 @@ struct Faulty : Checked {
 };
 
 using NotedEarly = DepartureLot<1>;
+using NoSecondLook = BellLot<1>;
+using LooksBefore = BellLot<2>;
+using WokenUncounted = BellLot<3>;
+using NoLightFence = BellLot<4>;
 using DrawnTwice = Faulty<0>;
 using NoLinkAwaited = Faulty<1>;
 using WaitsTooLate = Faulty<2>;
@@ -410,6 +415,35 @@ auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Lo
   return found;
 }
 
+/// The server sleeps without its second look.
+template <>
+template <class Atom, class IsWanted>
+void Bell<check::NoSecondLook>::sleep(check::NoSecondLook lot, Announcements<Atom>& all, IsWanted) {
+  sleep_on_bell(lot, all, [] { return false; });
+}
+
+/// It looks again before it is announced.
+template <>
+template <class Atom, class IsWanted>
+void Bell<check::LooksBefore>::sleep(check::LooksBefore lot, Announcements<Atom>& all,
+                                     IsWanted is_wanted) {
+  if (!is_wanted()) sleep_on_bell(lot, all, [] { return false; });
+}
+
+/// The bell is not counted: who has read it and does not sleep yet sleeps.
+template <>
+template <class Atom>
+void Bell<check::WokenUncounted>::wake(check::WokenUncounted lot, Announcements<Atom>& all) {
+  lot.unpark_all(all.bell);
+}
+
+/// No fence between the post and the look whether the server sleeps.
+template <>
+template <class Atom>
+void Bell<check::NoLightFence>::ring(check::NoLightFence lot, Announcements<Atom>& all) {
+  if (lot.peek(all.any_sleepers) != 0) wake(lot, all);
+}
+
 // NOLINTEND(readability-convert-member-functions-to-static)
 
 }  // namespace muster::locks
@@ -436,6 +470,18 @@ HandWritten mutant_of_departure(const char* name) {
     if (scenario.variant != LockVariant::leaving) continue;
     made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
                                return rehearse_departure<Lot>(scenario, tuning);
+                             }});
+  }
+  return made;
+}
+
+template <class Lot>
+HandWritten mutant_of_bell(const char* name) {
+  HandWritten made{name, {}};
+  for (const LockScenario& scenario : lock_scenarios("rings")) {
+    if (scenario.variant != LockVariant::sleeps) continue;
+    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
+                               return rehearse_bell<Lot>(scenario, tuning);
                              }});
   }
   return made;
@@ -485,6 +531,10 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
       mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
       mutant_of_departure<NotedEarly>("departure: what is pending noted before the server leaves"),
+      mutant_of_bell<NoSecondLook>("bell: a server sleeps without its second look"),
+      mutant_of_bell<LooksBefore>("bell: the second look before the server is announced"),
+      mutant_of_bell<WokenUncounted>("bell: a ring not counted"),
+      mutant_of_bell<NoLightFence>("bell: no fence between a post and the look for the server"),
       mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
   };
 }

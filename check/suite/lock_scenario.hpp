@@ -20,6 +20,7 @@ enum class LockVariant : std::uint8_t {
   rings,      ///< no lock, but the request rings of two: clients, and who has either lock
   wraps,      ///< as `rings`, and numbers have one bit
   leaving,    ///< rings: clients post and do not wait, while a server leaves
+  sleeps,     ///< rings: clients post and do not wait; a server sleeps when it finds nothing
   successor,  ///< the last participant goes on in the seat of the first client, which ends
   stranger    ///< as `successor`, with a new ticket: a fault
 };

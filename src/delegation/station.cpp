@@ -395,15 +395,6 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
   apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
 }
 
-bool Station::any_pending(RingPort& port) {
-  const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  unsigned client = next_used_seat(0, count);
-  while (client < count && rings_.next(port, client).request == 0) {
-    client = next_used_seat(client + 1, count);
-  }
-  return client < count;
-}
-
 Station::Pending::Pending(const Station& station) {
   const Word count = station.cells_.global(0).value.load(std::memory_order_acquire);
   for (unsigned client = 0; client < count; ++client) {
@@ -426,16 +417,12 @@ bool Station::Pending::are_executed() {
 
 /// Until there is a request, or for a slice.
 void Station::sleep(RingPort& port) {
-  FutexLot lot(false);
   asleep_ = true;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  sleep_on_bell(lot, bell_,
-                [&] { return stopping_.load(std::memory_order_relaxed) || any_pending(port); });
-}
-
-void Station::wake() noexcept {
-  bell_.bell.fetch_add(1, std::memory_order_relaxed);
-  FutexLot(false).unpark_all(bell_.bell);
+  locks::Bell<FutexLot>::sleep(FutexLot(false), bell_, [&] {
+    return stopping_.load(std::memory_order_relaxed) ||
+           locks::any_pending(port, rings_, cells_.global(0));
+  });
 }
 
 /// From here on clients help themselves; what they posted before is still pending.
@@ -482,7 +469,7 @@ void Station::end_servants() {
     stopping_ = true;
     watching_ = false;
   }
-  wake();
+  locks::Bell<FutexLot>::wake(FutexLot(), bell_);
   spares_.notify_all();
   watchdog_wake_.notify_all();
   for (std::size_t i = 0;; ++i) {

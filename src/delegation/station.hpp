@@ -31,6 +31,7 @@
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
 #include "delegation/steward.hpp"
+#include "lock/bell.hpp"
 #include "lock/desk.hpp"
 #include "lock/shape.hpp"
 
@@ -119,11 +120,7 @@ class Station final : public LeavesRequests {
   void remove(Word number);
 
   /// Wakes the server if it sleeps; after each request.
-  void ring_bell() noexcept {
-    FutexLot::light_fence();  // pairs with the server's heavy one
-    if (bell_.any_sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake();
-  }
+  void ring_bell() noexcept { locks::Bell<FutexLot>::ring(FutexLot(), bell_); }
 
   /// By who is to wait, outside of all sections: until fewer threads send posts, for a while.
   void await_senders(Seat& seat) noexcept;
@@ -195,7 +192,6 @@ class Station final : public LeavesRequests {
   void post_for(Servant& self, unsigned client);
   void rouse_watchdog();
   void sleep(RingPort& port);
-  bool any_pending(RingPort& port);
   bool remains(Servant& self);
   void replace();
   bool step_aside(Servant& self);
@@ -203,7 +199,6 @@ class Station final : public LeavesRequests {
   void watch();
   bool look_after_servants(bool whole_period);
   void leave(std::unique_lock<std::mutex>& roles);
-  [[gnu::noinline]] void wake() noexcept;
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
   Pending close();

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The program around lock/bell.hpp: clients post for one lock and do not wait; the server executes
+// what it finds, and sleeps when it finds nothing, for ever if nobody wakes it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/checked.hpp"
+#include "check/suite/lock_scenario.hpp"
+#include "lock/bell.hpp"
+#include "lock/round.hpp"
+
+namespace muster::check {
+
+/// The primitives of wait/sleep.hpp that the bell names. `wakes` counts the wake-ups: as under the
+/// kernel's lock, who parks sees what was stored before those that came before. Once for each fault.
+template <int fault>
+struct BellLot {
+  Checked& m;
+  Tuning& tuning;
+  const Checked::Cell& wakes;
+
+  Word add(const Checked::Cell& cell, Word delta) {
+    return m.thread().fetch_add(cell.location, delta, Ordering::relaxed, Site::here());
+  }
+  Word peek(const Checked::Cell& cell) {
+    return m.thread().load(cell.location, Ordering::relaxed, Site::here());
+  }
+  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
+  void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
+  bool asks_for_fences() const { return false; }
+  void park(const Checked::Cell& cell, Word seen) {
+    const Word turn = m.thread().load(wakes.location, Ordering::acquire, Site::here());
+    if (peek(cell) != seen) return;
+    m.thread().await(wakes.location, Predicate(Woken{turn}), Ordering::acquire, Site::here());
+  }
+  void unpark_all(const Checked::Cell&) {
+    m.thread().fetch_add(wakes.location, 1, Ordering::acq_rel, Site::here());
+  }
+
+ private:
+  struct Woken {
+    Word from;
+    bool operator()(Word seen) const { return seen != from; }
+  };
+
+  void fence(const char* what, Ordering order, Site site) {
+    const Ordering tuned = tuning.order_at(site, what, order);
+    if (tuned != Ordering::relaxed) m.thread().fence(tuned, site);
+  }
+};
+
+template <class Lot>
+class BellRehearsal {
+ public:
+  BellRehearsal(unsigned clients, unsigned posts, Tuning& tuning, Memory& memory)
+      : clients_(clients),
+        posts_(posts),
+        tuning_(tuning),
+        cells_(memory, 1, clients, depth + 1),
+        rings_(depth, cells_),
+        all_{{memory.add(0, "sleepers")},
+             {memory.add(0, "sleepers on the bell")},
+             {memory.add(0, "bell")}},
+        wakes_{memory.add(0, "wake-ups")} {
+    for (unsigned s = 0; s < clients * depth; ++s) {
+      slots_.push_back({memory.add(0, "slot " + std::to_string(s))});
+    }
+  }
+
+  void run(Thread& self) {
+    Checked m(self, tuning_);
+    if (self.id() < clients_) {
+      post(m, self.id());
+    } else {
+      serve(m);
+    }
+  }
+
+ private:
+  static constexpr unsigned depth = 2;
+
+  /// A request is its number, from 1 on.
+  struct Work {
+    BellRehearsal& all;
+    Word number = 0;
+    Word executed = 0;
+
+    void put(Checked& m, unsigned slot) { m.write(all.slots_[slot], number); }
+    void posted(Checked& m) { locks::Bell<Lot>::ring(all.lot(m), all.all_); }
+    void run(Checked& m, unsigned slot) {
+      m.thread().check(m.read(all.slots_[slot]) != 0, "executed before it was posted");
+      ++executed;
+    }
+  };
+
+  struct Server {
+    Checked& m;
+    const locks::Rings<Checked>& rings;
+    Work& work;
+
+    bool take(Word) const { return true; }
+    void execute(Word, Word client, const locks::Rings<Checked>::Next& next) const {
+      rings.execute(m, client, next, work);
+    }
+    bool give(Word, Word) const { return true; }
+  };
+
+  void post(Checked& m, unsigned client) {
+    locks::Rings<Checked>::Ticket ticket{client};
+    locks::raise_clients(m, cells_.global(0), client);
+    for (Word number = 1; number <= posts_; ++number) {
+      Work work{*this, number};
+      if (rings_.post(m, ticket, 0, work) == nullptr) return;
+    }
+  }
+
+  void serve(Checked& m) {
+    Work work{*this};
+    const auto is_wanted = [&] { return locks::any_pending(m, rings_, cells_.global(0)); };
+    while (work.executed < clients_ * posts_) {
+      if (locks::serve_round(m, rings_, cells_.global(0), Server{m, rings_, work})) continue;
+      locks::Bell<Lot>::sleep(lot(m), all_, is_wanted);
+    }
+  }
+
+  Lot lot(Checked& m) const { return {m, tuning_, wakes_}; }
+
+  const unsigned clients_;
+  const unsigned posts_;
+  Tuning& tuning_;
+  Checked::Cells cells_;
+  locks::Rings<Checked> rings_;
+  Announcements<Checked::Cell> all_;
+  Checked::Cell wakes_;
+  std::vector<Checked::Plain<Word>> slots_;
+};
+
+template <class Lot = BellLot<0>>
+Program rehearse_bell(const LockScenario& scenario, Tuning& tuning) {
+  Program program{.name = scenario.name(), .threads = scenario.clients + 1};
+  const auto rehearsal = std::make_shared<BellRehearsal<Lot>>(scenario.clients, scenario.sections,
+                                                              tuning, program.memory);
+  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  return program;
+}
+
+}  // namespace muster::check

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a server that finds no request goes to sleep, and who posts one wakes it: the handshake of
+// wait/sleep.hpp, of which a client pays a compiler's fence and a load of a line in its cache.
+//
+// Each is a template over a lot `L` with the primitives of wait/sleep.hpp that it names.
+// Source: ours.
+//
+// Invariant: a request is in its ring before the sleeper's second look, or its client sees that the
+// server is announced, and rings.
+#pragma once
+
+#include "lock/rings.hpp"
+#include "wait/sleep.hpp"
+
+namespace muster::locks {
+
+/// Whether the server would find anything. `clients`: more than the number of any that has posted.
+template <Machine M>
+bool any_pending(M& m, const Rings<M>& rings, typename M::Cell& clients) {
+  const Word count = m.load(clients, relaxed);  // next() acquires
+  Word client = next_client(m, 0, count);
+  while (client < count && rings.next(m, client).request == 0) {
+    client = next_client(m, client + 1, count);
+  }
+  return client < count;
+}
+
+template <class L>
+struct Bell {
+  /// After each post; and by who kept a request from the server's sight while it executed another.
+  template <class Atom>
+  static void ring(L lot, Announcements<Atom>& all) {
+    lot.light_fence();  // pairs with heavy_fence in pass_fence()
+    if (lot.peek(all.any_sleepers) != 0) [[unlikely]]
+      wake(lot, all);
+  }
+
+  template <class Atom>
+  static void wake(L lot, Announcements<Atom>& all) {
+    lot.add(all.bell, 1);
+    lot.unpark_all(all.bell);
+  }
+
+  /// By the server: until it is woken, `is_wanted()`, or for a slice of the lot's.
+  template <class Atom, class IsWanted>
+  static void sleep(L lot, Announcements<Atom>& all, IsWanted is_wanted) {
+    sleep_on_bell(lot, all, is_wanted);
+  }
+};
+
+}  // namespace muster::locks
