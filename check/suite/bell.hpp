@@ -15,7 +15,8 @@
 namespace muster::check {
 
 /// The primitives of wait/sleep.hpp that the bell names. `wakes` counts the wake-ups: as under the
-/// kernel's lock, who parks sees what was stored before those that came before. Once for each fault.
+/// kernel's lock, who parks sees what was stored before those that came before. Once for each
+/// fault.
 template <int fault>
 struct BellLot {
   Checked& m;

@@ -4,6 +4,7 @@
 // fault is the line that its comment tells of, all else is copied.
 #include "check/suite/bell.hpp"
 #include "check/suite/departure.hpp"
+#include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/locks.hpp"
 
@@ -46,6 +47,8 @@ using ServerTrusted = Faulty<21>;
 using RoundNotLookedAgain = Faulty<22>;
 using LinkLeft = Faulty<23>;
 using BusyIsDone = Faulty<24>;
+using SentEarly = Faulty<25>;
+using KeptUncounted = Faulty<26>;
 
 }  // namespace
 }  // namespace muster::check
@@ -444,6 +447,26 @@ void Bell<check::NoLightFence>::ring(check::NoLightFence lot, Announcements<Atom
   if (lot.peek(all.any_sleepers) != 0) wake(lot, all);
 }
 
+/// A post is counted as sent before it is.
+template <>
+template <class Cell, class Post>
+void KeptPosts<check::SentEarly>::send(check::SentEarly& m, Cell& kept, Post post) {
+  m.fetch_add(kept, Word(-1), muster::release);
+  post();
+}
+
+/// A post is counted while it is sent only.
+template <>
+template <class Cell>
+void KeptPosts<check::KeptUncounted>::keep(check::KeptUncounted&, Cell&) {}
+template <>
+template <class Cell, class Post>
+void KeptPosts<check::KeptUncounted>::send(check::KeptUncounted& m, Cell& kept, Post post) {
+  m.fetch_add(kept, 1, relaxed);
+  post();
+  m.fetch_add(kept, Word(-1), muster::release);
+}
+
 // NOLINTEND(readability-convert-member-functions-to-static)
 
 }  // namespace muster::locks
@@ -463,25 +486,14 @@ HandWritten mutant(const char* name) {
   return made;
 }
 
-template <class Lot>
-HandWritten mutant_of_departure(const char* name) {
+/// Of the scenarios of the rings, those of that variant.
+HandWritten mutant_of(LockVariant variant, const char* name,
+                      Program (*rehearse)(const LockScenario&, Tuning&)) {
   HandWritten made{name, {}};
   for (const LockScenario& scenario : lock_scenarios("rings")) {
-    if (scenario.variant != LockVariant::leaving) continue;
-    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
-                               return rehearse_departure<Lot>(scenario, tuning);
-                             }});
-  }
-  return made;
-}
-
-template <class Lot>
-HandWritten mutant_of_bell(const char* name) {
-  HandWritten made{name, {}};
-  for (const LockScenario& scenario : lock_scenarios("rings")) {
-    if (scenario.variant != LockVariant::sleeps) continue;
-    made.programs.push_back({scenario.name(), [scenario](Tuning& tuning) {
-                               return rehearse_bell<Lot>(scenario, tuning);
+    if (scenario.variant != variant) continue;
+    made.programs.push_back({scenario.name(), [scenario, rehearse](Tuning& tuning) {
+                               return rehearse(scenario, tuning);
                              }});
   }
   return made;
@@ -530,11 +542,19 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
       mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
-      mutant_of_departure<NotedEarly>("departure: what is pending noted before the server leaves"),
-      mutant_of_bell<NoSecondLook>("bell: a server sleeps without its second look"),
-      mutant_of_bell<LooksBefore>("bell: the second look before the server is announced"),
-      mutant_of_bell<WokenUncounted>("bell: a ring not counted"),
-      mutant_of_bell<NoLightFence>("bell: no fence between a post and the look for the server"),
+      mutant_of(LockVariant::leaving, "departure: what is pending noted before the server leaves",
+                rehearse_departure<NotedEarly>),
+      mutant_of(LockVariant::ends, "kept posts: counted as sent before it is",
+                rehearse_kept<SentEarly>),
+      mutant_of(LockVariant::ends, "kept posts: not counted until it is sent",
+                rehearse_kept<KeptUncounted>),
+      mutant_of(LockVariant::sleeps, "bell: a server sleeps without its second look",
+                rehearse_bell<NoSecondLook>),
+      mutant_of(LockVariant::sleeps, "bell: the second look before the server is announced",
+                rehearse_bell<LooksBefore>),
+      mutant_of(LockVariant::sleeps, "bell: a ring not counted", rehearse_bell<WokenUncounted>),
+      mutant_of(LockVariant::sleeps, "bell: no fence between a post and the look for the server",
+                rehearse_bell<NoLightFence>),
       mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
   };
 }

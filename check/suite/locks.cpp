@@ -5,6 +5,7 @@
 
 #include "check/suite/bell.hpp"
 #include "check/suite/departure.hpp"
+#include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "lock/registry.hpp"
 
@@ -33,9 +34,9 @@ constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
 namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server",  "shutdown", "attended",  "closing",
-                                   "newcomer", "two",     "drain",    "yields",    "rings",
-                                   "wraps",    "leaving", "sleeps",   "successor", "stranger"};
+  constexpr const char* names[] = {
+      "plain",  "server", "shutdown", "attended", "closing", "newcomer", "two",       "drain",
+      "yields", "rings",  "wraps",    "leaving",  "sleeps",  "ends",     "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -67,6 +68,7 @@ unsigned LockScenario::known() const {
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
+  if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps) return rehearse_bell(scenario, tuning);
   if (scenario.variant == LockVariant::wraps) return rehearse_rings<FewNumbers>(scenario, tuning);
   if (scenario.lock == rings_name) return rehearse_rings<Checked>(scenario, tuning);
@@ -93,8 +95,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const unsigned sections : {2U, 3U, 4U, 5U}) add(1, sections, {V::rings, V::wraps});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::yields});
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
-    for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving, V::sleeps});
-    add(2, 1, {V::leaving, V::sleeps});
+    for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving, V::sleeps, V::ends});
+    add(2, 1, {V::leaving, V::sleeps, V::ends});
     return scenarios;
   }
   const locks::Style style = locks::traits_of(lock).style;

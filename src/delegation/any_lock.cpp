@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/any_lock.hpp"
 
-#include <sched.h>
-
 #include <cerrno>
 #include <utility>
 
@@ -21,9 +19,15 @@ AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
       traits_(traits),
       shared_(shared) {}
 
+void AnyLock::keep_one() noexcept {
+  KeptCount count;
+  locks::KeptPosts<KeptCount>::keep(count, kept_);
+}
+
 void AnyLock::await_kept() {
   if (this_thread.kept != nullptr) execute_kept();
-  while (kept_.load(std::memory_order_acquire) != 0) sched_yield();
+  KeptCount count;
+  locks::KeptPosts<KeptCount>::await_sent(count, kept_);
 }
 
 void AnyLock::execute_kept() {
@@ -34,13 +38,12 @@ void AnyLock::execute_kept() {
     posts[i].lock = nullptr;  // before it runs: its section may come here
     --t.todo;
     try {
-      execute_here(posts[i].section);
+      send_kept([&] { execute_here(posts[i].section); });
     } catch (...) {
       posts[i].lock = this;
       ++t.todo;
       throw;
     }
-    count_kept(-1);
   }
 }
 

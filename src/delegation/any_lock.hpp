@@ -2,6 +2,9 @@
 // A lock of any kind, as the C ABI has it.
 #pragma once
 
+#include <sched.h>
+
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +13,7 @@
 
 #include "delegation/generation.hpp"
 #include "delegation/port.hpp"
+#include "lock/kept_posts.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::delegation {
@@ -24,6 +28,19 @@ struct Counters {
   std::uint64_t combined = 0;   ///< of others, executed by a client
   std::uint64_t waited = 0;     ///< `auto`, with conditions: of inlined, what had to wait
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
+};
+
+/// What lock/kept_posts.hpp counts by.
+struct KeptCount {
+  template <Order O>
+  static Word fetch_add(std::atomic<Word>& kept, Word delta, OrderTag<O>) noexcept {
+    return kept.fetch_add(delta, std_order(O));
+  }
+  template <Order O>
+  static bool await(const std::atomic<Word>& kept, Equals ready, OrderTag<O>) noexcept {
+    while (!ready(kept.load(std_order(O)))) sched_yield();
+    return true;
+  }
 };
 
 class AnyLock {
@@ -122,8 +139,12 @@ class AnyLock {
     section.run_own(leave);
   }
   /// Posts to this lock that sections of other locks have made and that are not sent yet.
-  void count_kept(int more) noexcept {
-    kept_.fetch_add(static_cast<unsigned>(more), std::memory_order_release);
+  void keep_one() noexcept;
+  /// `post()` sends one of these, or executes it.
+  template <class Post>
+  void send_kept(Post post) {
+    KeptCount count;
+    locks::KeptPosts<KeptCount>::send(count, kept_, post);
   }
   /// In sections that the caller executes: executes it, and whoever does that knows of these.
   /// False if it is in none, or is doing so.
@@ -170,7 +191,7 @@ class AnyLock {
   const Birth birth_;
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred
-  std::atomic<unsigned> kept_{0};
+  std::atomic<Word> kept_{0};
 };
 
 }  // namespace muster::delegation

@@ -20,7 +20,7 @@ void keep_post(AnyLock& lock, Section section) {
   Thread& t = this_thread;
   if (t.kept == nullptr) t.kept = new Kept;
   t.kept->posts.push_back({&lock, section});
-  lock.count_kept(1);
+  lock.keep_one();
   ++t.todo;
   if (t.serving == nullptr) look_after_outermost();  // a server looks each time
 }
@@ -36,8 +36,7 @@ void send_kept_posts_now() noexcept {
     const Kept::Post post = kept.posts[kept.next++];
     if (post.lock == nullptr) continue;
     --t.todo;
-    post.lock->post(post.section);
-    post.lock->count_kept(-1);
+    post.lock->send_kept([&] { post.lock->post(post.section); });
   }
   kept.posts.clear();
   kept.next = 0;

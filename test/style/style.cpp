@@ -272,7 +272,7 @@ const std::vector<Layer>& layers() {
       {"src/allocation/", {"src/machine/format.hpp", "src/memory/", "include/muster/"}},
       {"src/message/", {"src/machine/"}},
       {"src/barrier/", {"src/machine/", "src/message/", "src/topology/tree.hpp"}},
-      {"src/lock/", {"src/machine/", "src/topology/tree.hpp"}},
+      {"src/lock/", {"src/machine/", "src/wait/sleep.hpp", "src/topology/tree.hpp"}},
       {"src/delegation/",
        {"src/machine/", "src/wait/", "src/lock/", "src/placement/", "src/topology/"}},
       {"src/capi/", {"src/", "include/muster/"}},
