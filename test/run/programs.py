@@ -94,7 +94,7 @@ select n from numbers order by text desc, n limit 3;
 
 def case_python():
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else need("python3")
-    each_mutex([python, "-c", PYTHON], threads=21, locks=20 * 400)
+    each_mutex([python, "-c", PYTHON], threads=17, locks=20 * 400)
 
 
 def case_perl():
