@@ -96,10 +96,10 @@ std::map<pid_t, std::pair<std::int64_t, std::string>> times_of_processes() {
   return all;
 }
 
-Finding look_for_neighbours() {
+Finding look_for_neighbours(const Instruments& by) {
   constexpr std::int64_t period_ns = 500 * ms;
   constexpr double enough = 0.05;
-  const PuSet cpus = Topology::this_machine().pus();
+  const PuSet cpus = by.topology().pus();
   const auto processes = times_of_processes();
   const CpuTimes before = cpu_times(cpus);
   usleep(period_ns / 1000);
@@ -136,7 +136,7 @@ Finding look_for_neighbours() {
 
 // ---- CPUs ----
 
-Finding look_at_affinity() {
+Finding look_at_affinity(const Instruments&) {
   const unsigned usable = affinity_cpus();
   const auto online = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   const std::vector<std::pair<std::string, double>> measured{{"usable_cpus", usable},
@@ -150,10 +150,10 @@ Finding look_at_affinity() {
                  measured);
 }
 
-Finding look_at_quota() {
+Finding look_at_quota(const Instruments& by) {
   constexpr std::int64_t period_ns = 300 * ms;
   constexpr std::int64_t pause_ns = 5 * ms;  // the scheduler's slices are shorter
-  const std::vector<unsigned> cpus = Topology::this_machine().pus().to_vector();
+  const std::vector<unsigned> cpus = by.topology().pus().to_vector();
   const std::optional<double> quota = exact_cpu_quota();
   if (!quota || *quota >= static_cast<double>(cpus.size())) {
     return finding(Verdict::fine, "No control group limits the time on them.");
@@ -199,32 +199,36 @@ std::uint64_t turns_in(std::int64_t period_ns) {
   return turns;
 }
 
-Finding look_for_siblings() {
+double work_share_beside(unsigned cpu, unsigned other) {
   constexpr std::int64_t period_ns = 50 * ms;
-  const Topology topology = Topology::this_machine();
+  std::atomic<std::uint64_t> alone{0};
+  std::atomic<std::uint64_t> together{0};
+  on_each({cpu}, [&](unsigned) { alone = turns_in(period_ns); });
+  on_each({cpu, other}, [&](unsigned number) {
+    const std::uint64_t turns = turns_in(period_ns);
+    if (number == 0) together = turns;
+  });
+  return static_cast<double>(together.load()) /
+         static_cast<double>(std::max<std::uint64_t>(alone, 1));
+}
+
+Finding look_for_siblings(const Instruments& by) {
+  const Topology topology = by.topology();
   const auto core = std::find_if(topology.cores().begin(), topology.cores().end(),
                                  [](const Core& one) { return one.pus.size() > 1; });
   if (core == topology.cores().end()) {
     return finding(Verdict::fine, "Each CPU is a core, as far as the machine tells.");
   }
-  std::atomic<std::uint64_t> alone{0};
-  std::atomic<std::uint64_t> together{0};
-  on_each({core->pus[0]}, [&](unsigned) { alone = turns_in(period_ns); });
-  on_each({core->pus[0], core->pus[1]}, [&](unsigned number) {
-    const std::uint64_t turns = turns_in(period_ns);
-    if (number == 0) together = turns;
-  });
-  const double ratio =
-      static_cast<double>(together.load()) / static_cast<double>(std::max<std::uint64_t>(alone, 1));
+  const double share = by.work_share(core->pus[0], core->pus[1]);
   return finding(
       Verdict::costs,
       fmt::format("{} CPUs are {} cores. CPU {} does {} of its work while its sibling {} is busy.",
-                  topology.pus().count(), topology.cores().size(), core->pus[0], percent(ratio),
+                  topology.pus().count(), topology.cores().size(), core->pus[0], percent(share),
                   core->pus[1]),
       fmt::format("Have one participant a core, at most {}: map_by core, mpirun --bind-to core, "
                   "OMP_PLACES=cores. A spinning sibling slows down who works.",
                   topology.cores().size()),
-      {{"work_beside_sibling_share", ratio}});
+      {{"work_beside_sibling_share", share}});
 }
 
 // ---- the kernel ----
@@ -274,11 +278,11 @@ double turn_ns(bool apart, unsigned cpu) {
   return first > 0 && second > 0 ? each : 0;
 }
 
-Finding look_at_sessions() {
+Finding look_at_sessions(const Instruments& by) {
   constexpr double times = 4;
-  const unsigned cpu = Topology::this_machine().pus().first();
-  const double together = turn_ns(false, cpu);
-  const double apart = turn_ns(true, cpu);
+  const unsigned cpu = by.topology().pus().first();
+  const double together = by.turn_ns(false, cpu);
+  const double apart = by.turn_ns(true, cpu);
   if (together == 0 || apart == 0) return finding(Verdict::unknown, "No process could be made.");
   const std::string text = fmt::format(
       "On one CPU, two processes hand over to each other in {:.1f} us in one session, in {:.1f} us "
@@ -294,7 +298,7 @@ Finding look_at_sessions() {
                  measured);
 }
 
-Finding look_at_membarrier() {
+Finding look_at_membarrier(const Instruments&) {
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   constexpr long wanted =
       MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
@@ -350,7 +354,7 @@ std::string imposed_by() {
   return {};
 }
 
-Finding look_at_topology() {
+Finding look_at_topology(const Instruments& by) {
   constexpr std::size_t cores_most = 8;
   constexpr double apart = 1.7;
   if (const std::string variable = imposed_by(); !variable.empty()) {
@@ -360,8 +364,8 @@ Finding look_at_topology() {
                                variable),
                    fmt::format("unset {}, but where this is wanted.", variable));
   }
-  const Topology topology = Topology::this_machine();
-  const std::string cpuinfo = read_small_file("/proc/cpuinfo");
+  const Topology topology = by.topology();
+  const std::string cpuinfo = by.read("/proc/cpuinfo");
   const bool is_virtual = cpuinfo.find(" hypervisor") != std::string::npos;
   const char* const machine = is_virtual ? "A virtual machine" : "A machine";
   if (topology.cores().size() < 3) {
@@ -369,10 +373,16 @@ Finding look_at_topology() {
                    fmt::format("{} of {} core{}: nothing to group.", machine,
                                topology.cores().size(), topology.cores().size() == 1 ? "" : "s"));
   }
-  const bool is_flat = topology.level_sets().empty();
-  if (!is_flat) {
-    return finding(Verdict::fine, fmt::format("{} that tells its levels: {}.", machine,
-                                              topology.level_sets().front()));
+  // A level of one unit groups nothing: a virtual machine's only NUMA node.
+  std::vector<std::string_view> levels;
+  for (const Level& level : topology.levels()) {
+    if (level.units.size() > 1 && level.cores_per_unit_max() > 1) {
+      levels.push_back(level_name(level.kind));
+    }
+  }
+  if (!levels.empty()) {
+    return finding(Verdict::fine,
+                   fmt::format("{} that tells its levels: {}.", machine, fmt::join(levels, ", ")));
   }
   // Some of the cores, evenly apart: what lies far apart has numbers far apart.
   std::vector<unsigned> pus;
@@ -384,7 +394,7 @@ Finding look_at_topology() {
   double most = 0;
   for (std::size_t a = 0; a < pus.size(); ++a) {
     for (std::size_t b = a + 1; b < pus.size(); ++b) {
-      const double ns = one_way_ns(pus[a], pus[b]);
+      const double ns = by.one_way_ns(pus[a], pus[b]);
       least = std::min(least, ns);
       most = std::max(most, ns);
     }
@@ -402,12 +412,8 @@ Finding look_at_topology() {
                  measured);
 }
 
-Finding look_at_frequency() {
-  constexpr double slower = 1.25;
+double cold_share_of(unsigned cpu) {
   constexpr std::int64_t glance_ns = 2 * ms;
-  const unsigned cpu = Topology::this_machine().pus().first();
-  const std::string governor =
-      read_small_file(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", cpu));
   std::uint64_t cold = 0;
   std::uint64_t warm = 0;
   on_each({cpu}, [&](unsigned) {
@@ -416,14 +422,21 @@ Finding look_at_frequency() {
     turns_in(100 * ms);
     for (int again = 0; again < 5; ++again) warm = std::max(warm, turns_in(glance_ns));
   });
-  const double ratio =
-      static_cast<double>(warm) / static_cast<double>(std::max<std::uint64_t>(cold, 1));
+  return static_cast<double>(cold) / static_cast<double>(std::max<std::uint64_t>(warm, 1));
+}
+
+Finding look_at_frequency(const Instruments& by) {
+  constexpr double slow = 0.8;
+  const unsigned cpu = by.topology().pus().first();
+  const std::string governor =
+      by.read(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", cpu));
+  const double share = by.cold_share(cpu);
   const std::string text = fmt::format(
-      "A core that was idle works at {} of its speed for the first 2 ms{}.", percent(1 / ratio),
+      "A core that was idle works at {} of its speed for the first 2 ms{}.", percent(share),
       governor.empty() ? ""
                        : fmt::format(" (governor {})", governor.substr(0, governor.find('\n'))));
-  const std::vector<std::pair<std::string, double>> measured{{"cold_speed_share", 1 / ratio}};
-  if (ratio < slower) return finding(Verdict::fine, text, {}, measured);
+  const std::vector<std::pair<std::string, double>> measured{{"cold_speed_share", share}};
+  if (share > slow) return finding(Verdict::fine, text, {}, measured);
   return finding(Verdict::costs, text,
                  "Participants that sleep come back slow. cpupower frequency-set -g performance "
                  "keeps the clock up.",
@@ -431,6 +444,14 @@ Finding look_at_frequency() {
 }
 
 }  // namespace
+
+Instruments::Instruments()
+    : topology([] { return Topology::this_machine(); }),
+      read(read_small_file),
+      turn_ns(bench::turn_ns),
+      one_way_ns(bench::one_way_ns),
+      work_share(work_share_beside),
+      cold_share(cold_share_of) {}
 
 const std::vector<Check>& all_checks() {
   static const std::vector<Check> all{

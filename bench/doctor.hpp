@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "topology/topology.hpp"
+
 namespace muster::bench {
 
 enum class Verdict {
@@ -25,11 +27,28 @@ struct Finding {
   std::vector<std::pair<std::string, double>> measured;  ///< names end in their units
 };
 
+/// What the checks look at this machine with. Tests have those of machines that are not here.
+struct Instruments {
+  Instruments();  ///< this machine's
+
+  std::function<Topology()> topology;
+  std::function<std::string(const std::string& path)> read;  ///< a small file; "" if there is none
+  /// Nanoseconds in which two processes hand a word to each other on one CPU, in sessions of their
+  /// own or in one; 0: no process could be made.
+  std::function<double(bool apart, unsigned cpu)> turn_ns;
+  /// Half of a flag's way between two CPUs and back.
+  std::function<double(unsigned from, unsigned to)> one_way_ns;
+  /// What a CPU does in 50 ms beside another one that is busy, of what it does alone.
+  std::function<double(unsigned cpu, unsigned beside)> work_share;
+  /// How fast a CPU that was idle is in the first 2 ms, of its speed later.
+  std::function<double(unsigned cpu)> cold_share;
+};
+
 struct Check {
   std::string_view name;
   std::string_view about;
   double seconds;  ///< that it takes, about
-  Finding (*run)();
+  Finding (*run)(const Instruments&);
 };
 
 /// In the order in which they are made: those that need quiet come first.

@@ -32,16 +32,17 @@ std::int64_t cpu_ns(const rusage& usage) {
 /// What happens on these CPUs, beside this process, from when it is made.
 class Watch {
  public:
-  explicit Watch(const PuSet& cpus) : cpus_(cpus), before_(cpu_times(cpus)) {
+  Watch(const PuSet& cpus, std::function<std::int64_t()> clock)
+      : cpus_(cpus), clock_(std::move(clock)), before_(cpu_times(cpus)) {
     getrusage(RUSAGE_SELF, &own_);
   }
-  double seconds() const { return static_cast<double>(now_ns() - begin_ns_) * 1e-9; }
+  double seconds() const { return static_cast<double>(clock_() - begin_ns_) * 1e-9; }
   Noise verdict() const {
     const CpuTimes after = cpu_times(cpus_);
     rusage own{};
     getrusage(RUSAGE_SELF, &own);
     Activity activity;
-    activity.wall_ns = now_ns() - begin_ns_;
+    activity.wall_ns = clock_() - begin_ns_;
     activity.participant_ns = 2 * activity.wall_ns;
     activity.busy_ns = after.busy_ns - before_.busy_ns;
     activity.steal_ns = after.steal_ns - before_.steal_ns;
@@ -53,7 +54,8 @@ class Watch {
 
  private:
   PuSet cpus_;
-  std::int64_t begin_ns_ = now_ns();
+  std::function<std::int64_t()> clock_;
+  std::int64_t begin_ns_ = clock_();
   CpuTimes before_;
   rusage own_{};
 };
@@ -75,8 +77,19 @@ sim::PairMatrix quantiles(unsigned size, const std::vector<std::vector<double>>&
 
 }  // namespace
 
+PairMeter hardware_meter() {
+  Shape shape;
+  shape.participants = 2;
+  return {
+      [shape](unsigned cpu, unsigned other) {
+        return sim::time_on_hardware<sim::PingPong<Hardware>>(shape, {cpu, other}, batch_ns) / 2;
+      },
+      now_ns};
+}
+
 PairTimes measure_pairs(const PairOptions& options,
-                        const std::function<void(const Progress&)>& progress) {
+                        const std::function<void(const Progress&)>& progress,
+                        const PairMeter& meter) {
   const auto size = static_cast<unsigned>(options.cpus.size());
   std::vector<std::pair<unsigned, unsigned>> order;  // rows, the larger first
   for (unsigned a = 1; a < size; ++a) {
@@ -84,13 +97,11 @@ PairTimes measure_pairs(const PairOptions& options,
   }
   PuSet cpus;
   for (const unsigned cpu : options.cpus) cpus.add(cpu);
-  Shape shape;
-  shape.participants = 2;
   SplitMix64 random(1);
   std::vector<std::vector<double>> times(order.size());
   PairTimes result;
   result.cpus = options.cpus;
-  const Watch watch(cpus);
+  const Watch watch(cpus, meter.now_ns);
   const auto wanted = [&](unsigned round) {
     if (options.rounds > 0) return round < options.rounds;
     return round < rounds_least || watch.seconds() < seconds_least;
@@ -102,10 +113,7 @@ PairTimes measure_pairs(const PairOptions& options,
     std::size_t done = 0;
     for (const auto& [a, b] : order) {
       if (stop_asked()) break;
-      now[std::size_t{a} * (a - 1) / 2 + b] =
-          sim::time_on_hardware<sim::PingPong<Hardware>>(shape, {options.cpus[a], options.cpus[b]},
-                                                         batch_ns) /
-          2;
+      now[std::size_t{a} * (a - 1) / 2 + b] = meter.one_way_ns(options.cpus[a], options.cpus[b]);
       ++done;
       const double rounds = round + static_cast<double>(done) / static_cast<double>(order.size());
       const double share =

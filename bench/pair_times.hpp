@@ -2,6 +2,7 @@
 // How long a cache line takes between each two CPUs of this machine.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -26,12 +27,20 @@ struct PairTimes {
   Noise noise;
 };
 
-/// Two threads, bound to the two CPUs, pass a flag to and fro; half of a round trip is one way. One
-/// pair at a time: two at once would share links, and the clock rate that busy cores leave each
+/// What times a pair of CPUs, by the operating system's numbers, and a clock.
+struct PairMeter {
+  std::function<double(unsigned cpu, unsigned other)> one_way_ns;
+  std::function<std::int64_t()> now_ns;
+};
+/// Two threads, bound to the two CPUs, pass a flag to and fro; half of a round trip is one way.
+PairMeter hardware_meter();
+
+/// One pair at a time: two at once would share links, and the clock rate that busy cores leave each
 /// other. Pairs are in random order, another one in each round, so that a slow second is not one
 /// row's. Takes about 2 ms a pair and round; ends early when bench/stop.hpp says so. Throws
 /// Error(no_memory). Not thread-safe: it binds CPUs that it wants for itself.
 PairTimes measure_pairs(const PairOptions& options,
-                        const std::function<void(const Progress&)>& progress);
+                        const std::function<void(const Progress&)>& progress,
+                        const PairMeter& meter = hardware_meter());
 
 }  // namespace muster::bench

@@ -10,7 +10,13 @@
 #include <vector>
 
 #include "bench/report.hpp"
+#include "cli/named_machine.hpp"
 #include "cli/output.hpp"
+#include "machine/error.hpp"
+#ifdef MUSTER_WITH_SIM
+#include "sim/pair_matrix.hpp"
+#include "sim/remedies.hpp"
+#endif
 
 namespace muster {
 namespace {
@@ -18,6 +24,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t mutexes_told = 8;
+constexpr std::size_t mutexes_modelled = 3;
+constexpr double little = 0.01;          ///< of the threads' time
 constexpr std::size_t callers_told = 5;  ///< that held it longest
 constexpr std::size_t name_columns = 40;
 
@@ -55,15 +63,144 @@ std::string count(double value) {
   return fmt::format("{:.{}f}{}", value, decimals, unit);
 }
 
-/// By what sections take and what is waited: what there is to gain, and by what.
-std::string advice(double waited_ns, double section_ns, double threads_ns) {
-  constexpr double little = 0.01;
-  constexpr double long_section_ns = 10'000;
-  if (waited_ns < little * threads_ns) return "little to gain: less than 1 % of the threads' time";
-  if (section_ns >= long_section_ns) {
-    return "long sections: do less in them; what the mutex is matters little";
+double threads_ns(const Json& process) {
+  return number(process, "elapsed_ns") * std::max(1.0, number(process, "threads"));
+}
+
+// ---- by the model ----
+
+#ifdef MUSTER_WITH_SIM
+
+sim::Contention seen_of(const Json& mutex, double process_threads) {
+  constexpr double bits = 64;   // that threads are told apart by
+  constexpr double enough = 8;  // sections
+  const double locks = number(mutex, "locks");
+  const double held_ns = number(mutex, "held_ns") / locks;
+  const double stayed = number(mutex, "stayed");
+  const double moved = number(mutex, "moved");
+  sim::Contention seen;
+  const double threads = number(mutex, "threads");
+  seen.threads = static_cast<unsigned>(threads < bits ? threads : process_threads);
+  if (stayed >= enough && moved >= enough) {
+    seen.moved_ns =
+        std::max(0.0, number(mutex, "moved_ns") / moved - number(mutex, "stayed_ns") / stayed);
   }
-  return "short sections: try --mutex cna; on several NUMA nodes delegation";
+  seen.held_ns = std::max(0.0, held_ns - seen.moved_ns * moved / std::max(1.0, moved + stayed));
+  const double inside_ns = number(mutex, "waited_ns") + number(mutex, "held_ns");
+  seen.apart_ns = std::max(0.0, (number(mutex, "span_ns") * seen.threads - inside_ns) / locks);
+  return seen;
+}
+
+Json predicted(const Json& mutex, double threads, const sim::MachineModel& machine,
+               const sim::SleepCosts& sleep, ProgressLine& line) {
+  const sim::Remedies remedies = sim::predict_remedies(
+      machine, seen_of(mutex, threads), sleep, [&](std::size_t done, std::size_t of) {
+        line.show(static_cast<double>(done) / static_cast<double>(of),
+                  "modelled " + mutex.at("mutex").get<std::string>());
+      });
+  Json json{{"machine", machine.name},
+            {"about", machine.about},
+            {"threads", remedies.threads},
+            {"lines", remedies.lines},
+            {"measured_sections_s", number(mutex, "locks") * 1e9 / number(mutex, "span_ns")},
+            {"modelled_sections_s", remedies.now().sections_s},
+            {"ways", Json::array()}};
+  for (const sim::Remedy& remedy : remedies.all) {
+    json["ways"].push_back({{"lock", remedy.lock},
+                            {"near", remedy.near},
+                            {"ratio", remedy.sections_s / remedies.now().sections_s}});
+  }
+  return json;
+}
+
+#endif
+
+struct Way {
+  const char* lock;
+  const char* name;   ///< in the table
+  const char* typed;  ///< options of `muster run`; null: the source has to change
+};
+constexpr Way ways[] = {
+    {"mutex-pthread", "pthread_mutex", ""},
+    {"mutex-spin-then-park", "--mutex spin-then-park", "--mutex spin-then-park "},
+    {"mutex-mcs", "--mutex mcs", "--mutex mcs "},
+    {"mutex-cna", "--mutex cna", "--mutex cna "},
+    {"cc-synch", "combining: muster::lock, cc-synch", nullptr},
+    {"rcl", "a server: muster::lock, rcl", nullptr}};
+
+/// Null where that was not modelled.
+const Json* find_way(const Json& predicted, const Way& way, bool near) {
+  for (const Json& each : predicted.at("ways")) {
+    if (each.at("lock") == way.lock && each.at("near") == near) return &each;
+  }
+  return nullptr;
+}
+
+/// What is best without and with a change of the source, if it helps by a tenth.
+std::string advice(const Json& predicted) {
+  constexpr double helps = 1.1;
+  const Way* best[] = {nullptr, nullptr};
+  bool best_near[] = {false, false};
+  double most[] = {helps, helps};
+  for (const Way& way : ways) {
+    for (const bool near : {true, false}) {
+      const Json* const its = find_way(predicted, way, near);
+      const int kind = way.typed == nullptr ? 1 : 0;
+      if (its == nullptr || number(*its, "ratio") < most[kind]) continue;
+      best[kind] = &way;
+      best_near[kind] = near;
+      most[kind] = number(*its, "ratio");
+    }
+  }
+  std::string text;
+  if (best[0] != nullptr) {
+    text = fmt::format("try muster run {}{}-- PROGRAM", best[0]->typed,
+                       best_near[0] ? "" : "--affinity none ");
+  }
+  if (best[1] != nullptr && most[1] > 1.1 * most[0]) {
+    text += fmt::format("{}delegation may gain more: doc/delegation.md", text.empty() ? "" : "; ");
+  }
+  if (text.empty()) return "nothing of these helps by a tenth: do less in the sections";
+  const double off =
+      number(predicted, "modelled_sections_s") / number(predicted, "measured_sections_s");
+  if (off > 2 || off < 0.5) {
+    text += fmt::format(
+        ". But the model says {:.2g} times what was measured of the program as "
+        "it is: it lacks something of this program",
+        off);
+  }
+  return text;
+}
+
+std::string prediction_text(const Json& predicted) {
+  if (const auto why = predicted.find("not"); why != predicted.end()) {
+    return "    " + wrapped("nothing predicted: " + why->get<std::string>(), 4) + "\n";
+  }
+  const bool places = find_way(predicted, ways[0], true) != nullptr;
+  std::string text =
+      "    " +
+      wrapped(
+          fmt::format("Predicted by the model ({}: {}; {} threads, {} line{} of data move): "
+                      "times as many sections as now, of which there were {} a second, {} in "
+                      "the model",
+                      predicted.at("machine").get<std::string>(),
+                      predicted.at("about").get<std::string>(), predicted.at("threads").get<int>(),
+                      predicted.at("lines").get<int>(), predicted.at("lines") == 1 ? "" : "s",
+                      count(number(predicted, "measured_sections_s")),
+                      count(number(predicted, "modelled_sections_s"))),
+          4) +
+      "\n";
+  text += fmt::format("      {:<36}{:>12}{}\n", "", "threads stay", places ? "  placed near" : "");
+  for (const Way& way : ways) {
+    const Json* const stays = find_way(predicted, way, false);
+    if (stays == nullptr) continue;
+    text += fmt::format("      {:<36}{:>12.2f}", way.name, number(*stays, "ratio"));
+    if (const Json* const near = find_way(predicted, way, true); near != nullptr) {
+      text += fmt::format("{:>13.2f}", number(*near, "ratio"));
+    }
+    text += "\n";
+  }
+  return text + "    " + wrapped(advice(predicted), 4) + "\n";
 }
 
 std::string told(const Json& mutex, double elapsed, double threads) {
@@ -96,10 +233,49 @@ std::string told(const Json& mutex, double elapsed, double threads) {
                         bench::format_ns(number(caller, "held_ns") / its),
                         shortened(demangled(caller.at("where").get<std::string>())));
   }
-  return text + "    " + advice(waited_ns, held_ns / locks, elapsed * threads) + "\n";
+  if (waited_ns < little * elapsed * threads) {
+    return text + "    little to gain: less than 1 % of the threads' time\n";
+  }
+  const auto predicted = mutex.find("predicted");
+  return predicted == mutex.end() ? text : text + prediction_text(*predicted);
 }
 
 }  // namespace
+
+void predict_contention(Json& process, [[maybe_unused]] const std::string& machine) {
+  std::vector<Json*> worth;
+  for (Json& mutex : process.at("contended")) {
+    if (worth.size() == mutexes_modelled) break;
+    if (number(mutex, "waited_ns") >= little * threads_ns(process)) worth.push_back(&mutex);
+  }
+#ifdef MUSTER_WITH_SIM
+  if (worth.empty()) return;
+  std::string why;
+  try {
+    const NamedMachine named =
+        machine.empty() ? NamedMachine{Topology::this_machine(), {}} : named_machine(machine);
+    const sim::MachineModel model =
+        named.model
+            ? *named.model
+            : sim::machine_like_shipped(
+                  named.topology, machine.empty() ? sim::synthetic_description(named.topology)
+                                                  : topology_statement(machine, named.topology));
+    const sim::SleepCosts sleep = machine.empty() ? sim::measure_sleep() : sim::SleepCosts{};
+    ProgressLine line;
+    for (Json* const mutex : worth) {
+      (*mutex)["predicted"] = predicted(*mutex, number(process, "threads"), model, sleep, line);
+    }
+    return;
+  } catch (const Error& error) {
+    why = error.what();
+  }
+#else
+  const std::string why = "this build has no model (package libboost-context-dev)";
+#endif
+  for (Json* const mutex : worth) {
+    if (!mutex->contains("predicted")) (*mutex)["predicted"] = {{"not", why}};
+  }
+}
 
 std::string format_contention(const Json& process) {
   const double elapsed = number(process, "elapsed_ns");

@@ -192,6 +192,7 @@ Json to_json(const Finding& finding) {
 void run(const Options& options) {
   const std::vector<Check> checks = checks_for(options.only);
   const Launcher asked = launcher_asked_for(options);
+  const bench::Instruments instruments;
   ProgressLine progress;
   Json all{{"findings", Json::array()}};
   unsigned costs = 0;
@@ -211,7 +212,7 @@ void run(const Options& options) {
   for (const Check& check : checks) {
     progress.show(seconds > 0 ? done / seconds : 0, std::string(check.about));
     done += check.seconds;
-    Finding finding = check.run();
+    Finding finding = check.run(instruments);
     finding.check = check.name;
     tell(finding);
   }

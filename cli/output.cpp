@@ -90,6 +90,13 @@ std::string read_all(const std::string& path) {
   throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
 }
 
+constexpr double share_that_tells = 0.02;
+
+std::string left(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s left", seconds);
+  return fmt::format("{:.0f} min left", std::ceil(seconds / 60));
+}
+
 }  // namespace
 
 bool ProgressLine::is_terminal() { return isatty(STDERR_FILENO) == 1; }
@@ -99,10 +106,11 @@ void ProgressLine::show(double share, const std::string& what, std::optional<dou
   if (now < next_) return;
   next_ = now + period();
   const double passed_s = std::chrono::duration<double>(now - start_).count();
-  const double done = std::clamp(share, 0.001, 1.0);
+  const double done = std::clamp(share, 0.0, 1.0);
+  // The time since the start says nothing of the rest while next to nothing is done.
+  if (!left_s && done >= share_that_tells) left_s = std::ceil(passed_s / done - passed_s);
   const std::string text =
-      fmt::format("{:3.0f} %, {:.0f} s left: {}", 100 * done,
-                  left_s.value_or(std::ceil(passed_s / done - passed_s)), what);
+      fmt::format("{:3.0f} %{}: {}", 100 * done, left_s ? ", " + left(*left_s) : "", what);
   if (terminal_) {
     fmt::print(stderr, "\r{:<78.78}", text);
     std::fflush(stderr);

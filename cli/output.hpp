@@ -21,7 +21,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   /// `share` of the work is done, 0 to 1; `left_s`, unless given, is what the time since the start
-  /// lets expect.
+  /// lets expect, once a fiftieth is done.
   void show(double share, const std::string& what, std::optional<double> left_s = {});
   /// Makes room for what is printed next.
   void clear();

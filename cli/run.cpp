@@ -30,6 +30,8 @@
 #include "barrier/registry.hpp"
 #include "cli/command.hpp"
 #include "cli/contention.hpp"
+#include "cli/named_machine.hpp"
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/usable_cpus.hpp"
 #include "placement/placer.hpp"
@@ -51,6 +53,7 @@ struct Options {
   bool bind_main = false;
   bool verbose = false;
   bool report = false;
+  std::string machine;
   std::string json;
   std::vector<std::string> program;
 };
@@ -382,21 +385,24 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   std::ifstream lines(file);
-  bool some = false;
-  for (std::string line; std::getline(lines, line); some = true) {
-    const auto process = nlohmann::json::parse(line);
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    auto process = nlohmann::json::parse(line);
+    predict_contention(process, options.machine);
     if (process.at("process") == child || process.at("waited") != 0) {
       fmt::print(stderr, "{}", format_contention(process));
     }
+    all += process.dump() + "\n";
   }
-  if (!some) {
+  if (all.empty()) {
     fmt::print(stderr, "muster run: no report: no process of the program ended by exit\n");
   }
-  if (options.json.empty()) fs::remove(file);
+  options.json.empty() ? static_cast<void>(fs::remove(file)) : write_file(file, all);
   std::_Exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 void check_report(const Options& options) {
+  if (!options.machine.empty()) static_cast<void>(named_machine(options.machine));  // throws
   const bool changes = options.servers != 0 || options.memory != "default" || options.bind_main ||
                        !options.mutex.empty() || !options.barrier.empty();
   if (!changes) return;
@@ -416,6 +422,9 @@ void run(Options& options) {
     options.program = exactly;
   }
   if (options.report) check_report(options);
+  if (!options.report && !options.machine.empty()) {
+    throw Error(Status::invalid, "--machine goes with --report: a program runs on this machine");
+  }
   check_name("affinity", options.affinity, std::array{"hierarchical", "none"});
   check_name("memory", options.memory, std::array{"default", "aware"});
   if (!options.mutex.empty()) check_name("mutex", options.mutex, mutex_names);
@@ -508,7 +517,9 @@ void add_run(Command& app) {
                     "Say on standard error what is done and, when a process ends, what happened");
   command->add_flag("--report", options->report,
                     "Change nothing; say at the end which mutexes threads waited for, how long, "
-                    "and who had taken them");
+                    "who had taken them, and what would help by the model");
+  add_machine_option(*command, options->machine, "--machine",
+                     "this machine; with --report, the machine that is modelled");
   command->add_option("--json", options->json,
                       "Write what happened to this file, a JSON object in a line for each process");
   command->add_option("program", options->program, "After --: the program and its arguments")

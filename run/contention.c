@@ -29,8 +29,9 @@
 enum {
   mutexes_max = 1 << 15, /* that are noted; more are counted */
   probes_max = 32,
-  callers_max = 8, /* of each mutex; more are one */
-  told_max = 24,   /* mutexes in the report, those that were waited for longest */
+  callers_max = 8,  /* of each mutex; more are one */
+  told_max = 24,    /* mutexes in the report, those that were waited for longest */
+  soon_ns = 100000, /* longer than any data's way, and than what one section should take */
 };
 
 /* One thread at a time writes it; the report may read it meanwhile. */
@@ -60,10 +61,18 @@ typedef struct noted {
   atomic_uint most_waiting;
   counter threads; /* a bit for the number of each, modulo 64 */
   counter conditions;
+  counter stayed; /* sections of whoever had the mutex before, which ended soon: data was there */
+  counter stayed_ns;
+  counter moved; /* of anybody else */
+  counter moved_ns;
+  counter first_ns; /* it was taken, and last given */
+  counter last_ns;
   caller callers[callers_max + 1];
   uint64_t since_ns; /* held by who came from there */
   caller* from;
   unsigned depth;
+  unsigned owner; /* the number of who had it last */
+  bool stays;
 } noted;
 
 static noted all[mutexes_max];
@@ -137,10 +146,10 @@ __attribute__((constructor)) static void begin(void) {
 
 /* ---- noting ---- */
 
-static uint64_t own_bit(void) {
+static unsigned own_number(void) {
   static _Thread_local unsigned number;
   if (number == 0) number = atomic_fetch_add(&threads, 1) + 1;
-  return UINT64_C(1) << (number % 64);
+  return number;
 }
 
 /* NULL if it is not noted and, unless `comes`, need not be. */
@@ -179,17 +188,27 @@ static void note(noted* at, void* where, bool waited, uint64_t waited_ns) {
     add(&from->its.waited, 1);
     add(&from->its.waited_ns, waited_ns);
   }
-  const uint64_t bit = own_bit();
+  const unsigned number = own_number();
+  const uint64_t bit = UINT64_C(1) << (number % 64);
   if ((value_of(&at->threads) & bit) == 0) add(&at->threads, bit);
   if (at->depth++ > 0) return;
   at->from = from;
+  at->stays = at->owner == number;
+  at->owner = number;
   at->since_ns = now_ns();
+  if (value_of(&at->first_ns) == 0) add(&at->first_ns, at->since_ns);
 }
 
 /* By who is about to give it. */
 static void note_end(noted* at) {
   if (at == NULL || at->depth == 0 || --at->depth > 0) return;
-  add(&at->from->its.held_ns, now_ns() - at->since_ns);
+  const uint64_t now = now_ns();
+  const uint64_t its = now - at->since_ns;
+  add(&at->from->its.held_ns, its);
+  atomic_store_explicit(&at->last_ns, now, memory_order_relaxed);
+  if (its > soon_ns) return;
+  add(at->stays ? &at->stayed : &at->moved, 1);
+  add(at->stays ? &at->stayed_ns : &at->moved_ns, its);
 }
 
 /* The lock, by whatever function of theirs waits. */
@@ -315,9 +334,13 @@ static void print_mutex(int file, const noted* at, const sums* its) {
   dprintf(file, "\", ");
   print_sums(file, its);
   dprintf(file,
-          ", \"threads\": %d, \"most_waiting\": %u, \"conditions\": %" PRIu64 ", \"callers\": [",
+          ", \"threads\": %d, \"most_waiting\": %u, \"conditions\": %" PRIu64
+          ", \"span_ns\": %" PRIu64 ", \"stayed\": %" PRIu64 ", \"stayed_ns\": %" PRIu64
+          ", \"moved\": %" PRIu64 ", \"moved_ns\": %" PRIu64 ", \"callers\": [",
           __builtin_popcountll(value_of(&at->threads)), atomic_load(&((noted*)at)->most_waiting),
-          value_of(&at->conditions));
+          value_of(&at->conditions), value_of(&at->last_ns) - value_of(&at->first_ns),
+          value_of(&at->stayed), value_of(&at->stayed_ns), value_of(&at->moved),
+          value_of(&at->moved_ns));
   bool some = false;
   for (unsigned i = 0; i <= callers_max; ++i) {
     if (value_of(&at->callers[i].its.locks) == 0) continue;

@@ -18,6 +18,8 @@ struct LockQuery {
   std::uint64_t words = 500'000'000;  ///< of the array
   std::uint64_t stride = 20;
   LockPlacement placement;
+  std::optional<Sections> sections = {};  ///< of a program, instead
+  SleepCosts sleep = {};
 };
 
 struct LockEffort {

@@ -2,7 +2,10 @@
 #include "sim/lock_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "lock/parking_cna.hpp"
+#include "lock/parking_mcs.hpp"
 #include "lock/registry.hpp"
 #include "machine/error.hpp"
 
@@ -10,6 +13,73 @@ namespace muster::sim {
 namespace {
 
 constexpr std::uint64_t no_request = ~std::uint64_t{0};
+constexpr std::string_view mutex_prefix = "mutex-";
+
+/// The C library's mutex: Drepper 2004, mutex2, which lock/parking_front.hpp is.
+template <class M>
+class Mutex2 {
+ public:
+  static constexpr locks::Traits traits{"pthread", locks::Style::direct, false,
+                                        "two while it changes hands, and a context switch",
+                                        "Drepper 2004, mutex2"};
+  struct Ticket {};
+  static locks::Layout layout(const locks::Shape& shape) {
+    return locks::ParkingWord<M>::layout(shape);
+  }
+  Mutex2(const locks::Shape&, typename M::Cells cells) : front_(cells, 0) {}
+  Ticket ticket(unsigned) const { return {}; }
+  bool acquire(M& m, Ticket&) const { return front_.come(m); }
+  void release(M& m) const {
+    if (front_.leave(m)) front_.wake(m);
+  }
+
+ private:
+  locks::ParkingFront<M> front_;
+};
+
+/// A mutex as the locks are: a queue's words are given as that of one without is.
+template <class L>
+class MutexLock : public locks::Direct<MutexLock<L>> {
+ public:
+  static constexpr locks::Traits traits = L::traits;
+  using Ticket = typename L::Ticket;
+
+  static locks::Layout layout(const locks::Shape& shape) { return L::layout(shape); }
+  MutexLock(const locks::Shape& shape, Sleeping::Cells cells)
+      : mutex_(shape, cells), word_(shape, cells) {}
+  Ticket ticket(unsigned client, unsigned numa) const {
+    Ticket its = mutex_.ticket(client);
+    if constexpr (requires { its.numa; }) its.numa = numa;
+    return its;
+  }
+  bool acquire(Sleeping& m, Ticket& t) const { return mutex_.acquire(m, t); }
+  void release(Sleeping& m, Ticket&) const {
+    if constexpr (requires { mutex_.release(m); }) {
+      mutex_.release(m);
+    } else {
+      word_.release(m);
+    }
+  }
+
+ private:
+  L mutex_;
+  locks::ParkingWord<Sleeping> word_;
+};
+
+using Mutexes =
+    std::tuple<MutexLock<Mutex2<Sleeping>>, MutexLock<locks::ParkingWord<Sleeping>>,
+               MutexLock<locks::ParkingMcs<Sleeping>>, MutexLock<locks::ParkingCna<Sleeping>>>;
+
+bool is_mutex(std::string_view name) { return name.starts_with(mutex_prefix); }
+
+template <class Fn>
+decltype(auto) with_mutex(std::string_view name, Fn&& fn) {
+  return with_named<Mutexes>(name.substr(mutex_prefix.size()), fn, [&] {
+    throw Error(Status::unknown_name, "no mutex \"" + std::string(name) +
+                                          "\"; there are: mutex-pthread, mutex-spin-then-park, "
+                                          "mutex-mcs, mutex-cna");
+  });
+}
 
 [[noreturn]] void broken(const std::string& what) {
   throw Error(Status::system, "the lock broke its promise: " + what);
@@ -23,9 +93,30 @@ struct Bench {
   void increment(Modelled& m, std::uint64_t index) {
     if (inside) broken("two sections at the same time");
     inside = true;
-    m.touch(array, index, true);
+    if (setup.sections) {
+      const auto words_a_line =
+          static_cast<unsigned>(setup.parameters.cache_line) / array.element_bytes;
+      for (unsigned n = 0; n < setup.sections->lines; ++n) m.touch(array, n * words_a_line, true);
+      engine.delay(m.participant(), around(setup.sections->held_ns));
+    } else {
+      m.touch(array, index, true);
+    }
     inside = false;
     ++executed;
+  }
+
+  /// Half as long to half as long again: without any difference between them, a few clients and
+  /// their server would fall into step.
+  Time around(double mean_ns) {
+    return static_cast<Time>((0.5 + engine.random().unit()) *
+                             static_cast<double>(from_ns(mean_ns)));
+  }
+  /// What a thread does before its next section.
+  Time pause() {
+    const bool calls = setup.mechanisms.has(Mechanism::call_cost);
+    const Time call = around(calls ? setup.parameters.lock_call_ns : 0);
+    if (!setup.sections) return call;
+    return call + from_ns(-std::log(1 - engine.random().unit()) * setup.sections->apart_ns);
   }
 
   /// A thread's operation is over: true if there is more to do.
@@ -79,7 +170,8 @@ struct Section {
   }
 };
 
-template <class L>
+/// `Port`: the machine that the lock is over.
+template <class L, class Port>
 class Run {
  public:
   Run(const LockSetup& setup, const locks::Shape& shape, const std::vector<unsigned>& clusters,
@@ -88,11 +180,10 @@ class Run {
         clusters_(clusters),
         layout_(L::layout(shape)),
         engine_(setup.geometry, setup.parameters, setup.mechanisms, setup.seed,
-                layout_.global_cells + std::size_t{layout_.slots} * layout_.cells_per_slot, pool),
+                cells() + setup.geometry.participants(), pool),
+        beds_(engine_, cells(), setup.sleep),
         lock_(shape, Modelled::Cells(engine_, layout_.global_cells, layout_.cells_per_slot)),
-        bench_(engine_, setup),
-        call_(setup.mechanisms.has(Mechanism::call_cost) ? from_ns(setup.parameters.lock_call_ns)
-                                                         : 0) {
+        bench_(engine_, setup) {
     bench_.array = {engine_.data().allocate(setup.words * 4, setup.home_die), 4};
     bench_.requests.assign(layout_.slots, no_request);
     for (unsigned slot = 0; slot < layout_.slots; ++slot) {  // first touched by its client
@@ -107,7 +198,7 @@ class Run {
   LockOutcome outcome() {
     if constexpr (requires(Modelled & m) { lock_.prepare(m); }) {
       engine_.start(setup_.threads.front(), [this] {
-        Modelled port(engine_, setup_.threads.front());
+        Port port = this->port(setup_.threads.front());
         lock_.prepare(port);
       });
       engine_.run(UINT64_MAX);
@@ -115,7 +206,7 @@ class Run {
     constexpr bool serves = L::traits.style == locks::Style::server;
     if constexpr (serves) {
       engine_.start(*setup_.server, [this] {
-        Modelled port(engine_, *setup_.server);
+        Port port = this->port(*setup_.server);
         Section section{bench_};
         lock_.serve(port, section);
       });
@@ -142,6 +233,17 @@ class Run {
   }
 
  private:
+  std::size_t cells() const {
+    return layout_.global_cells + std::size_t{layout_.slots} * layout_.cells_per_slot;
+  }
+  Port port(unsigned participant) {
+    if constexpr (std::is_same_v<Port, Sleeping>) {
+      return {engine_, participant, beds_};
+    } else {
+      return {engine_, participant};
+    }
+  }
+
   /// A core's threads in turn.
   void work(unsigned participant, const std::vector<unsigned>& threads) {
     struct Thread {
@@ -153,7 +255,7 @@ class Run {
       team.push_back(
           {ticket(t), Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
     }
-    Modelled port(engine_, participant);
+    Port port = this->port(participant);
     Section section{bench_};
     const Time slice = from_ns(setup_.slice_ns);
     for (std::size_t turn = 0; more_; ++turn) {
@@ -161,11 +263,9 @@ class Run {
       // At first each once: a server looks at the slots of those who have called it.
       const Time until = engine_.clock(participant) + (turn < team.size() ? 0 : slice);
       do {
-        // Half as long to half as long again: without any difference between them, a few clients
-        // and their server would fall into step.
-        engine_.delay(participant, static_cast<Time>((0.5 + engine_.random().unit()) *
-                                                     static_cast<double>(call_)));
+        engine_.delay(participant, bench_.pause());
         section.index = thread.walk.next();
+        if constexpr (std::is_same_v<Port, Sleeping>) port.begin();
         if (!lock_.execute(port, thread.ticket, section)) return;
         if (!bench_.completed(engine_.clock(participant))) more_ = false;
       } while (more_ && (team.size() == 1 || engine_.clock(participant) < until));
@@ -207,9 +307,9 @@ class Run {
   const std::vector<unsigned>& clusters_;
   locks::Layout layout_;
   Engine engine_;
+  Beds beds_;
   L lock_;
   Bench bench_;
-  Time call_;
   bool more_ = true;
 };
 
@@ -253,8 +353,18 @@ LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& p
     clusters.push_back(static_cast<unsigned>(found - dies.begin()));
   }
   shape.clusters = static_cast<unsigned>(dies.size());
+  if (is_mutex(name)) {
+    shape.limit = 256;  // as run/mutex.cpp has it
+    const std::vector<unsigned>& memory = setup.geometry.memory_of_;
+    if (!memory.empty()) {
+      std::transform(setup.threads.begin(), setup.threads.end(), clusters.begin(),
+                     [&](unsigned p) { return memory[setup.geometry.die_of(p)]; });
+    }
+    return with_mutex(
+        name, [&]<class L>() { return Run<L, Sleeping>(setup, shape, clusters, pool).outcome(); });
+  }
   return locks::with_lock<Modelled>(
-      name, [&]<class L>() { return Run<L>(setup, shape, clusters, pool).outcome(); });
+      name, [&]<class L>() { return Run<L, Modelled>(setup, shape, clusters, pool).outcome(); });
 }
 
 const std::vector<std::string>& modelled_locks() {
@@ -263,12 +373,16 @@ const std::vector<std::string>& modelled_locks() {
     for (const std::string_view name : locks::lock_names()) {
       if (name != locks::PthreadMutex::traits.name) all.emplace_back(name);
     }
+    for (const char* mutex : {"mutex-pthread", "mutex-spin-then-park", "mutex-mcs", "mutex-cna"}) {
+      all.emplace_back(mutex);
+    }
     return all;
   }();
   return names;
 }
 
 bool wants_server(std::string_view name) {
+  if (is_mutex(name)) return with_mutex(name, []<class L>() { return false; });
   return locks::traits_of(name).style == locks::Style::server;
 }
 

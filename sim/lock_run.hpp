@@ -7,6 +7,9 @@
 // A core with several threads runs them in turn, each for a slice of time, and changes over between
 // two operations. That is what happens to clients of a server: one that is preempted has at most
 // one request waiting. Whoever is preempted with a lock holds up all others; this is not modelled.
+//
+// Beside the locks there are the mutexes of `muster run` (lock/parking*.hpp) and the C library's,
+// whose threads sleep (sim/sleeping.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +19,18 @@
 #include <vector>
 
 #include "sim/modelled.hpp"
+#include "sim/sleeping.hpp"
 #include "sim/walk.hpp"
 
 namespace muster::sim {
+
+/// Critical sections of a program, in place of the papers' walk. Times are means; those between two
+/// sections of a thread are drawn from the exponential distribution.
+struct Sections {
+  double held_ns = 0;   ///< inside, without the way of the data
+  double apart_ns = 0;  ///< from a section's end to the next one's begin
+  unsigned lines = 1;   ///< of data that each section changes, the same ones
+};
 
 struct LockSetup {
   Geometry geometry;
@@ -34,6 +46,8 @@ struct LockSetup {
   std::uint64_t window = 100'000;  ///< as many count, and then as many again
   double slice_ns = 3e6;           ///< of a thread that shares its core
   std::uint64_t seed = 1;
+  std::optional<Sections> sections;
+  SleepCosts sleep;
 };
 
 struct LockOutcome {
@@ -54,7 +68,8 @@ struct LockOutcome {
 /// promise or hangs. Deterministic.
 LockOutcome run_lock(std::string_view name, const LockSetup& setup, StackPool& pool);
 
-/// What the model runs: the registered locks (lock/registry.hpp) that are over a machine.
+/// What the model runs: the registered locks (lock/registry.hpp) that are over a machine; and
+/// mutexes, "mutex-" and the name that `muster run --mutex` takes.
 const std::vector<std::string>& modelled_locks();
 
 /// Whether a lock wants a server. Throws Error(unknown_name).

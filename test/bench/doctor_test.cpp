@@ -35,13 +35,14 @@ const Check& check(std::string_view name) {
 }
 
 /// What it says in a process where `provoke` was called first: "costs: " and the sentence.
-std::string said(std::string_view name, const std::function<bool()>& provoke) {
+std::string said(std::string_view name, const std::function<bool()>& provoke,
+                 const Instruments& instruments = {}) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
     const char* const words[] = {"fine: ", "costs: ", "unknown: "};
-    const Finding finding = provoke() ? check(name).run() : Finding{};
+    const Finding finding = provoke() ? check(name).run(instruments) : Finding{};
     const std::string text = words[static_cast<int>(finding.verdict)] + finding.found +
                              (finding.remedy.empty() ? "" : " -> " + finding.remedy);
     if (write(ends[1], text.data(), text.size()) < 0) _exit(1);
@@ -118,6 +119,86 @@ TEST(Doctor, FindsThatMembarrierIsDenied) {
 TEST(Doctor, FindsAnImposedTopology) {
   const auto impose = [] { return setenv("MUSTER_TOPOLOGY", "package:2 core:4 pu:1", 1) == 0; };
   EXPECT_THAT(said("topology", impose), HasSubstr("costs: MUSTER_TOPOLOGY imposes"));
+}
+
+/// What it says of a machine that is not here.
+std::string said_of(std::string_view name, const char* topology,
+                    const std::function<void(Instruments&)>& provoke) {
+  Instruments instruments;
+  instruments.topology = [topology] { return Topology::from_synthetic(topology); };
+  instruments.read = [](const std::string&) { return std::string(); };
+  const auto none = [](auto...) -> double {
+    ADD_FAILURE() << "there is nothing to measure";
+    return 0;
+  };
+  instruments.turn_ns = none;
+  instruments.one_way_ns = none;
+  instruments.work_share = none;
+  instruments.cold_share = none;
+  provoke(instruments);
+  return said(
+      name, [] { return true; }, instruments);
+}
+
+TEST(Doctor, FindsSiblings) {
+  const auto beside = [](Instruments& by) {
+    by.work_share = [](unsigned cpu, unsigned other) {
+      EXPECT_EQ(cpu + 1, other);
+      return 0.61;
+    };
+  };
+  const std::string text = said_of("siblings", "package:1 core:4 pu:2", beside);
+  EXPECT_THAT(text, HasSubstr("costs: 8 CPUs are 4 cores. CPU 0 does 61 % of its work"));
+  EXPECT_THAT(text, HasSubstr(" -> Have one participant a core, at most 4"));
+  EXPECT_THAT(said_of("siblings", "package:1 core:4 pu:1", [](Instruments&) {}),
+              HasSubstr("fine: Each CPU is a core"));
+}
+
+TEST(Doctor, FindsATopologyThatAHypervisorHides) {
+  const auto flat = [](double other_half_ns, bool hypervisor) {
+    return said_of("topology", "core:16 pu:1", [=](Instruments& by) {
+      by.one_way_ns = [=](unsigned a, unsigned b) { return a / 8 == b / 8 ? 50 : other_half_ns; };
+      by.read = [=](const std::string& path) {
+        return std::string(hypervisor && path == "/proc/cpuinfo" ? "flags : fpu hypervisor" : "");
+      };
+    });
+  };
+  const std::string text = flat(140, true);
+  EXPECT_THAT(text, HasSubstr("costs: A virtual machine of 16 cores that tells no levels; a line "
+                              "takes 50 to 140 ns between them."));
+  EXPECT_THAT(text, HasSubstr(" -> Some cores are nearer than others"));
+  EXPECT_THAT(flat(60, false), HasSubstr("fine: A machine of 16 cores that tells no levels"));
+  EXPECT_THAT(said_of("topology", "package:2 l3:2 core:4 pu:1", [](Instruments&) {}),
+              HasSubstr("fine: A machine that tells its levels"));
+}
+
+TEST(Doctor, FindsThatSessionsAreGroups) {
+  const auto sessions = [](double apart_ns) {
+    return said_of("sessions", "core:2 pu:1", [=](Instruments& by) {
+      by.turn_ns = [=](bool apart, unsigned) { return apart ? apart_ns : 900.0; };
+    });
+  };
+  EXPECT_THAT(
+      sessions(2'900'000),
+      HasSubstr("costs: On one CPU, two processes hand over to each other in 0.9 us in one "
+                "session, in 2900.0 us in two. -> The kernel schedules sessions as groups"));
+  EXPECT_THAT(sessions(1000), HasSubstr("fine: "));
+  EXPECT_THAT(sessions(0), HasSubstr("unknown: "));
+}
+
+TEST(Doctor, FindsCoresThatSleepDeeply) {
+  const auto cold = [](double share) {
+    return said_of("frequency", "core:2 pu:1", [=](Instruments& by) {
+      by.cold_share = [=](unsigned) { return share; };
+      by.read = [](const std::string& path) {
+        return std::string(
+            path == "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor" ? "powersave\n" : "");
+      };
+    });
+  };
+  EXPECT_THAT(cold(0.43), HasSubstr("costs: A core that was idle works at 43 % of its speed for "
+                                    "the first 2 ms (governor powersave). -> "));
+  EXPECT_THAT(cold(0.95), HasSubstr("fine: "));
 }
 
 }  // namespace

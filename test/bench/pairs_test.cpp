@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -105,6 +106,58 @@ TEST(Levels, AreComparedWithTheTopologys) {
   EXPECT_DOUBLE_EQ(agreement(named[1].groups, named[2].groups), 4 * 28.0 / (2 * 120));
   // On the CPUs of one package nothing that is above groups anything.
   EXPECT_EQ(levels_on(topology, counting(16)).back().name, "L3");
+}
+
+/// A machine of so many CPUs, with a clock of its own: a pair takes two milliseconds.
+struct Simulated {
+  std::int64_t now_ns = 0;
+  std::vector<std::pair<unsigned, unsigned>> asked;
+  PairMeter meter() {
+    return {[this](unsigned a, unsigned b) {
+              asked.emplace_back(a, b);
+              now_ns += 2'000'000;
+              return a / 32 == b / 32 ? 30.0 : 90.0;
+            },
+            [this] { return now_ns; }};
+  }
+};
+
+TEST(MeasurePairs, OfAHundredAndTwentyEightCpusInTwoMinutes) {
+  constexpr unsigned cpus = 128;
+  constexpr std::size_t pairs = cpus * (cpus - 1) / 2;
+  Simulated machine;
+  double last = 0;
+  std::vector<std::pair<double, double>> told;  // when, and how much is left
+  const PairTimes times = measure_pairs(
+      {counting(cpus)},
+      [&](const Progress& progress) {
+        EXPECT_GE(progress.share, last);
+        last = progress.share;
+        told.emplace_back(static_cast<double>(machine.now_ns) * 1e-9, progress.left_s);
+      },
+      machine.meter());
+  EXPECT_EQ(times.rounds, 5U);
+  EXPECT_LT(times.seconds, 120);
+  EXPECT_EQ(last, 1);
+  for (const auto& [when, left] : told) EXPECT_NEAR(when + left, times.seconds, 1) << when;
+  ASSERT_EQ(machine.asked.size(), 5 * pairs);
+  for (std::size_t round = 0; round < 5; ++round) {  // each pair once, in an order of its own
+    const auto begin = machine.asked.begin() + static_cast<std::ptrdiff_t>(round * pairs);
+    const std::set<std::pair<unsigned, unsigned>> each(begin, begin + pairs);
+    EXPECT_EQ(each.size(), pairs);
+    if (round == 0) continue;
+    EXPECT_NE(*begin, *(begin - static_cast<std::ptrdiff_t>(pairs)));
+  }
+  EXPECT_EQ(times.ns.unmeasured, 0U);
+  EXPECT_EQ(find_levels(times.ns).levels.size(), 2U);
+}
+
+TEST(MeasurePairs, OfTwoCpusAsOftenAsFitsIntoTwoSeconds) {
+  Simulated machine;
+  const PairTimes times = measure_pairs(
+      {{0, 1}}, [](const Progress&) {}, machine.meter());
+  EXPECT_EQ(times.rounds, 1000U);
+  EXPECT_NEAR(times.seconds, 2, 0.01);
 }
 
 TEST(HeatMap, FitsATerminal) {

@@ -171,10 +171,14 @@ TEST(ProgressLine, TellsOnATerminalHowMuchIsDoneAndHowLongTheRestTakes) {
     ProgressLine line;
     line.show(0.2, "in the first second");
     usleep(1'100'000);
+    line.show(0.0001, "too early to tell");
+    usleep(250'000);
     line.show(0.25, "by the time since the start");
     line.show(0.26, "at once");
     usleep(250'000);
     line.show(0.5, "as told", 7.0);
+    usleep(250'000);
+    line.show(0.001, "long", 3601.0);
     line.clear();
   });
   std::smatch found;
@@ -183,7 +187,9 @@ TEST(ProgressLine, TellsOnATerminalHowMuchIsDoneAndHowLongTheRestTakes) {
       << text;
   EXPECT_GE(std::stoi(found[1]), 4);  // three times the 1.1 s and more that a quarter took
   EXPECT_LT(std::stoi(found[1]), 60);
+  EXPECT_NE(text.find("\r  0 %: too early to tell"), std::string::npos) << text;
   EXPECT_NE(text.find("\r 50 %, 7 s left: as told"), std::string::npos) << text;
+  EXPECT_NE(text.find("\r  0 %, 61 min left: long"), std::string::npos) << text;
   EXPECT_EQ(text.find("in the first second"), std::string::npos) << text;
   EXPECT_EQ(text.find("at once"), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with("\r" + std::string(78, ' ') + "\r")) << "it is not cleared";
