@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The modelled machine with what mutexes ask for beside (lock/parking_front.hpp): a futex, on which
-// participants sleep. Each sleeps on a line of its own, behind the lock's; who wakes it stores there.
+// participants sleep. Each has a line of its own for that, behind the lock's; its waker stores
+// there.
 #pragma once
 
 #include <algorithm>

@@ -261,7 +261,8 @@ def case_contention():
                   ["--machine", "oak", "--", program]):
         done = subprocess.run([muster, "run", *words], capture_output=True, text=True, timeout=900,
                               env=ENVIRONMENT)
-        expect(done.returncode == 2 and not done.stdout, f"{words}: {done.returncode}, {done.stderr}")
+        expect(done.returncode == 2 and not done.stdout,
+               f"{words}: {done.returncode}, {done.stderr}")
     expect("no report" in report(program, "leave", code=3).stderr, "nothing said of _exit")
     report(program, "die", code=128 + 6)
     report("no-such-program", code=127)
