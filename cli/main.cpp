@@ -7,17 +7,36 @@
 #include <cstdio>
 #include <exception>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
 namespace {
 
 enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+/// CLI11's help in lines of 79 columns: what is too long goes on below where its text begins.
+std::string for_a_terminal(const std::string& help) {
+  constexpr std::size_t columns = 79;
+  std::string text;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t begin = line.find_first_not_of(' ');
+    if (line.size() > columns) {
+      const std::size_t gap = line.find("  ", begin);  // behind an option's name
+      if (gap != std::string::npos) begin = line.find_first_not_of(' ', gap);
+      line = line.substr(0, begin) + muster::wrapped(line.substr(begin), begin);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
 
 /// The innermost command that was named: its help is the one to point at.
 const CLI::App* named_command(const CLI::App* app) {
@@ -99,7 +118,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help, --version
-    return app.exit(help) == 0 ? kSuccess : kFailure;
+    std::ostringstream text;
+    const int code = app.exit(help, text, text);
+    fmt::print("{}", for_a_terminal(text.str()));
+    return code == 0 ? kSuccess : kFailure;
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, explain(app, error));
   } catch (const muster::Error& error) {

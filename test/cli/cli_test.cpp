@@ -384,4 +384,11 @@ TEST(Compare, JudgesFiles) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Help, FitsATerminal) {
+  const Outcome all = run_muster({"--help-all"});
+  EXPECT_EQ(all.exit_code, 0);
+  std::istringstream lines(all.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 79U) << line;
+}
+
 }  // namespace
