@@ -42,7 +42,8 @@ std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<
   return ways;
 }
 
-Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs) {
+Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs,
+                    const std::function<bool(const Schedule&)>& accepts) {
   struct Way {
     const NamedGroups* groups;
     double ns;
@@ -55,8 +56,9 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
     const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
     if (tell_all && tellers > members_telling_all) return HUGE_VAL;
     try {
-      return estimate_ns(compose(groups, recipe), seats, costs,
-                         best.algorithm.empty() ? HUGE_VAL : best.ns);
+      const Schedule made = compose(groups, recipe);
+      if (accepts && !accepts(made)) return HUGE_VAL;
+      return estimate_ns(made, seats, costs, best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
       return HUGE_VAL;  // too large for so many
@@ -89,15 +91,19 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
   return best;
 }
 
-Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
-  const KnownMachine& like = nearest_machine(topology);
+Costs costs_on(const KnownMachine& like, bool progresses) {
   Costs costs = like.costs;
   if (progresses) {
     costs.call = call_of_mpi_ns;
     costs.poll_turn = poll_turn_of_mpi_ns;
   }
-  const Fitting best =
-      fit_barrier(all_groups(topology, bindings), seats_of(topology, bindings, like), costs);
+  return costs;
+}
+
+Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
+  const KnownMachine& like = nearest_machine(topology);
+  const Fitting best = fit_barrier(all_groups(topology, bindings),
+                                   seats_of(topology, bindings, like), costs_on(like, progresses));
   char us[16];
   std::snprintf(us, sizeof us, "%.2f", best.ns / 1000);
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +

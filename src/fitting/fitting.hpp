@@ -3,11 +3,12 @@
 // levels, estimated; the quickest is taken.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "barrier/registry.hpp"
-#include "fitting/estimate.hpp"
+#include "fitting/known_machines.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
@@ -29,7 +30,12 @@ struct Fitting {
 };
 
 /// `ways` is not empty. Deterministic, thread-safe. Some milliseconds for hundreds of participants.
-Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs);
+/// What `accepts` refuses is not tried; where that is everything, `algorithm` is empty.
+Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs,
+                    const std::function<bool(const Schedule&)>& accepts = {});
+
+/// Those of the nearest known machine; of an MPI's progress loop, if `progresses`.
+Costs costs_on(const KnownMachine& like, bool progresses);
 
 /// The same as `auto` takes it, by the costs of the nearest known machine; those of an MPI's
 /// progress loop, if `progresses`. `bindings` say where each one is. Throws as all_groups().
