@@ -70,11 +70,10 @@ void Tuning::note(const Site& site, const char* what, Ordering order) {
 }
 
 Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
-                      const std::string& prefix, unsigned words_per_rank)
+                      const std::string& prefix)
     : shared_(std::make_shared<Shared>()) {
   shared_->globals = globals;
   shared_->per_rank = per_rank;
-  shared_->words_per_rank = words_per_rank;
   const auto add = [&](const std::string& name) {
     shared_->cells.push_back({memory.add(0, prefix + name)});
   };
@@ -82,10 +81,6 @@ Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned
   for (unsigned r = 0; r < ranks; ++r) {
     for (unsigned i = 0; i < per_rank; ++i) {
       add("cell " + std::to_string(i) + " of rank " + std::to_string(r));
-    }
-    for (unsigned i = 0; i < words_per_rank; ++i) {
-      const std::string name = "word " + std::to_string(i) + " of rank " + std::to_string(r);
-      shared_->words.push_back({memory.add(0, prefix + name)});
     }
   }
 }

@@ -74,13 +74,10 @@ class Checked {
    public:
     Cells() = default;
     Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
-          const std::string& prefix = "", unsigned words_per_rank = 0);
+          const std::string& prefix = "");
     Cell& global(unsigned index) const { return shared_->cells.at(index); }
     Cell& of(unsigned rank, unsigned index) const {
       return shared_->cells.at(shared_->globals + rank * shared_->per_rank + index);
-    }
-    Plain<Word>& word(unsigned rank, unsigned index) const {
-      return shared_->words.at(rank * shared_->words_per_rank + index);
     }
     const std::vector<Cell>& all() const { return shared_->cells; }
 
@@ -89,8 +86,6 @@ class Checked {
       unsigned globals;
       unsigned per_rank;
       std::vector<Cell> cells;
-      unsigned words_per_rank;
-      std::vector<Plain<Word>> words;
     };
     std::shared_ptr<Shared> shared_;
   };
@@ -150,10 +145,6 @@ class Checked {
 
   /// What all_arrived() does; nothing by default.
   void set_completion(std::function<bool()> completion) { completion_ = std::move(completion); }
-
-  /// What compose() does; nothing by default.
-  using Composer = std::function<const Schedule*(std::span<const Word> pus)>;
-  void set_composer(Composer composer) { composer_ = std::move(composer); }
 
   template <Order O>
   Word load(const Cell& cell, OrderTag<O>, Site site = Site::here()) {
@@ -235,11 +226,6 @@ class Checked {
 
   /// Nothing depends on it: all waits are the same here.
   static Awaited count_in_on_pu(const Cells&, unsigned, Word) { return Awaited::anyone; }
-  /// Each on its own.
-  Word pu() const { return thread_->id() + 1; }
-  const Schedule* compose(std::span<const Word> pus) {
-    return composer_ ? composer_(pus) : nullptr;
-  }
   static void expect_store(const Cell&) {}
 
   /// Between two looks; nothing by default: there is no time to pass.
@@ -285,7 +271,6 @@ class Checked {
   Tuning& tuning_;
   std::function<bool()> completion_;
   std::function<void()> linger_;
-  Composer composer_;
   Patience patience_{nullptr, 0, {}};
 };
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "barrier/dissemination.hpp"
-#include "barrier/following.hpp"
 #include "barrier/mcs.hpp"
 #include "barrier/shape.hpp"
 #include "check/suite/mutation.hpp"
@@ -223,39 +222,6 @@ class TwoRoundsAtMost : public Dissemination<M> {
     auto ticket = Dissemination<M>::ticket(rank);
     if (ticket.rounds.size() > 2) ticket.rounds.resize(2);
     return ticket;
-  }
-};
-
-enum class Changing { at_once, too_late, cells_as_they_are, where_it_runs };
-
-/// The shipped one that follows, with a fault in a change.
-template <MovingMachine M, Changing fault>
-class Changed : public Following<M> {
- public:
-  using Following<M>::Following;
-  using Ticket = typename Following<M>::Ticket;
-
-  bool wait(M& m, Ticket& t) const {
-    const Word episode = t.episode += 1;
-    const Word announced = m.load(this->change(), relaxed);
-    const bool now = announced != t.changed && (fault == Changing::at_once || announced == episode);
-    if (now) {
-      if (!this->take(m, t)) return false;
-      t.changed = announced;
-    } else if (t.rank == 0) {
-      change_to(m, t, *m.compose(t.pus));
-    }
-    return t.part.run(m, episode);
-  }
-
- private:
-  void change_to(M& m, Ticket& t, const Schedule& next) const {
-    if (fault == Changing::where_it_runs) t.area = 1 - t.area;
-    const Word before = fault == Changing::cells_as_they_are ? Word{0} : t.episode;
-    this->write(m, next, 1 - t.area, before);
-    const bool late = fault == Changing::too_late;
-    m.store(this->change(), t.episode + (late ? 0 : 1), relaxed);
-    if (late) static_cast<void>(this->take(m, t));
   }
 };
 

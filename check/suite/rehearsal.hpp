@@ -28,11 +28,6 @@ class Rehearsal {
       schedule_ = compose_proved(shape_.groups, n, scenario.algorithm.recipe);
       shape_.schedule = &schedule_;
     }
-    if (scenario.variant == Variant::changes) {
-      for (const char* recipe : {"count+line1", "flat+line", "rounds"}) {
-        others_to_run_.push_back(compose_proved(nullptr, n, parse_recipe(recipe)));
-      }
-    }
     cells_ = cells(memory, "");
     prepare(memory, cells_);
     if (scenario.variant == Variant::reuse) {
@@ -62,12 +57,6 @@ class Rehearsal {
     Checked port(self, tuning_);
     const B barrier(shape_, cells_);
     if (scenario_.variant == Variant::timed) set_patience(port);
-    if (scenario_.variant == Variant::changes) {
-      // In turn, whatever it sees: a body is run again from its start.
-      port.set_composer([this, next = std::size_t{0}](std::span<const Word>) mutable {
-        return &others_to_run_[next++ % others_to_run_.size()];
-      });
-    }
     if (scenario_.variant == Variant::destroy && self.id() == 0) {
       port.write(destroyer_, self.choose(shape_.participants));
     }
@@ -92,8 +81,7 @@ class Rehearsal {
 
   Checked::Cells cells(Memory& memory, const std::string& prefix) const {
     const Layout layout = B::layout(shape_);
-    return {memory, layout.global_cells,  shape_.participants, layout.cells_per_rank,
-            prefix, layout.words_per_rank};
+    return {memory, layout.global_cells, shape_.participants, layout.cells_per_rank, prefix};
   }
 
   void prepare(Memory& memory, const Checked::Cells& where) const {
@@ -201,8 +189,7 @@ class Rehearsal {
   const Scenario scenario_;
   Tuning& tuning_;
   Shape shape_;
-  Schedule schedule_;                    ///< what shape_ points to
-  std::vector<Schedule> others_to_run_;  ///< that it changes to
+  Schedule schedule_;  ///< what shape_ points to
   Checked::Cells cells_;
   Checked::Cells others_;
   std::array<std::vector<Checked::Plain<Word>>, 2> data_;

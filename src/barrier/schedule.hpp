@@ -24,7 +24,6 @@ struct Step {
   unsigned stores;      ///< in this order, after the wait
   unsigned adders;      ///< 0: no counter. Whoever is not its last adder goes on with departures
   bool operator==(const Step&) const = default;
-  unsigned cells() const { return awaits + stores + (adders > 0 ? 1 : 0); }
 };
 
 /// Plain data without pointers, as it may lie in a segment or a file.

@@ -21,17 +21,59 @@
 
 namespace muster {
 
-/// A rank's steps, with their cells at hand.
 template <Machine M>
-struct Part {
-  unsigned departures = 0;  ///< the first step of them
-  std::vector<Step> steps;
-  std::vector<typename M::Cell*> cells;
+class Scheduled {
+ public:
+  static constexpr Traits traits{"scheduled", Champion::nobody, false,
+                                 "that of its steps, which muster explain shows", "ours"};
 
-  bool run(M& m, Word episode) const {
-    for (unsigned s = 0; s < steps.size(); ++s) {
-      const Step& step = steps[s];
-      typename M::Cell* const* cell = cells.data() + step.first_cell;
+  struct Ticket {
+    Word episode;
+    unsigned departures;
+    std::vector<Step> steps;
+    std::vector<typename M::Cell*> cells;
+  };
+
+  static Layout layout(const Shape& shape) {
+    return {.global_cells = 0, .cells_per_rank = schedule_of(shape).cells_per_rank};
+  }
+
+  Scheduled(const Shape& shape, typename M::Cells cells)
+      : schedule_(schedule_of(shape)), first_episode_(shape.first_episode), cells_(cells) {}
+
+  void prepare(M& m) const {
+    for (const Step& step : schedule_.steps) {
+      const unsigned stored = step.first_cell + step.awaits;
+      for (unsigned at = stored; at < stored + step.stores; ++at) {
+        m.store(cell(at), first_episode_, relaxed);
+      }
+      if (step.adders > 0)
+        m.store(cell(stored + step.stores), first_episode_ * step.adders, relaxed);
+    }
+  }
+
+  Ticket ticket(unsigned rank) const {
+    const Schedule::Program& program = schedule_.programs[rank];
+    Ticket t{.episode = first_episode_,
+             .departures = program.departures - program.arrivals,
+             .steps = {},
+             .cells = {}};
+    for (unsigned s = program.arrivals; s < program.end; ++s) {
+      Step step = schedule_.steps[s];
+      const unsigned end = step.first_cell + step.awaits + step.stores + (step.adders > 0 ? 1 : 0);
+      const auto own = static_cast<unsigned>(t.cells.size());
+      for (unsigned at = step.first_cell; at < end; ++at) t.cells.push_back(&cell(at));
+      step.first_cell = own;
+      t.steps.push_back(step);
+    }
+    return t;
+  }
+
+  bool wait(M& m, Ticket& t) const {
+    const Word episode = t.episode += 1;
+    for (unsigned s = 0; s < t.steps.size(); ++s) {
+      const Step& step = t.steps[s];
+      typename M::Cell* const* cell = t.cells.data() + step.first_cell;
       if (step.awaits == 1) {
         if (!m.await(**cell, at_least(episode), acquire)) return false;  // pairs with the store
       } else if (step.awaits > 1) {
@@ -45,67 +87,11 @@ struct Part {
       if (step.adders > 0) {
         // Releases what this one and those it stands for wrote; the last one acquires it.
         const Word before = m.fetch_add(**cell, 1, acq_rel);
-        if (before + 1 != episode * step.adders) s = departures - 1;
+        if (before + 1 != episode * step.adders) s = t.departures - 1;
       }
     }
     return true;
   }
-};
-
-/// A rank's part of `schedule`, whose cells `cell_at` finds.
-template <Machine M, class CellAtFn>
-Part<M> part_of(const Schedule& schedule, unsigned rank, CellAtFn&& cell_at) {
-  const Schedule::Program& program = schedule.programs[rank];
-  Part<M> part{.departures = program.departures - program.arrivals, .steps = {}, .cells = {}};
-  for (unsigned s = program.arrivals; s < program.end; ++s) {
-    Step step = schedule.steps[s];
-    const unsigned end = step.first_cell + step.cells();
-    const auto own = static_cast<unsigned>(part.cells.size());
-    for (unsigned at = step.first_cell; at < end; ++at) {
-      part.cells.push_back(&cell_at(schedule.cells[at]));
-    }
-    step.first_cell = own;
-    part.steps.push_back(step);
-  }
-  return part;
-}
-
-/// Sets the cells of a schedule up, so that `before` is its last episode.
-template <Machine M, class CellAtFn>
-void set_up(M& m, const Schedule& schedule, Word before, CellAtFn&& cell_at) {
-  for (const Step& step : schedule.steps) {
-    const unsigned stored = step.first_cell + step.awaits;
-    for (unsigned at = stored; at < stored + step.stores; ++at) {
-      m.store(cell_at(schedule.cells[at]), before, relaxed);
-    }
-    if (step.adders == 0) continue;
-    m.store(cell_at(schedule.cells[stored + step.stores]), before * step.adders, relaxed);
-  }
-}
-
-template <Machine M>
-class Scheduled {
- public:
-  static constexpr Traits traits{"scheduled", Champion::nobody, false,
-                                 "that of its steps, which muster explain shows", "ours"};
-
-  struct Ticket {
-    Word episode;
-    Part<M> part;
-  };
-
-  static Layout layout(const Shape& shape) {
-    return {.global_cells = 0, .cells_per_rank = schedule_of(shape).cells_per_rank};
-  }
-
-  Scheduled(const Shape& shape, typename M::Cells cells)
-      : schedule_(schedule_of(shape)), first_episode_(shape.first_episode), at_{cells} {}
-
-  void prepare(M& m) const { set_up(m, schedule_, first_episode_, at_); }
-
-  Ticket ticket(unsigned rank) const { return {first_episode_, part_of<M>(schedule_, rank, at_)}; }
-
-  bool wait(M& m, Ticket& t) const { return t.part.run(m, t.episode += 1); }
 
  private:
   static Schedule schedule_of(const Shape& shape) {
@@ -113,14 +99,13 @@ class Scheduled {
     return compose_proved(shape.groups, shape.participants, {});
   }
 
-  struct At {
-    typename M::Cells cells;
-    auto& operator()(const CellAt& cell) const { return cells.of(cell.rank, cell.index); }
-  };
+  auto& cell(unsigned at) const {
+    return cells_.of(schedule_.cells[at].rank, schedule_.cells[at].index);
+  }
 
   Schedule schedule_;
   Word first_episode_;
-  At at_;
+  typename M::Cells cells_;
 };
 
 }  // namespace muster

@@ -33,7 +33,6 @@ struct Shape {
 struct Layout {
   unsigned global_cells = 0;
   unsigned cells_per_rank = 0;
-  unsigned words_per_rank = 0;  ///< of plain data, behind the cells
 };
 
 /// Who runs `all_arrived()`, between the last arrival and the first departure.

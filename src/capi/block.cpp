@@ -186,10 +186,7 @@ BlockLayout lay_out_with(const Plan& plan, std::size_t description_bytes, std::s
   layout.domain = round_up(layout.description + description_bytes, layout.pair);
   layout.global = layout.domain + round_up(sizeof(Hardware::Domain), layout.pair);
   layout.ranks = round_up(layout.global + cells.global_cells * layout.pair, layout.alignment);
-  layout.rank_stride =
-      round_up(layout.pair + cells.cells_per_rank * line + cells.words_per_rank * sizeof(Word),
-               layout.alignment);
-  layout.words = cells.cells_per_rank * line;
+  layout.rank_stride = round_up(layout.pair + cells.cells_per_rank * line, layout.alignment);
   layout.bytes = layout.ranks + plan.participants * layout.rank_stride;
   return layout;
 }
@@ -260,12 +257,8 @@ void Block::retire() const {
 }
 
 Hardware::Cells Block::cells() const {
-  return {memory_ + layout_.global,
-          memory_ + layout_.ranks + layout_.pair,
-          layout_.line,
-          layout_.rank_stride,
-          layout_.pair,
-          layout_.words};
+  return {memory_ + layout_.global, memory_ + layout_.ranks + layout_.pair, layout_.line,
+          layout_.rank_stride, layout_.pair};
 }
 
 }  // namespace muster

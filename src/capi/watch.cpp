@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "capi/engine.hpp"
-#include "fitting/follower.hpp"
 #include "machine/made_once.hpp"
 
 namespace muster {
@@ -84,11 +83,6 @@ Hooks Watch::hooks() noexcept {
   hooks.inspect = [](void* self, std::int64_t waited_ns) {
     return static_cast<Watch*>(self)->inspect(waited_ns);
   };
-  if (follower_ != nullptr) {
-    hooks.compose = [](void* self, std::span<const Word> pus) {
-      return static_cast<Watch*>(self)->follower_->look(pus);
-    };
-  }
   return hooks;
 }
 

@@ -42,8 +42,7 @@ std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<
   return ways;
 }
 
-Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs,
-                    const std::function<bool(const Schedule&)>& accepts) {
+Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs) {
   struct Way {
     const NamedGroups* groups;
     double ns;
@@ -56,9 +55,8 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
     const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
     if (tell_all && tellers > members_telling_all) return HUGE_VAL;
     try {
-      const Schedule made = compose(groups, recipe);
-      if (accepts && !accepts(made)) return HUGE_VAL;
-      return estimate_ns(made, seats, costs, best.algorithm.empty() ? HUGE_VAL : best.ns);
+      return estimate_ns(compose(groups, recipe), seats, costs,
+                         best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
       return HUGE_VAL;  // too large for so many
@@ -91,19 +89,15 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
   return best;
 }
 
-Costs costs_on(const KnownMachine& like, bool progresses) {
+Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
+  const KnownMachine& like = nearest_machine(topology);
   Costs costs = like.costs;
   if (progresses) {
     costs.call = call_of_mpi_ns;
     costs.poll_turn = poll_turn_of_mpi_ns;
   }
-  return costs;
-}
-
-Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
-  const KnownMachine& like = nearest_machine(topology);
-  const Fitting best = fit_barrier(all_groups(topology, bindings),
-                                   seats_of(topology, bindings, like), costs_on(like, progresses));
+  const Fitting best =
+      fit_barrier(all_groups(topology, bindings), seats_of(topology, bindings, like), costs);
   char us[16];
   std::snprintf(us, sizeof us, "%.2f", best.ns / 1000);
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +

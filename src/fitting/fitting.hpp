@@ -3,12 +3,11 @@
 // levels, estimated; the quickest is taken.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "barrier/registry.hpp"
-#include "fitting/known_machines.hpp"
+#include "fitting/estimate.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
@@ -30,12 +29,7 @@ struct Fitting {
 };
 
 /// `ways` is not empty. Deterministic, thread-safe. Some milliseconds for hundreds of participants.
-/// What `accepts` refuses is not tried; where that is everything, `algorithm` is empty.
-Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs,
-                    const std::function<bool(const Schedule&)>& accepts = {});
-
-/// Those of the nearest known machine; of an MPI's progress loop, if `progresses`.
-Costs costs_on(const KnownMachine& like, bool progresses);
+Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs);
 
 /// The same as `auto` takes it, by the costs of the nearest known machine; those of an MPI's
 /// progress loop, if `progresses`. `bindings` say where each one is. Throws as all_groups().

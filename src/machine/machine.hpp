@@ -18,8 +18,6 @@
 
 namespace muster {
 
-struct Schedule;  // barrier/schedule.hpp: no machine looks inside
-
 /// What a cell holds. 32 bits: what a futex waits on, on every architecture.
 using Word = std::uint32_t;
 
@@ -109,17 +107,6 @@ concept Machine = requires(M& m, typename M::Cell& cell, CellSet<M> set, Word wo
   // "Everyone has arrived, nobody has left": runs the completion, if there is one. False gives up,
   // as a wait does.
   { m.all_arrived() } -> std::same_as<bool>;
-};
-
-/// What participants that move need besides.
-template <class M>
-concept MovingMachine = Machine<M> && requires(M& m, typename M::Cells cells, unsigned index) {
-  // plain words of a rank, one after another: what one may know that others seldom write
-  { cells.word(index, index) } -> std::same_as<typename M::template Plain<Word>&>;
-  // Where it happens to run: 1 + the PU's number, 0 where that is not known. A hint.
-  { m.pu() } -> std::same_as<Word>;
-  // What is to run from now on where the ranks sit now, as pu() has told of each; null: what runs.
-  { m.compose(std::span<const Word>{}) } -> std::same_as<const Schedule*>;
 };
 // clang-format on
 

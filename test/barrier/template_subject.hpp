@@ -21,7 +21,8 @@ class TemplateSubject : public Subject {
       : participants_(shape.participants),
         limit_ns_(limit_ns),
         layout_(B::layout(shape)),
-        memory_((1 + layout_.global_cells + std::size_t{shape.participants} * lines_per_rank()) *
+        memory_((1 + layout_.global_cells +
+                 std::size_t{shape.participants} * std::max(1U, layout_.cells_per_rank)) *
                 line_bytes),
         domain_(*reinterpret_cast<Hardware::Domain*>(memory_.data())),
         barrier_(shape, cells()) {
@@ -70,16 +71,10 @@ class TemplateSubject : public Subject {
     typename B::Ticket ticket;
   };
 
-  std::size_t lines_per_rank() const {
-    const std::size_t words = layout_.words_per_rank * sizeof(Word);
-    return std::max<std::size_t>(1, layout_.cells_per_rank + (words + line_bytes - 1) / line_bytes);
-  }
-
   Hardware::Cells cells() const {
     std::byte* const global = memory_.data() + line_bytes;
-    const std::size_t stride = lines_per_rank() * line_bytes;
-    return {global, global + layout_.global_cells * line_bytes, line_bytes, stride,
-            0,      layout_.cells_per_rank * line_bytes};
+    const std::size_t stride = std::max(1U, layout_.cells_per_rank) * line_bytes;
+    return {global, global + layout_.global_cells * line_bytes, line_bytes, stride};
   }
 
   unsigned participants_;

@@ -64,7 +64,6 @@ TEST(CheckedBarriers, HoldForMoreParticipantsWhereFlagsLeaveNoChoice) {
     if (checked_traits(algorithm.name).champion == Champion::last_to_arrive) continue;
     if (algorithm.name.starts_with("base-")) continue;  // counters may be seen late
     if (algorithm.name == "scheduled") continue;        // so may flags, and some count
-    if (algorithm.name == "following") continue;        // so may where somebody sits
     for (const Scenario& scenario : scenarios_of(algorithm, {5, 6, 7, 8}, {3, 5})) {
       EXPECT_EQ(check(scenario).executions, 1U) << scenario.name();
     }

@@ -172,8 +172,6 @@ class Mutated {
   Awaited count_in_on_pu(const Cells& cells, unsigned ranks, Word episode) {
     return port_.count_in_on_pu(cells, ranks, episode);
   }
-  Word pu() { return port_.pu(); }
-  const Schedule* compose(std::span<const Word> pus) { return port_.compose(pus); }
   void expect_store(const Cell& cell) { port_.expect_store(cell); }
   bool all_arrived() { return port_.all_arrived(); }
 
