@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/port.hpp"
 
-#include <cstdlib>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -12,12 +11,33 @@
 namespace muster::delegation {
 namespace {
 
-/// Before it says that it waits: some sections, and a line's way there and back. Meanwhile it looks
-/// at the lock, the first time after so long, then after twice that each time; so often in a row,
-/// since who runs many sections in a row gives it back between two of them, too.
+/// Before it says that it waits. Meanwhile it looks at the lock, the first time after so long, then
+/// after twice that each time; so often in a row, since who runs many sections in a row gives it
+/// back between two of them, too.
 constexpr std::int64_t patience_ns = 8'000;
 constexpr std::int64_t first_look_ns = 1'000;
 constexpr unsigned looks_in_a_row = 16;
+/// Then before it looks whether `other` is 0, and sleeps: whoever has the lock comes at once,
+/// if it runs and its section is short.
+constexpr std::int64_t answer_ns = 2'000;
+/// Where there are more threads than CPUs it yields first, so often: few of those that sleep are
+/// woken, so threads that sleep at once hardly ever get the lock. It also yields before it says
+/// that it waits, and once more if it has said so the last time: who says so is let in at times,
+/// and of threads that yield in turn the first one would always be the same.
+constexpr unsigned yields_before_sleep = 16;
+constexpr unsigned yields_before_asking = 1;
+/// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
+/// those who could not run anyway.
+struct Slices {
+  std::int64_t first_ns;
+  std::int64_t longest_ns;
+};
+constexpr Slices if_answered{4'000'000, 8'000'000};
+constexpr Slices if_not_answered{50'000, 1'000'000};
+/// Whoever is let in has been answered just before, comes again, and looks at the lock after
+/// first_look_ns, or a yield later where many wait. One that is woken for it may need this CPU.
+constexpr std::int64_t come_back_ns = 4'000;
+constexpr std::int64_t wake_up_ns = 200'000;
 /// A line is there and back after 40 to 400 ns.
 constexpr std::int64_t off_at_first_ns = 250;
 constexpr std::int64_t off_longest_ns = 4'000;
@@ -33,33 +53,71 @@ void Port::change_policy() noexcept {
   set_policy(is_crowded() ? WaitPolicy::oversubscribed() : WaitPolicy::dedicated());
 }
 
+/// Until then; where there are more threads than CPUs, one of the others may need this CPU.
+void Port::let_others_run(std::int64_t until_ns) noexcept {
+  if (is_crowded()) {
+    sched_yield();
+    return;
+  }
+  pause_until(until_ns);
+}
+
+void Port::pause_briefly() noexcept { pause_until(now_ns() + off_at_first_ns); }
+
 void Port::back_off() noexcept {
   const std::int64_t now = now_ns();
   const bool again_soon = now - off_until_ns_ < off_ns_;
   off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
   off_until_ns_ = now + off_ns_;
-  pause_until(off_until_ns_);
+  let_others_run(off_until_ns_);
 }
 
 int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {
+  const auto says_somebody = [&] {
+    return wanted.value.load(std::memory_order_relaxed) == by_another;
+  };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
-  if (wanted.value.load(std::memory_order_relaxed) != by_another) {
-    if (const int over = await_patiently(own, other); over >= 0) return over;
+  const std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
+  if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
+  const bool crowded = is_crowded();
+  int over = await_patiently(own, other, crowded ? first_look_ns : patience);
+  if (over < 0 && crowded) over = await_yielding(own, other, yields_before_asking + asked_);
+  asked_ = 0;
+  std::int64_t slice_ns = if_answered.first_ns;
+  FutexLot lot(false);
+  while (over < 0) {
+    if (!says_somebody()) {
+      set(wanted);
+      asked_ = 1;
+      if (poll_for(own, answer_ns)) return 0;
+    }
+    if (is_free(other)) return poll(own, 1) ? 0 : 1;
+    if (crowded) over = await_yielding(own, other, yields_before_sleep);
+    if (over >= 0) break;
+    lot.set_slice(slice_ns);
+    slice_ns = std::min(2 * slice_ns, if_answered.longest_ns);
+    sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
+    if (poll_for(own, answer_ns)) return 0;
   }
-  return await_until(&own, other, answered ? own : wanted, &wanted);
+  return over;
 }
 
-/// -1: neither is over soon.
-int Port::await_patiently(const Cell& own, const Cell& held) noexcept {
-  std::int64_t until_ns = now_ns();
-  for (std::int64_t step_ns = first_look_ns; step_ns < patience_ns; step_ns *= 2) {
-    until_ns += step_ns;
-    do {
-      if (poll(own, polls_at_last)) return 0;
-    } while (now_ns() < until_ns);
+/// -1: neither is over within so long.
+int Port::await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept {
+  for (std::int64_t step_ns = first_look_ns; time_ns > 0; time_ns -= step_ns, step_ns *= 2) {
+    if (poll_for(own, std::min(step_ns, time_ns))) return 0;
     if (const int over = look_at_both(own, held); over >= 0) return over;
   }
   return -1;
+}
+
+int Port::await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept {
+  int over = -1;
+  for (; yields > 0 && over < 0; --yields) {
+    sched_yield();
+    over = look_at_both(own, held);
+  }
+  return over;
 }
 
 int Port::look_at_both(const Cell& own, const Cell& held) noexcept {
@@ -70,13 +128,48 @@ int Port::look_at_both(const Cell& own, const Cell& held) noexcept {
   return poll(own, 1) ? 0 : 1;  // if both are 0, the request is executed
 }
 
-void Port::let_one_in(const Cell& held, const Cell& wanted) noexcept {
-  const std::int64_t gives_way_ns = wake_one(wanted) ? WaitPolicy::sleep_costs_ns : patience_ns;
-  for (const std::int64_t until_ns = now_ns() + gives_way_ns; now_ns() < until_ns;) {
+/// Sleeps where who has the lock wakes one: let_one_in(). Looks at both while it is awake, since it
+/// may be let in at any moment then. `own`, if there is one, a server may execute that has come.
+int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
+  int over = -1;
+  const auto is_over = [&] {
+    const std::int64_t until_ns = now_ns() + answer_ns;
+    do {
+      for (unsigned polls = polls_at_last; polls > 0 && over < 0; --polls) {
+        if (own != nullptr && is_free(*own)) {
+          over = 0;
+        } else if (is_free(held)) {
+          over = 1;
+        } else {
+          relax();
+        }
+      }
+    } while (over < 0 && now_ns() < until_ns);
+    return over >= 0;
+  };
+  std::int64_t slice_ns = if_not_answered.first_ns;
+  FutexLot lot(false);
+  for (;;) {
+    if (is_over()) return over;
+    set(wanted);
+    if (is_over()) return over;
+    lot.set_slice(slice_ns);
+    slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
+    sleep_on(lot, announcements_, wanted.value, wanted.sleepers, equals(0));
+  }
+}
+
+void Port::let_one_in(const Cell& held, const Cell& wanted, bool many) noexcept {
+  const bool sleeps = wake_one(wanted);
+  const std::int64_t start_ns = now_ns();
+  for (;;) {
     for (unsigned polls = polls_at_last; polls > 0; --polls) {
       if (!is_free(held)) return;
       relax();
     }
+    const std::int64_t waited_ns = now_ns() - start_ns;
+    if (waited_ns >= (sleeps ? wake_up_ns : many ? come_back_ns : answer_ns)) return;
+    if (sleeps && waited_ns >= answer_ns) sched_yield();
   }
 }
 
@@ -91,32 +184,28 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
       back_off();
     }
   }
-  return await_until(&own, other, own, nullptr);
+  follow_crowd();
+  std::int64_t slice_ns = if_not_answered.first_ns;
+  FutexLot lot(false);
+  for (Wait wait(*this, awaited);;) {
+    if (is_free(own)) return 0;
+    if (is_free(other)) return is_free(own) ? 0 : 1;
+    const Next next = wait.next();
+    if (next == Next::give_up) return -1;
+    if (next != Next::sleep) continue;
+    lot.set_slice(slice_ns);
+    slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
+    sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
+  }
 }
 
-/// By the policy of its waits. Looks at the lock seldom, and says in `wanted`, if there is one, that
-/// it waits: whoever has the lock takes that back. `own`, if there is one, a server may execute that
-/// has come.
-int Port::await_until(Cell* own, const Cell& held, Cell& slept_on, Cell* wanted) noexcept {
-  follow_crowd();
-  FutexLot lot(false);
-  static const long sl = getenv("SL")?atol(getenv("SL")):1000; lot.set_slice(sl*1000);
-  static const long pl = getenv("PL")?atol(getenv("PL")):1000; if (is_crowded()) set_policy({0, pl*1000, "yield-sleep"});
-  for (Wait wait(*this, Awaited::anyone);;) {
-    if (wanted != nullptr && wanted->value.load(std::memory_order_relaxed) != by_another) {
-      set(*wanted);
-    }
-    if (is_free(held)) return own != nullptr && is_free(*own) ? 0 : 1;
-    for (unsigned polls = polls_at_last; polls > 0; --polls) {
-      if (own != nullptr && is_free(*own)) return 0;
-      const Next next = wait.next();
-      if (next == Next::give_up) return -1;
-      if (next == Next::sleep) {
-        sleep_on(lot, announcements_, slept_on.value, slept_on.sleepers, equals(0));
-        break;
-      }
-    }
-  }
+/// True if `own` becomes 0 within so long.
+bool Port::poll_for(const Cell& own, std::int64_t time_ns) noexcept {
+  const std::int64_t until_ns = now_ns() + time_ns;
+  do {
+    if (poll(own, polls_at_last)) return true;
+  } while (now_ns() < until_ns);
+  return false;
 }
 
 void Port::wake_or_hold(Cell& cell) noexcept {

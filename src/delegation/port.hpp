@@ -48,6 +48,10 @@ class Port : public Hardware {
              Site site = Site::here()) noexcept {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
+      if (is_crowded()) {  // the next looks come after a yield: a combiner may be at it now
+        pause_briefly();
+        if (pred(cell.value.load(std_order(O)))) return true;
+      }
       for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
         back_off();
         if (pred(cell.value.load(std_order(O)))) return true;
@@ -126,7 +130,7 @@ class Port : public Hardware {
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
   void await_turn(const Cell& held, Cell& wanted) noexcept {
-    static_cast<void>(await_until(nullptr, held, wanted, &wanted));
+    static_cast<void>(await_turn(nullptr, held, wanted));
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
   /// set, so that the one that is let in next lets in another.
@@ -158,9 +162,8 @@ class Port : public Hardware {
       FutexLot(false).unpark_one(wanted.value);
     return sleeps;
   }
-  /// And until `held` is taken, by one of those that wait; not for long.
-  static void let_one_in(const Cell& held, const Cell& wanted) noexcept;
-  static std::int64_t now_ns() noexcept { return muster::now_ns(); }
+  /// And until `held` is taken, by one of those that wait; not for long, longer if they are many.
+  static void let_one_in(const Cell& held, const Cell& wanted, bool many = false) noexcept;
 
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
@@ -178,9 +181,11 @@ class Port : public Hardware {
     if (is_crowded() == (policy().spin_ns != 0)) change_policy();
   }
   [[gnu::noinline]] void change_policy() noexcept;
+  static void let_others_run(std::int64_t until_ns) noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
   /// many sections in a row. The longer, the less the client does but wait for answers.
   [[gnu::noinline]] void back_off() noexcept;
+  [[gnu::noinline]] static void pause_briefly() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   static constexpr unsigned polls_at_first = 8;
   static constexpr unsigned polls_at_last = 32;
@@ -193,8 +198,9 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
-  int await_until(Cell* own, const Cell& held, Cell& slept_on, Cell* wanted) noexcept;
-  static int await_patiently(const Cell& own, const Cell& held) noexcept;
+  int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
+  static int await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept;
+  static int await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept;
   static int look_at_both(const Cell& own, const Cell& held) noexcept;
   /// As the machine's own changes do, on a shorter way where nobody sleeps.
   [[gnu::always_inline]] void wake(Cell& cell) noexcept {
@@ -204,12 +210,14 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] void wake_or_hold(Cell& cell) noexcept;
   void hold(Cell& cell) noexcept;
+  static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;
 
   bool holds_wakes_ = false;
   unsigned may_wake_ = 0;
   unsigned held_count_ = 0;
   std::array<Cell*, 16> held_{};
+  unsigned asked_ = 0;  ///< 1: in its last wait of some length it was the one to say so
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
   Announcements<Atom>& announcements_;

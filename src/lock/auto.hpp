@@ -2,7 +2,7 @@
 // The lock that decides by itself. A client that finds it free executes its sections at once, for
 // as long as nobody else wants the lock; one that finds it taken posts its requests, without
 // touching the lock's line, and says so there only when it has waited for some microseconds. Then
-// whoever has the lock executes what is posted, and when its turn is over lets another have it. A
+// whoever has the lock executes what is posted, and after many such visits lets another have it. A
 // server, if one runs, is to all of this a combiner that always comes.
 //
 // Cost: an exchange and a store while uncontended; else some line transfers a delegated request.
@@ -40,11 +40,9 @@ class Auto {
   Auto(const Shape&, typename M::Cells cells)
       : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(cells.global(2)) {}
   /// A lock among others that share rings. `wanted`: best on the line of desk.held. `server`:
-  /// nonzero while somebody serves the rings. `turn_ns`: how long its owner goes on at most, or until its
-  /// section ends, while others wait.
-  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server,
-       std::int64_t turn_ns = default_turn_ns)
-      : desk_(desk), wanted_(wanted), server_(server), turn_ns_(turn_ns) {}
+  /// nonzero while somebody serves the rings.
+  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server)
+      : desk_(desk), wanted_(wanted), server_(server) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
 
   template <class Work>
@@ -111,8 +109,6 @@ class Auto {
         return true;
       }
       if (!desk_.take(m)) continue;
-      h.tenure.begin();
-      h.first = ring.client + 1;
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
       h.set_delegates(false);
       give_after_visit(m, h, work, combines);
@@ -129,24 +125,26 @@ class Auto {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
-    const unsigned executed = combines() ? desk_.pass(m, work, h.first) : 0;
-    ++h.first;
+    const unsigned executed = combines() ? desk_.pass(m, work) : 0;
     desk_.give(m);
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
-    const bool goes_on = unattended || (combines() && !h.tenure.is_over(m, turn_ns_));
+    if (!unattended) h.visits += executed < many ? 1 : executed / 4;
+    const bool goes_on = unattended || (h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
-    wanted_.let_one_in(m, *desk_.held);
+    h.visits = 0;
+    wanted_.let_one_in(m, *desk_.held, executed >= many);
   }
 
  private:
+  static constexpr unsigned visits_max = 64;
+  static constexpr unsigned many = 8;  // requests at once: a visit of these counts as several
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 
   Desk<M> desk_;
   Wanted<M> wanted_;
   typename M::Cell* server_ = nullptr;
-  std::int64_t turn_ns_ = default_turn_ns;
 };
 
 }  // namespace muster::locks

@@ -24,22 +24,15 @@ struct Desk {
   bool take(M& m) const { return take_held(m, *held); }
   void give(M& m) const { give_held(m, *held); }
 
-  /// Executes what is pending, one request of each client, first that of `from` and those after it;
-  /// how many. The caller has the lock.
+  /// Executes what is pending, one request of each client, but not of `but`; how many. The caller
+  /// has the lock.
   template <class Work>
-  unsigned pass(M& m, Work& work, Word from = 0) const {
-    const Word count = m.load(*clients, relaxed);
-    from = count == 0 ? 0 : from % count;
-    return pass_among(m, work, from, count) + pass_among(m, work, 0, from);
-  }
-
- private:
-  template <class Work>
-  unsigned pass_among(M& m, Work& work, Word begin, Word end) const {
+  unsigned pass(M& m, Work& work, Word but = ~Word{0}) const {
     unsigned executed = 0;
-    for (Word client = next_client(m, begin, end); client < end;
-         client = next_client(m, client + 1, end)) {
-      if (rings.serve(m, client, lock, work)) ++executed;
+    const Word count = m.load(*clients, relaxed);
+    for (Word client = next_client(m, 0, count); client < count;
+         client = next_client(m, client + 1, count)) {
+      if (client != but && rings.serve(m, client, lock, work)) ++executed;
     }
     return executed;
   }

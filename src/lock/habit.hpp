@@ -7,40 +7,13 @@
 
 namespace muster::locks {
 
-inline constexpr std::int64_t default_turn_ns = 1'000'000;
-
-/// How long a client that others wait for goes on, on machines that know the time: without that
-/// it need not end, since others' requests are executed meanwhile.
-class Tenure {
- public:
-  /// By who has the lock, when it sees that others wait: whether its turn is over. The next one
-  /// begins when it sees that again.
-  template <Machine M>
-  bool is_over(M& m, std::int64_t turn_ns) {
-    if constexpr (requires { m.now_ns(); }) {
-      const std::int64_t now_ns = m.now_ns();
-      if (ends_ns_ == 0) ends_ns_ = now_ns + turn_ns;
-      if (now_ns < ends_ns_) return false;
-      ends_ns_ = 0;
-      return true;
-    } else {
-      return false;
-    }
-  }
-  /// By who has just got the lock.
-  void begin() { ends_ns_ = 0; }
-
- private:
-  std::int64_t ends_ns_ = 0;  ///< 0: nobody has been seen waiting yet
-};
-
 /// One client's.
 struct Habit {
   Count inlined;  ///< executed by the client at once: the first, since also counted from outside
   bool delegates = false;
   unsigned until_trial = 0;  ///< requests, before it tries to take the lock again
-  Tenure tenure;             ///< with the lock, while others wait
-  Word first = 0;            ///< whose request it executes first the next time: each client in turn
+  unsigned visits = 0;       ///< of others' requests since it last let another one have the lock,
+                             ///< one of many requests being several
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
   Count waited;              ///< executed by the client when it had waited, where others may not
@@ -111,10 +84,11 @@ class Wanted {
       return false;
     }
   }
-  /// By who has just given the lock back: one of those that wait may take it first.
-  void let_one_in(M& m, typename M::Cell& held) const {
-    if constexpr (requires { m.let_one_in(held, *cell_); }) {
-      m.let_one_in(held, *cell_);
+  /// By who has just given the lock back: one of those that wait may take it first. `many` had
+  /// requests at once: as it is where they yield in turn, and come back later.
+  void let_one_in(M& m, typename M::Cell& held, bool many) const {
+    if constexpr (requires { m.let_one_in(held, *cell_, many); }) {
+      m.let_one_in(held, *cell_, many);
     } else if constexpr (requires { m.linger(lingering); }) {
       m.linger(lingering);
     }
