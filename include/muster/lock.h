@@ -94,28 +94,6 @@ MUSTER_API size_t muster_lock_memory(void);
  * to once more for each level. */
 MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
 
-/** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
- * they are, while others are calls. To all functions here the thread is in a section of the lock
- * meanwhile. `auto`, `rcl`, `pthread-mutex`, `mcs`, `ticket` and `cas-spin`; MUSTER_ENOTSUP for
- * other kinds, at once. In any section or none, and after what the thread has posted outside of
- * sections. Wait for nobody here who waits for the lock. Not a cancellation point; errno is
- * untouched. Else fails as muster_lock_execute() does. */
-MUSTER_API int muster_lock_acquire(muster_lock* lock);
-/** The same if it is free at once, else MUSTER_ETIMEDOUT; also if what the thread has posted to its
- * server has not been executed yet. */
-MUSTER_API int muster_lock_try_acquire(muster_lock* lock);
-/** The same for `timeout_ns` at most; 0 or less: at once. Out of turn: it looks again and again, once
- * in a millisecond or more often. */
-MUSTER_API int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns);
-/** Gives it back: by the thread that has acquired it, and in the same section if it was in one;
- * several locks in any order. A section has to release what it acquires. What was posted to the
- * lock meanwhile is executed before. A fork's child that was made meanwhile calls it, too, and
- * has nothing to give. MUSTER_EINVAL: the caller has not acquired it here; it is as it was. */
-MUSTER_API int muster_lock_release(muster_lock* lock);
-/** Executes `section(argument)` here, if the lock is free at once: as muster_lock_try_acquire(),
- * the section, and muster_lock_release(). */
-MUSTER_API int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument);
-
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
  * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of

@@ -6,8 +6,6 @@
 //   lock.post([&] { ++n; });                             // some time; does not wait
 //   muster::future<int> later = lock.async([&] { return ++n; });
 //
-//   std::lock_guard guard(lock);                         // for what stays where it is
-//
 //   muster::guarded<std::map<int, int>> table;           // a value reachable only inside its lock
 //   table.execute([](auto& map) { map[1] = 2; });
 //
@@ -28,7 +26,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -43,10 +40,6 @@
 #endif
 
 namespace muster {
-
-class delegating_lock;
-/// The class has another name, since one of its functions has this.
-using lock = delegating_lock;
 
 namespace detail {
 
@@ -252,7 +245,7 @@ class future {
   }
 
  private:
-  friend class delegating_lock;
+  friend class lock;
   struct state {
     virtual ~state() = default;
     detail::outcome<R> result;
@@ -332,12 +325,10 @@ struct lock_options {
   bool unlocks = false;  ///< sections call unlocked()
 };
 
-/// Executes critical sections, and is TimedLockable for those that stay where they are: for
-/// std::lock_guard, unique_lock, scoped_lock, condition_variable_any. Thread-safe, but for
-/// construction and destruction. What clang's thread safety analysis takes for a capability.
-class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
+/// Executes critical sections. Thread-safe, but for construction and destruction.
+class lock {
  public:
-  explicit delegating_lock(const lock_options& chosen) {
+  explicit lock(const lock_options& chosen) {
     muster_lock_options options;
     muster_lock_options_init(&options);
     options.kind = chosen.kind;
@@ -347,14 +338,13 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     detail::check(muster_lock_create(&handle_, &options));
     muster_lock_get_words(handle_, &words_);
   }
-  explicit delegating_lock(const char* kind = "auto", server* of = nullptr)
-      : delegating_lock(lock_options{kind, of}) {}
-  ~delegating_lock() {
+  explicit lock(const char* kind = "auto", server* of = nullptr) : lock(lock_options{kind, of}) {}
+  ~lock() {
     muster_lock_destroy(handle_);
     detail::order(this).take_again();  // after all that was posted
   }
-  delegating_lock(const delegating_lock&) = delete;
-  delegating_lock& operator=(const delegating_lock&) = delete;
+  lock(const lock&) = delete;
+  lock& operator=(const lock&) = delete;
 
   /// Executes the section and returns what it returns: nothing, a reference, or a value, which has
   /// to be movable.
@@ -383,46 +373,6 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
         &mine));
     mine.order.answered(&mine);
     return mine.result.take();
-  }
-
-  /// Executes the section here if the lock is free at once: true, or what it returns, which is
-  /// no reference, in a std::optional; else false, or nothing.
-  template <class F>
-  auto try_execute(F&& section) {
-    using R = std::invoke_result_t<F&>;
-    const std::unique_lock<delegating_lock> taken(*this, std::try_to_lock);
-    if constexpr (std::is_void_v<R>) {
-      if (taken) section();
-      return taken.owns_lock();
-    } else {
-      return taken ? std::optional<R>(section()) : std::nullopt;
-    }
-  }
-
-  /// muster_lock_acquire() and muster_lock_release(): for the kinds that can. What they refuse
-  /// throws muster::error, so that what is not unlocked where it was locked ends a program whose
-  /// guard unlocks it.
-  void lock() MUSTER_THREAD_ANNOTATION(acquire_capability()) {
-    detail::check(muster_lock_acquire(handle_));
-    detail::order(this).take_again();
-  }
-  void unlock() MUSTER_THREAD_ANNOTATION(release_capability()) {
-    detail::order(this).give_up();
-    detail::check(muster_lock_release(handle_));
-  }
-  bool try_lock() MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    return has_taken(muster_lock_try_acquire(handle_));
-  }
-  /// Any duration will do: hours::max() is for ever; zero or less is over at once.
-  template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& time)
-      MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    return has_taken(muster_lock_timed_acquire(handle_, detail::bounded(time).count()));
-  }
-  template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& time)
-      MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    return detail::try_until(*this, time);
   }
 
   /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
@@ -510,13 +460,6 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   muster_lock* native_handle() noexcept { return handle_; }
 
  private:
-  bool has_taken(int status) {
-    if (status == MUSTER_ETIMEDOUT) return false;
-    detail::check(status);
-    detail::order(this).take_again();
-    return true;
-  }
-
   muster_lock* handle_ = nullptr;
   muster_lock_words words_{};
 };

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "capi/failure.hpp"
@@ -87,13 +86,6 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
   });
 }
 
-int acquire_until(muster_lock* lock, std::int64_t end_ns) {
-  return caught([&] {
-    require(lock != nullptr, "no lock");
-    return lock_of(lock).acquire(end_ns) ? Status::ok : Status::timeout;
-  });
-}
-
 [[gnu::noinline, gnu::cold]] int refuse_nothing() {
   return fail(Status::invalid, "no lock, or no section");
 }
@@ -113,7 +105,6 @@ Status put_text(const std::string& whole, char* text, size_t bytes, size_t* need
 
 using muster::guarded;
 using muster::Status;
-using muster::delegation::AnyLock;
 
 const char* const* muster_lock_names(void) {
   static constinit muster::MadeOnce<std::vector<const char*>> names;
@@ -185,40 +176,6 @@ int muster_post(muster_lock* lock, muster_section section, void* argument) {
     muster::lock_of(lock).post({section, argument});
     return Status::ok;
   });
-}
-
-int muster_lock_acquire(muster_lock* lock) {
-  return muster::acquire_until(lock, muster::WaitPolicy::forever);
-}
-
-int muster_lock_try_acquire(muster_lock* lock) { return muster::acquire_until(lock, 0); }
-
-int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns) {
-  const int64_t now = muster::now_ns();
-  return muster::acquire_until(lock, timeout_ns > muster::WaitPolicy::forever - now
-                                   ? muster::WaitPolicy::forever
-                                   : now + timeout_ns);
-}
-
-int muster_lock_release(muster_lock* lock) {
-  return muster::caught([&] {
-    muster::require(lock != nullptr, "no lock");
-    muster::lock_of(lock).release();
-    return Status::ok;
-  });
-}
-
-int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument) {
-  if (lock == nullptr || section == nullptr) return muster::refuse_nothing();
-  const int status = muster::acquire_until(lock, 0);
-  if (status != MUSTER_OK) return status;
-  AnyLock& mine = muster::lock_of(lock);
-  std::optional<muster::delegation::Inside> inside(std::in_place, &mine, false);
-  muster::delegation::Section{section, argument}.run_own([&] {
-    inside.reset();
-    mine.release();
-  });
-  return MUSTER_OK;
 }
 
 int muster_prepare_wait(muster_lock* lock) {

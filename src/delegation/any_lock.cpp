@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/any_lock.hpp"
 
-#include <time.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "delegation/kept.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -51,62 +47,6 @@ void AnyLock::execute_kept() {
   }
 }
 
-bool AnyLock::acquire(std::int64_t end_ns) {
-  admit();
-  const int error = errno;  // waiting may change it
-  if (!try_take(false)) {
-    const NoCancellation whole;
-    const bool is_taken = wait_to_take(end_ns);
-    errno = error;
-    if (!is_taken) return false;
-  }
-  Thread& t = this_thread;
-  held_.enter(t, this, false);
-  held_in_ = generation();
-  if (t.quick != number_ever()) t.quick = 0;  // it would not look what it is inside of
-  return true;
-}
-
-void AnyLock::release() {
-  Thread& t = this_thread;
-  const AnyLock* inside = t.inside;
-  const Level* outer = t.outer;
-  while (inside != this && inside != nullptr && outer == &inside->held_) {
-    inside = outer->lock;
-    outer = outer->outer;
-  }
-  if (inside != this || outer != &held_) {
-    throw Error(Status::invalid, "this " + std::string(traits_.name) +
-                                     " lock was not acquired here: the thread that has acquired it "
-                                     "releases it, in the same section");
-  }
-  if (held_in_ != generation()) return held_.leave_first(t);  // a fork's child
-  run_deferred();
-  held_.leave_first(t);
-  give_acquired();
-  send_kept_posts();
-}
-
-bool AnyLock::try_take(bool) {
-  throw Error(Status::unsupported,
-              std::string(traits_.name) +
-                  ": no thread takes this lock for itself; use auto, rcl, pthread-mutex, mcs, "
-                  "ticket or cas-spin, or execute sections only");
-}
-
-/// Out of turn: who stands in line cannot leave.
-bool AnyLock::wait_to_take(std::int64_t end_ns) {
-  if (end_ns == WaitPolicy::forever) return take_again();
-  constexpr std::int64_t longest_nap_ns = 1'000'000;
-  for (std::int64_t nap_ns = 1000;; nap_ns = std::min(2 * nap_ns, longest_nap_ns)) {
-    const std::int64_t left_ns = end_ns - now_ns();
-    if (left_ns <= 0) return false;
-    const timespec nap{0, std::min(nap_ns, left_ns)};
-    nanosleep(&nap, nullptr);
-    if (try_take(true)) return true;
-  }
-}
-
 void AnyLock::give_up() {
   throw Error(Status::unsupported,
               std::string(traits_.name) +
@@ -144,12 +84,10 @@ void AnyLock::execute_here(Section section) {
 }
 
 void AnyLock::refuse_recursion() const {
-  throw Error(Status::invalid,
-              "a section of this " + std::string(traits_.name) +
-                  " lock, or who has acquired it, would wait for itself: post() it "
-                  "instead. Or a fibre has "
-                  "switched inside of one, which cannot be told apart: leave "
-                  "sections before switching");
+  throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
+                                   " lock would wait for itself: post() it instead. Or a fibre has "
+                                   "switched inside of one, which cannot be told apart: leave "
+                                   "sections before switching");
 }
 
 void AnyLock::run_all_deferred() noexcept {

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 #include "delegation/section.hpp"
@@ -23,8 +22,8 @@
 namespace muster::delegation {
 
 class AnyLock;
+class Inside;
 class Nested;
-struct Level;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
@@ -59,7 +58,7 @@ struct Thread {
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  Level* outer = nullptr;            ///< the sections around this one
+  const Inside* outer = nullptr;     ///< the sections around this one
   const Nested* asked_in = nullptr;  ///< of the section that it executes, if in others' sections
   Kept* kept = nullptr;              ///< posts of sections, until it is outside of all
   Station* serving = nullptr;        ///< whose requests it executes, if it is a server's
@@ -85,7 +84,6 @@ struct Thread {
 
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);
-inline unsigned first_seat() { return this_thread.seats > 0 ? this_thread.first : take_seat(0); }
 
 /// Ends a fork's child whose only thread has executed the section that forked for another one, a
 /// server's or a client's: the section has come back to where nobody called it.
@@ -184,38 +182,23 @@ class KeepLast {
   void* const habit_;
 };
 
-/// What a thread is in around a section, or while it has a lock that it has acquired.
-struct Level {
-  AnyLock* lock = nullptr;
-  Level* outer = nullptr;
-  bool for_another = false;
-
-  void enter(Thread& thread, AnyLock* inside, bool is_for_another) {
-    lock = std::exchange(thread.inside, inside);
-    outer = std::exchange(thread.outer, this);
-    for_another = std::exchange(thread.for_another, is_for_another);
-  }
-  void leave(Thread& thread) const {
-    thread.inside = lock;
-    thread.outer = outer;
-    thread.for_another = for_another;
-  }
-  /// The same, if others were entered after it and are not left.
-  void leave_first(Thread& thread) const {
-    if (thread.outer == this) return leave(thread);
-    Level* at = thread.outer;
-    while (at->outer != this) at = at->outer;
-    *at = *this;
-  }
-};
-
 /// Who executes a section, and of which lock; restored at its end.
 class Inside {
  public:
-  Inside(AnyLock* lock, bool for_another) : thread_(this_thread) {
-    around_.enter(thread_, lock, for_another);
+  Inside(AnyLock* lock, bool for_another)
+      : thread_(this_thread),
+        lock_(thread_.inside),
+        outer_(thread_.outer),
+        for_another_(thread_.for_another) {
+    thread_.inside = lock;
+    thread_.outer = this;
+    thread_.for_another = for_another;
   }
-  ~Inside() { around_.leave(thread_); }
+  ~Inside() {
+    thread_.inside = lock_;
+    thread_.outer = outer_;
+    thread_.for_another = for_another_;
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
@@ -227,8 +210,8 @@ class Inside {
   /// The lock of the section around all that it executes; null: it executes none.
   static AnyLock* outermost() noexcept {
     AnyLock* lock = this_thread.inside;
-    for (const Level* at = this_thread.outer; at != nullptr; at = at->outer) {
-      if (at->lock != nullptr) lock = at->lock;
+    for (const Inside* at = this_thread.outer; at != nullptr; at = at->outer_) {
+      if (at->lock_ != nullptr) lock = at->lock_;
     }
     return lock;
   }
@@ -244,16 +227,19 @@ class Inside {
  private:
   /// From a section outwards, on one thread.
   template <class Predicate>
-  static bool any_from(const AnyLock* lock, const Level* outer, Predicate is) noexcept {
+  static bool any_from(const AnyLock* lock, const Inside* outer, Predicate is) noexcept {
     bool found = lock != nullptr && is(lock);
-    for (const Level* at = outer; at != nullptr && !found; at = at->outer) {
-      found = at->lock != nullptr && is(at->lock);
+    for (const Inside* at = outer; at != nullptr && !found; at = at->outer_) {
+      found = at->lock_ != nullptr && is(at->lock_);
     }
     return found;
   }
 
   Thread& thread_;
-  Level around_;
+  // What was before.
+  AnyLock* lock_;
+  const Inside* outer_;
+  bool for_another_;
 };
 
 /// A section that the calling thread asks for in others, and waits for: whoever executes it knows
@@ -288,7 +274,7 @@ class Nested {
   const Function function_;
   void* const argument_;
   const AnyLock* const inside_;  ///< of who asks, as the next two
-  const Level* const outer_;
+  const Inside* const outer_;
   const Nested* const asked_in_;
   const Thread* const asker_;
   const Nested* before_ = nullptr;  ///< of who executes it

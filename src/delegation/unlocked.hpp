@@ -21,11 +21,7 @@ bool unlocked(AnyLock& lock, Body body) {
   Thread& thread = this_thread;
   const unsigned process = generation();
   int error = errno;
-  // Who acquires it meanwhile has the lock's own level.
-  Level level = lock.level();
-  const bool is_acquired = thread.outer == &lock.level();
   lock.give_up();
-  if (is_acquired) thread.outer = &level;
   thread.inside = nullptr;
   bool whole = true;
   {
@@ -40,10 +36,6 @@ bool unlocked(AnyLock& lock, Body body) {
       whole = lock.take_again();
   }
   thread.inside = &lock;
-  if (is_acquired) {
-    lock.level() = level;
-    thread.outer = &lock.level();
-  }
   errno = error;
   return whole;
 }

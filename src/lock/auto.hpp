@@ -84,15 +84,6 @@ class Auto {
     }
   }
 
-  /// Takes the lock without a request: for the middle of a section that has given it up, or for
-  /// what no other thread may execute. False if it gave up.
-  bool take_in_turn(M& m) const {
-    while (!take(m)) {
-      if (!wanted_.await_turn(m, *desk_.held)) return false;
-    }
-    return true;
-  }
-
   /// Posts the request and sees to it that it is executed.
   template <class Work, class Combines>
   bool delegate(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {

@@ -75,17 +75,6 @@ class Wanted {
     }
   }
 
-  /// Until the lock is free, by a client without a request. False if it gave up.
-  bool await_turn(M& m, typename M::Cell& held) const {
-    if constexpr (requires { m.await_turn(held, *cell_); }) {
-      m.await_turn(held, *cell_);
-      return true;
-    } else {
-      m.store(*cell_, 1, relaxed);
-      return m.await(held, equals(0), relaxed);  // whoever takes it acquires
-    }
-  }
-
   /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
   /// could execute, or nobody may.
   bool is_slept_on(M& m) const {
