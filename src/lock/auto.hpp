@@ -125,12 +125,7 @@ class Auto {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
-    unsigned executed = 0;
-    for (unsigned passes = 0; combines() && passes < 64; ++passes) {
-      const unsigned now = desk_.pass(m, work);
-      executed += now;
-      if (now == 0) break;
-    }
+    const unsigned executed = combines() ? desk_.pass(m, work) : 0;
     desk_.give(m);
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
