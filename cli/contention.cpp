@@ -157,7 +157,7 @@ std::string advice(const Json& predicted) {
     text = fmt::format("try muster run {}{}-- PROGRAM", best[0]->typed,
                        best_near[0] ? "" : "--affinity none ");
   }
-  if (best[1] != nullptr && most[1] > 1.1 * most[0]) {
+  if (best[1] != nullptr && most[1] > helps * most[0]) {
     text += fmt::format("{}delegation may gain more: doc/delegation.md", text.empty() ? "" : "; ");
   }
   if (text.empty()) return "nothing of these helps by a tenth: do less in the sections";

@@ -70,14 +70,20 @@ using Mutexes =
     std::tuple<MutexLock<Mutex2<Sleeping>>, MutexLock<locks::ParkingWord<Sleeping>>,
                MutexLock<locks::ParkingMcs<Sleeping>>, MutexLock<locks::ParkingCna<Sleeping>>>;
 
+template <class... L>
+std::vector<std::string> names_of(std::tuple<L...>*) {
+  return {std::string(mutex_prefix).append(L::traits.name)...};
+}
+std::vector<std::string> mutex_names() { return names_of(static_cast<Mutexes*>(nullptr)); }
+
 bool is_mutex(std::string_view name) { return name.starts_with(mutex_prefix); }
 
 template <class Fn>
 decltype(auto) with_mutex(std::string_view name, Fn&& fn) {
   return with_named<Mutexes>(name.substr(mutex_prefix.size()), fn, [&] {
-    throw Error(Status::unknown_name, "no mutex \"" + std::string(name) +
-                                          "\"; there are: mutex-pthread, mutex-spin-then-park, "
-                                          "mutex-mcs, mutex-cna");
+    std::string message = "no mutex \"" + std::string(name) + "\"; there are:";
+    for (const std::string& known : mutex_names()) message += " " + known;
+    throw Error(Status::unknown_name, message);
   });
 }
 
@@ -373,9 +379,7 @@ const std::vector<std::string>& modelled_locks() {
     for (const std::string_view name : locks::lock_names()) {
       if (name != locks::PthreadMutex::traits.name) all.emplace_back(name);
     }
-    for (const char* mutex : {"mutex-pthread", "mutex-spin-then-park", "mutex-mcs", "mutex-cna"}) {
-      all.emplace_back(mutex);
-    }
+    for (std::string& mutex : mutex_names()) all.push_back(std::move(mutex));
     return all;
   }();
   return names;

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lock/parking_queue.hpp"
+#include "machine/parking_port.hpp"
 #include "sim/modelled.hpp"
 
 namespace muster::sim {
@@ -31,7 +33,7 @@ class Beds {
     here.push_back(participant);  // before it looks: so no wake-up is missed
     engine_.delay(participant, from_ns(costs_.call));
     if (engine_.load(participant, on) != seen && std::erase(here, participant) != 0) return;
-    engine_.await(participant, bed(participant), Test::of(Differs{woken_[participant]}));
+    engine_.await(participant, bed(participant), Test::of(locks::Differs{woken_[participant]}));
     woken_[participant] = bed(participant).value;
     engine_.delay(participant, from_ns(costs_.runs_after - costs_.wake));
   }
@@ -46,10 +48,6 @@ class Beds {
   }
 
  private:
-  struct Differs {
-    Word from;
-    bool operator()(Word seen) const noexcept { return seen != from; }
-  };
   Line& bed(unsigned participant) { return engine_.line(first_ + participant); }
 
   Engine& engine_;
@@ -64,11 +62,11 @@ class Sleeping : public Modelled {
   Sleeping(Engine& engine, unsigned participant, Beds& beds)
       : Modelled(engine, participant), beds_(&beds) {}
 
-  /// As ParkingPort (src/machine/parking_port.hpp) looks, and when it is overdue.
+  /// As ParkingPort looks, and when it is overdue.
   template <class Pred>
   bool poll(Cell& cell, Pred pred) {
     if (pred(load(cell, relaxed))) return true;
-    for (unsigned look = 0; look < 5; ++look) {
+    for (unsigned look = 0; look < parking_looks_max; ++look) {
       linger(1U << look);
       if (pred(load(cell, relaxed))) return true;
     }
@@ -77,7 +75,7 @@ class Sleeping : public Modelled {
   bool is_overdue() {
     const Time now = engine().clock(participant());
     if (asked_ < 0) asked_ = now;
-    return now - asked_ > from_ns(1e6);
+    return now - asked_ > from_ns(parking_overdue_ns);
   }
   bool park(const Cell& cell, Word seen) {
     beds_->sleep(participant(), cell, seen);
