@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For Spack: copy to <repository>/packages/muster/package.py, and say where the sources are:
+"""For Spack. Nobody has run it yet. Copy it to <repository>/packages/muster/package.py, and say
+where the sources are:
 
     spack dev-build -d <clone> muster@main
 """
