@@ -228,7 +228,8 @@ void report_tell(const char* path) {
   if (path != NULL) {
     file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0) {
-      fprintf(stderr, "muster: no report in %s, so it is here: %s\n", path, strerror(errno));
+      fprintf(stderr, "muster: no report where MUSTER_REPORT has it, so it is here: %s\n",
+              strerror(errno));
       path = NULL;
       file = STDERR_FILENO;
     } else {
