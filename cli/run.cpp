@@ -32,6 +32,7 @@
 #include "cli/contention.hpp"
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
+#include "cli/program.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/usable_cpus.hpp"
 #include "placement/placer.hpp"
@@ -197,17 +198,11 @@ std::string why_not(const std::string& path, int scripts = 0) {
 
 /// In the build tree, where `folder` has it, or where it was installed; "" if it is nowhere.
 std::string find_library(const std::string& folder, const std::string& name) {
-  std::error_code none;
-  const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();
-  for (const std::string& place : {folder, std::string("../lib"), std::string(MUSTER_LIBDIR)}) {
-    const fs::path file = here / place / name;
-    if (!fs::exists(file, none)) continue;
-    std::string found = fs::canonical(file, none);
-    if (found.find_first_of(" :") == std::string::npos) return found;
-    throw Error(Status::system, "LD_PRELOAD cannot name " + found +
-                                    ": it parts libraries at blanks and colons; install elsewhere");
-  }
-  return {};
+  const std::string found =
+      own_file({folder + "/" + name, "../lib/" + name, MUSTER_LIBDIR "/" + name});
+  if (found.find_first_of(" :") == std::string::npos) return found;
+  throw Error(Status::system, "LD_PRELOAD cannot name " + found +
+                                  ": it parts libraries at blanks and colons; install elsewhere");
 }
 
 /// What LD_PRELOAD shall be: ours in front of what is preloaded already.

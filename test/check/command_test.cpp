@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/check.hpp"
 #include "cli/command.hpp"
-#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 
 namespace muster {
@@ -27,7 +27,7 @@ struct Answer {
 Answer run(std::vector<std::string> arguments) {
   CLI::App app;
   Command root(&app);
-  add_check(root);
+  add_check(root, run_check);
   std::reverse(arguments.begin(), arguments.end());
   arguments.emplace_back("check");
   Answer answer;

@@ -26,6 +26,8 @@ strangers=$(grep -v '^muster_' <<<"$exported" || true)
 
 echo "-- binary"
 "$prefix/bin/muster" --version
+"$prefix/bin/muster" check --algorithms mcs --participants 2 >/dev/null ||
+  fail "muster check does not find its program"
 if [ -e "$libdir/libmuster_run.so" ]; then
   said=$("$prefix/bin/muster" run --mutex cna -- sh -c 'echo $LD_PRELOAD')
   [ "$said" = "$(realpath "$libdir/libmuster_run.so")" ] || fail "muster run preloads $said"
@@ -132,6 +134,8 @@ cp -r "$build/install_manifest.txt" "$scratch/manifest"
 "$here/../../cmake/install.sh" "$build" "$prefix" | tee "$scratch/said"
 grep -q "LD_LIBRARY_PATH=$prefix" "$scratch/said" || fail "it does not say how programs find it"
 "$prefix/bin/muster" --version
+"$prefix/bin/muster" check --algorithms mcs --participants 2 >/dev/null ||
+  fail "muster check does not find its program"
 "$here/../../cmake/uninstall.sh" "$build"
 [ ! -e "$prefix" ] || fail "left: $(find "$prefix" -type f | head -3)"
 mv "$scratch/manifest" "$build/install_manifest.txt"

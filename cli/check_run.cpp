@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What `muster check` does: every execution that C++'s memory model allows, of every barrier.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/report.hpp"
+#include "check/suite/barriers.hpp"
+#include "check/suite/locks.hpp"
+#include "check/suite/mutants.hpp"
+#include "check/suite/mutation.hpp"
+#include "check/suite/mutexes.hpp"
+#include "check/suite/sleeping.hpp"
+#include "cli/check.hpp"
+#include "cli/output.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+using check::Tuning;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* sleep_name = "sleep";
+constexpr const char* lifetime_name = "lifetime";
+constexpr const char* by_hand_name = "by hand";
+constexpr const char* lock_prefix = "lock:";
+constexpr const char* mutex_prefix = "mutex:";
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// How much of the work is done, by its weight.
+class Progress {
+ public:
+  explicit Progress(double work) : work_(work) {}
+
+  void done(double work) { done_ += work; }
+  void show(const std::string& what, double within = 0) {
+    line_.show((done_ + within) / work_, what);
+  }
+  void clear() { line_.clear(); }
+
+ private:
+  ProgressLine line_;
+  double work_;
+  double done_ = 0;
+};
+
+/// One program to explore.
+struct Job {
+  std::string algorithm;
+  unsigned participants;
+  unsigned episodes;
+  std::string groups;
+  std::string variant;
+  bool hangs_allowed_after_choice = false;
+  double work = 1;  ///< about how many executions
+  std::function<check::Program(Tuning&)> make;
+  bool by_hand = false;  ///< a mutant; `algorithm` is its name
+
+  std::string command() const {
+    if (by_hand)
+      return fmt::format("muster check --mutant '{}' --variant '{}'", algorithm, variant);
+    std::string text = "muster check --algorithms " + algorithm;
+    if (participants == 0) return text + " --variant " + variant;  // the variant says it all
+    text += fmt::format(" --participants {} --episodes {} --variant {}", participants, episodes,
+                        variant);
+    return groups.empty() ? text : text + " --groups '" + groups + "'";
+  }
+};
+
+/// Updates of one counter come in any order; flags leave no choice.
+double expected_executions(const check::Scenario& scenario) {
+  const Traits& traits = check::checked_traits(scenario.algorithm.name);
+  if (traits.champion != Champion::last_to_arrive) return 1;
+  if (scenario.variant == check::Variant::timed) return 2000;
+  const double orders = std::tgamma(scenario.participants + 1);
+  return std::pow(orders, scenario.variant == check::Variant::reuse ? 4 : scenario.episodes);
+}
+
+struct Chosen {
+  std::vector<Algorithm> barriers;
+  std::vector<std::string> locks;
+  std::vector<std::string> mutexes;
+  bool sleep = false;     ///< wait/sleep.hpp
+  bool lifetime = false;  ///< machine/lifetime.hpp
+  bool by_hand = false;   ///< the mutants that no order expresses
+};
+
+Chosen choose(const CheckOptions& options) {
+  Chosen chosen;
+  for (const std::string& name : options.algorithms) {
+    if (name == "all") {
+      chosen = {check::checked_algorithms(),
+                check::checked_locks(),
+                check::checked_mutexes(),
+                true,
+                true,
+                true};
+    } else if (name.starts_with(lock_prefix)) {
+      chosen.locks.push_back(name.substr(std::string(lock_prefix).size()));
+    } else if (name.starts_with(mutex_prefix)) {
+      chosen.mutexes.push_back(name.substr(std::string(mutex_prefix).size()));
+    } else if (name == sleep_name) {
+      chosen.sleep = true;
+    } else if (name == lifetime_name && options.mutate) {
+      chosen.lifetime = true;
+    } else {
+      chosen.barriers.push_back(check::parse_checked_algorithm(name));
+      if (chosen.barriers.back().name == "auto") {
+        throw Error(Status::invalid, "auto picks one of the others: name it, or say all");
+      }
+    }
+  }
+  return chosen;
+}
+
+/// "2x1" for two clients with a section each, "1x2-server", ...
+template <class V>
+std::string variant_text(unsigned clients, unsigned sections, V variant) {
+  std::string text = fmt::format("{}x{}", clients, sections);
+  return variant == V::plain ? text : text + "-" + check::variant_name(variant);
+}
+
+/// All mutants that are written by hand.
+std::vector<check::HandWritten> mutants_by_hand() {
+  std::vector<check::HandWritten> all = check::hand_written_mutants();
+  for (const auto& more : {check::hand_written_mutexes(), check::hand_written_locks()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+/// The programs of one of them.
+std::vector<Job> make_mutant_jobs(const CheckOptions& options) {
+  std::vector<Job> jobs;
+  std::string names;
+  for (const check::HandWritten& mutant : mutants_by_hand()) {
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", mutant.name);
+    if (options.mutant != mutant.name) continue;
+    for (const check::Rehearsed& program : mutant.programs) {
+      if (!options.variant.empty() && options.variant != program.name) continue;
+      jobs.push_back({mutant.name, 0, 0, "", program.name, false, 1, program.make, true});
+    }
+    if (jobs.empty()) throw Error(Status::invalid, "this mutant has no variant " + options.variant);
+    return jobs;
+  }
+  throw Error(Status::unknown_name,
+              fmt::format("no mutant \"{}\"; there are: {}", options.mutant, names));
+}
+
+std::vector<Job> make_jobs(const CheckOptions& options) {
+  if (!options.mutant.empty()) return make_mutant_jobs(options);
+  const Chosen chosen = choose(options);
+  std::vector<Job> jobs;
+  for (const Algorithm& algorithm : chosen.barriers) {
+    GroupTree groups;
+    if (!options.groups.empty()) {
+      groups = check::parse_groups(options.groups);
+      if (!algorithm.uses_groups()) {
+        throw Error(Status::invalid, "--groups is for the topo family, not " + algorithm.name);
+      }
+    }
+    const auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes,
+                                               options.groups.empty() ? nullptr : &groups);
+    for (const check::Scenario& scenario : scenarios) {
+      const std::string variant = check::variant_name(scenario.variant);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {algorithm.text(), scenario.participants, scenario.episodes,
+           check::format_groups(scenario.groups), variant,
+           scenario.variant == check::Variant::gives_up, expected_executions(scenario),
+           [scenario](Tuning& tuning) { return check::make_barrier_program(scenario, tuning); }});
+    }
+  }
+  for (const std::string& lock : chosen.locks) {
+    for (const check::LockScenario& scenario :
+         check::lock_scenarios(lock, !options.variant.empty())) {
+      const std::string variant =
+          variant_text(scenario.clients, scenario.sections, scenario.variant);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {lock_prefix + lock, 0, scenario.sections, "", variant, false, 1000,
+           [scenario](Tuning& tuning) { return check::make_lock_program(scenario, tuning); }});
+    }
+  }
+  for (const std::string& mutex : chosen.mutexes) {
+    for (const check::MutexScenario& scenario : check::mutex_scenarios(mutex)) {
+      const std::string variant =
+          variant_text(scenario.participants, scenario.sections, scenario.variant);
+      if (!options.variant.empty() && options.variant != variant) continue;
+      jobs.push_back(
+          {mutex_prefix + mutex, 0, scenario.sections, "", variant, false, 1000,
+           [scenario](Tuning& tuning) { return check::make_mutex_program(scenario, tuning); }});
+    }
+  }
+  for (const check::SleepProgram& program : check::sleep_programs()) {
+    const std::string name = program.name;
+    if (!chosen.sleep || (!options.variant.empty() && options.variant != name)) continue;
+    jobs.push_back({sleep_name, 0, 1, "", name, false, 1000,
+                    [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
+  }
+  if (jobs.empty()) {
+    throw Error(Status::invalid,
+                "nothing to check: variants are plain, wraps, split, gives-up, timed, destroy and "
+                "reuse (all but plain for up to 3 participants; split only where arrive and depart "
+                "are apart), for sleep one, update, two-sleepers, ..., for locks and mutexes 2x1, "
+                "2x2, ...");
+  }
+  return jobs;
+}
+
+/// What --weaken names: "FILE:LINE=ORDER", as the table of --mutate has it.
+struct Weakening {
+  std::string site;
+  check::Ordering order;
+};
+
+std::optional<Weakening> parse_weakening(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t equals = text.find('=');
+  for (const check::Ordering order : {check::Ordering::relaxed, check::Ordering::acquire,
+                                      check::Ordering::release, check::Ordering::acq_rel}) {
+    if (equals == std::string::npos || text.substr(equals + 1) != check::ordering_name(order))
+      continue;
+    return Weakening{text.substr(0, equals), order};
+  }
+  throw Error(Status::invalid,
+              fmt::format("--weaken takes FILE:LINE=ORDER, with relaxed, acquire, release or "
+                          "acq_rel, from the table of --mutate; \"{}\" is not of that form",
+                          text));
+}
+
+/// The first of these accesses that can be weakened so.
+const check::OrderedAccess* find_access(const Tuning& tuning, const Weakening& wanted) {
+  for (const check::OrderedAccess& access : tuning.accesses()) {
+    const std::vector<check::Ordering> weaker = check::weakenings(access.order);
+    if (check::format_site(access.site) == wanted.site &&
+        std::find(weaker.begin(), weaker.end(), wanted.order) != weaker.end()) {
+      return &access;
+    }
+  }
+  return nullptr;
+}
+
+/// False where the program has no such access: then `example` is one that it has.
+bool apply_weakening(const Weakening& wanted, Tuning& tuning, const check::Program& program,
+                     std::string& example) {
+  check::Options how;  // explores until the access has been met
+  how.on_progress = [&](std::uint64_t) { return find_access(tuning, wanted) == nullptr; };
+  static_cast<void>(check::Explorer(program, how).explore());
+  if (const check::OrderedAccess* const access = find_access(tuning, wanted)) {
+    tuning.weaken(access->site, wanted.order);
+    return true;
+  }
+  for (const check::OrderedAccess& access : tuning.accesses()) {
+    for (const check::Ordering weaker : check::weakenings(access.order)) {
+      example = check::format_site(access.site) + "=" + check::ordering_name(weaker);
+    }
+  }
+  return false;
+}
+
+struct Row {
+  Job job;
+  check::Result result;
+  double seconds = 0;
+  std::string trace;
+  std::string replay;
+};
+
+/// Nothing, and `example` one that there is, where the program lacks what is to be weakened.
+std::optional<Row> run_job(const Job& job, const std::optional<Weakening>& weakening,
+                           Progress& progress, std::string& example) {
+  Row row{job, {}, 0, "", job.command()};
+  Tuning tuning;
+  const check::Program program = job.make(tuning);
+  row.job.participants = program.threads;
+  if (weakening) {
+    progress.show(fmt::format("{}: looks for {}", job.algorithm, weakening->site));
+    if (!apply_weakening(*weakening, tuning, program, example)) {
+      progress.done(job.work);
+      return {};
+    }
+    row.replay +=
+        fmt::format(" --weaken {}={}", weakening->site, check::ordering_name(weakening->order));
+  }
+  check::Options how;
+  how.hangs_allowed_after_choice = job.hangs_allowed_after_choice;
+  how.on_progress = [&](std::uint64_t executions) {
+    progress.show(
+        fmt::format("{} of {}, {} executions", job.algorithm, program.threads, executions),
+        std::min(job.work, static_cast<double>(executions)));
+    return true;
+  };
+  const auto start = Clock::now();
+  row.result = check::Explorer(program, how).explore();
+  row.seconds = seconds_since(start);
+  if (row.result.violation) row.trace = check::format_violation(program, *row.result.violation);
+  progress.done(job.work);
+  progress.show(job.algorithm);
+  return row;
+}
+
+bool holds(const Row& row) { return row.result.verdict == check::Verdict::holds; }
+
+Json to_json(const Row& row) {
+  Json json = {
+      {"algorithm", row.job.algorithm}, {"participants", row.job.participants},
+      {"episodes", row.job.episodes},   {"groups", row.job.groups},
+      {"variant", row.job.variant},     {"executions", row.result.executions},
+      {"blocked", row.result.blocked},  {"verdict", check::verdict_name(row.result.verdict)},
+      {"seconds", row.seconds}};
+  if (!holds(row)) {
+    json["trace"] = row.trace;
+    json["replay"] = row.replay;
+  }
+  return json;
+}
+
+void run_programs(const CheckOptions& options) {
+  const std::optional<Weakening> weakening = parse_weakening(options.weaken);
+  const std::vector<Job> jobs = make_jobs(options);
+  double work = 0;
+  for (const Job& job : jobs) work += job.work;
+  Progress progress(work);
+  Json json = Json::object();
+  json["results"] = Json::array();
+  std::size_t failures = 0;
+  std::size_t ran = 0;
+  std::string example;
+  for (const Job& job : jobs) {
+    const std::optional<Row> done = run_job(job, weakening, progress, example);
+    if (!done) continue;
+    const Row& row = *done;
+    if (ran == 0 && !options.json) {
+      progress.clear();
+      fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8}\n", "algorithm", "P",
+                 "E", "groups", "variant", "executions", "blocked", "verdict", "seconds");
+    }
+    ++ran;
+    failures += holds(row) ? 0 : 1;
+    if (options.json) {
+      json["results"].push_back(to_json(row));
+      continue;
+    }
+    progress.clear();
+    fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8.3f}\n", job.algorithm,
+               row.job.participants, job.episodes, job.groups, job.variant, row.result.executions,
+               row.result.blocked, check::verdict_name(row.result.verdict), row.seconds);
+    if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
+  }
+  progress.clear();
+  if (ran == 0) {
+    throw Error(Status::invalid,
+                fmt::format("none of these programs has what --weaken names, \"{}\"; the table of "
+                            "--mutate has them all, such as {}",
+                            options.weaken, example));
+  }
+  if (options.json) fmt::print("{}", format_json(json));
+  if (failures > 0) {
+    throw Error(Status::broken, fmt::format("{} of {} programs do not hold", failures, ran));
+  }
+}
+
+struct Gate {
+  std::string algorithm;
+  std::vector<check::Rehearsed> programs;
+  std::string only{};    ///< accesses of this file
+  bool by_hand = false;  ///< the programs are a mutant
+};
+
+std::vector<Gate> make_gates(const CheckOptions& options) {
+  const Chosen chosen = choose(options);
+  std::map<std::string, std::vector<Algorithm>> by_name;  // both radices are one algorithm
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : chosen.barriers) {
+    if (by_name[algorithm.name].empty()) names.push_back(algorithm.name);
+    by_name[algorithm.name].push_back(algorithm);
+  }
+  std::vector<Gate> gates;
+  for (const std::string& name : names) {
+    gates.push_back(
+        {name, check::mutation_programs(by_name[name], options.participants, options.episodes)});
+  }
+  for (const std::string& lock : chosen.locks) {
+    gates.push_back({lock_prefix + lock, check::mutation_programs_of_lock(lock), "src/"});
+  }
+  if (!chosen.mutexes.empty()) {  // which share most of their text
+    gates.push_back({"mutex", check::mutation_programs_of_mutexes(), "src/"});
+  }
+  if (chosen.sleep) {
+    gates.push_back({sleep_name, check::mutation_programs_of_sleep(), check::sleep_source});
+  }
+  if (chosen.lifetime) {
+    gates.push_back(
+        {lifetime_name, check::mutation_programs_of_lifetime(), check::lifetime_source});
+  }
+  if (chosen.by_hand) {
+    for (const check::HandWritten& mutant : mutants_by_hand()) {
+      gates.push_back({mutant.name, mutant.programs, "", true});
+    }
+  }
+  return gates;
+}
+
+bool is_by_hand(const check::Mutation& mutation) { return mutation.access.site.file == nullptr; }
+
+Json to_json(const check::Mutation& mutation) {
+  Json json;
+  if (is_by_hand(mutation)) {
+    json = {{"algorithm", by_hand_name}, {"mutant", mutation.algorithm}};
+  } else {
+    json = {{"algorithm", mutation.algorithm},
+            {"site", check::format_site(mutation.access.site)},
+            {"access", mutation.access.what},
+            {"order", check::ordering_name(mutation.access.order)},
+            {"weakened", check::ordering_name(mutation.weaker)}};
+  }
+  json["fate"] = check::fate_name(mutation.fate);
+  if (!mutation.caught_by.empty()) {
+    json["verdict"] = check::verdict_name(mutation.verdict);
+    json["caught_by"] = mutation.caught_by;
+  }
+  if (const check::Marker* marker = check::marker_of(mutation.access.site)) {
+    json["stronger"] = marker->reason;
+  }
+  return json;
+}
+
+std::string to_text(const check::Mutation& mutation) {
+  std::string why;
+  if (mutation.fate == check::Fate::caught) {
+    why = fmt::format("{} ({})", mutation.caught_by, check::verdict_name(mutation.verdict));
+  } else if (const check::Marker* const marker = check::marker_of(mutation.access.site)) {
+    why = marker->reason;
+  }
+  const std::string fate = check::fate_name(mutation.fate);
+  if (is_by_hand(mutation)) {
+    return fmt::format("{:<24} {:<73}  {:<14} {}", by_hand_name, mutation.algorithm, fate, why);
+  }
+  return fmt::format("{:<24} {:<34} {:<16} {:<7} -> {:<7}      {:<14} {}", mutation.algorithm,
+                     check::format_site(mutation.access.site), mutation.access.what,
+                     check::ordering_name(mutation.access.order),
+                     check::ordering_name(mutation.weaker), fate, why);
+}
+
+void run_mutate(const CheckOptions& options) {
+  const std::vector<Gate> gates = make_gates(options);
+  Progress progress(static_cast<double>(gates.size()));
+  Json json = Json::object();
+  json["results"] = Json::array();
+  std::map<check::Fate, std::size_t> fates;
+  if (!options.json) {
+    fmt::print("{:<24} {:<34} {:<16} {:<22}  {:<14} {}\n", "algorithm", "site", "access",
+               "order      weaker", "fate", "noticed by, or reason");
+  }
+  for (const Gate& gate : gates) {
+    const auto note = [&](const check::Mutation& mutation) {
+      ++fates[mutation.fate];
+      progress.show(gate.algorithm);
+      if (options.json) {
+        json["results"].push_back(to_json(mutation));
+      } else {
+        progress.clear();
+        fmt::print("{}\n", to_text(mutation));
+      }
+      return true;
+    };
+    if (gate.by_hand) {
+      note(check::run_mutant(gate.algorithm, gate.programs));
+    } else {
+      check::mutate(gate.algorithm, gate.programs, note, gate.only);
+    }
+    progress.done(1);
+  }
+  progress.clear();
+  const std::size_t caught = fates[check::Fate::caught];
+  const std::size_t stronger = fates[check::Fate::stronger];
+  const std::size_t escaped = fates[check::Fate::not_caught] + fates[check::Fate::marked_in_vain];
+  if (options.json) {
+    fmt::print("{}", format_json(json));
+  } else {
+    fmt::print("{} mutants: {} caught, {} stronger on purpose, {} unaccounted for\n",
+               caught + stronger + escaped, caught, stronger, escaped);
+  }
+  if (escaped > 0) {
+    throw Error(Status::broken,
+                fmt::format("{} of {} mutants went unnoticed or are marked in vain: weaken the "
+                            "orders in the source, or mark them with // stronger: <reason>",
+                            escaped, caught + stronger + escaped));
+  }
+}
+
+}  // namespace
+
+void run_check(const CheckOptions& options) {
+  options.mutate ? run_mutate(options) : run_programs(options);
+}
+
+}  // namespace muster

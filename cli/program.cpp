@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+char** arguments = nullptr;  ///< of this program
+
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+/// CLI11's help in lines of 79 columns: what is too long goes on below where its text begins.
+std::string for_a_terminal(const std::string& help) {
+  constexpr std::size_t columns = 79;
+  std::string text;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t begin = line.find_first_not_of(' ');
+    if (line.size() > columns) {
+      const std::size_t gap = line.find("  ", begin);  // behind an option's name
+      if (gap != std::string::npos) begin = line.find_first_not_of(' ', gap);
+      line = line.substr(0, begin) + wrapped(line.substr(begin), begin);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// The innermost command that was named: its help is the one to point at.
+const CLI::App* named_command(const CLI::App* app) {
+  for (const CLI::App* command : app->get_subcommands()) return named_command(command);
+  return app;
+}
+
+std::string full_name(const CLI::App* command) {
+  const CLI::App* const parent = command->get_parent();
+  return parent == nullptr ? "muster" : full_name(parent) + " " + command->get_name();
+}
+
+std::string names_of(const CLI::App* command) {
+  std::string names;
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + sub->get_name();
+  }
+  return names;
+}
+
+/// CLI11's words, in ours.
+std::string reworded(const CLI::App* command, const std::string& text) {
+  static const std::pair<std::regex, const char*> words[] = {
+      {std::regex("Could not convert: (\\S+) = (-?[0-9]+)"), "$1: $2 is out of range"},
+      {std::regex("Could not convert: (\\S+) = (-?[0-9]*[.][0-9]+)"), "$1: $2 is no whole number"},
+      {std::regex("Could not convert: (\\S+) = (.*)"), "$1: \"$2\" is no number"},
+      {std::regex("(\\S+): Value (.*) not in range (.*)"), "$1: $2 is not in $3"},
+      {std::regex("(\\S+): 1 required .* missing"), "$1: its value is missing"},
+      {std::regex("(\\S+) excludes (\\S+)"), "$1 and $2 exclude each other"},
+  };
+  const std::vector<std::string> extras = command->remaining();
+  if (!extras.empty()) {
+    return extras.front().substr(0, 1) == "-"
+               ? fmt::format("no option {}", extras.front())
+               : fmt::format("\"{}\" is one word too many", extras.front());
+  }
+  for (const auto& [theirs, ours] : words) {
+    if (std::regex_match(text, theirs)) return std::regex_replace(text, theirs, ours);
+  }
+  return text;
+}
+
+/// What to say about a command line that CLI11 could not read.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* const command = named_command(&app);
+  const std::string names = names_of(command);
+  std::string what = reworded(command, error.what());
+  if (!names.empty()) {
+    const std::vector<std::string> extras = command->remaining();
+    if (extras.empty()) {
+      what = fmt::format("say which command; there are: {}", names);
+    } else if (extras.front().substr(0, 1) != "-") {
+      what = fmt::format("no command \"{}\"; there are: {}", extras.front(), names);
+    }
+  }
+  return fmt::format("{} (help: {} --help)", what, full_name(command));
+}
+
+int fail(int code, const std::string& message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "muster: {}\n", printable(message));
+  return code;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv,
+                     const std::function<void(CLI::App&, Command&)>& add_commands) {
+  arguments = argv;
+  CLI::App app{"Muster: shared-memory synchronization that knows where its participants sit."};
+  app.set_version_flag("--version", "muster " MUSTER_VERSION_TEXT);
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.require_subcommand(1);
+  app.footer(
+      "Results go to standard output, messages to standard error.\n"
+      "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
+  Command root(&app);
+  add_commands(app, root);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help, --version
+    std::ostringstream text;
+    const int code = app.exit(help, text, text);
+    fmt::print("{}", for_a_terminal(text.str()));
+    return code == 0 ? kSuccess : kFailure;
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, explain(app, error));
+  } catch (const Error& error) {
+    const bool usage = error.code() == Status::invalid || error.code() == Status::unknown_name;
+    return fail(usage ? kUsage : kFailure, error.what());
+  } catch (const std::exception& error) {
+    return fail(kFailure, error.what());
+  }
+  // A full disk or a closed pipe must not look like success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return fail(kFailure, "the results could not be written to standard output");
+  }
+  return kSuccess;
+}
+
+std::string own_file(const std::vector<std::string>& places) {
+  std::error_code none;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+  for (const std::string& place : places) {
+    const auto file = here / place;
+    if (std::filesystem::exists(file, none)) return std::filesystem::canonical(file, none);
+  }
+  return {};
+}
+
+void become_program(const std::string& name) {
+  const std::string file = own_file({"cli/" + name, "../libexec/muster/" + name});
+  if (file.empty()) {
+    throw Error(Status::system, name + " is neither in this program's build tree nor installed");
+  }
+  execv(file.c_str(), arguments);
+  throw Error(Status::system, fmt::format("{}: {}", file, std::strerror(errno)));
+}
+
+}  // namespace muster
