@@ -15,7 +15,7 @@ class ConsumerConan(ConanFile):
         self.requires(self.tested_reference_str)
 
     def layout(self):
-        cmake_layout(self)
+        cmake_layout(self, build_folder=os.path.join("..", "..", "..", "build", "conan"))
 
     def build(self):
         cmake = CMake(self)
