@@ -101,6 +101,9 @@ class Modelled {
   }
   /// What locks wait before they try again.
   void linger(unsigned turns) { engine_->linger(participant_, turns); }
+  std::int64_t time_ns() const {
+    return static_cast<std::int64_t>(to_ns(engine_->clock(participant_)));
+  }
   /// What src/message charges for the software around a message.
   void message() { engine_->message(participant_); }
   /// Each has a PU of its own.

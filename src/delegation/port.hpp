@@ -61,6 +61,7 @@ class Port : public Hardware {
     return Hardware::await(cell, pred, order, awaited, site);
   }
 
+  static std::int64_t time_ns() noexcept { return now_ns(); }
   void linger(unsigned turns) noexcept {
     for (; turns > 0; --turns) relax();
   }

@@ -2,8 +2,8 @@
 // The lock that decides by itself. A client that finds it free executes its sections at once, for
 // as long as nobody else wants the lock; one that finds it taken posts its requests, without
 // touching the lock's line, and says so there only when it has waited for some microseconds. Then
-// whoever has the lock executes what is posted, and after many such visits lets another have it. A
-// server, if one runs, is to all of this a combiner that always comes.
+// whoever has the lock executes what is posted while more comes, and after many such visits lets
+// another have it. A server, if one runs, is to all of this a combiner that always comes.
 //
 // Cost: an exchange and a store while uncontended; else some line transfers a delegated request.
 // Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
@@ -125,7 +125,7 @@ class Auto {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
-    const unsigned executed = combines() ? desk_.pass(m, work) : 0;
+    const unsigned executed = desk_.combine(m, work, combines);
     desk_.give(m);
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;

@@ -36,6 +36,17 @@ struct Desk {
     }
     return executed;
   }
+  /// Pass after pass while there are requests, as long as a visit may take; how many.
+  template <class Work, class Combines>
+  unsigned combine(M& m, Work& work, Combines combines) const {
+    unsigned executed = 0;
+    for (Visit visit; !visit.is_over(m, executed) && combines();) {
+      const unsigned more = pass(m, work);
+      if (more == 0) break;
+      executed += more;
+    }
+    return executed;
+  }
 };
 
 }  // namespace muster::locks

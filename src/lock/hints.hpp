@@ -2,6 +2,8 @@
 // What locks tell hardware beside their accesses. Machines that have no use for it do without.
 #pragma once
 
+#include <cstdint>
+
 #include "machine/machine.hpp"
 
 namespace muster::locks {
@@ -21,6 +23,33 @@ class Backoff {
  private:
   static constexpr unsigned turns_max = 256;
   unsigned turns_ = 4;
+};
+
+/// How long who has a lock goes on with others' requests: its own next section waits meanwhile, and
+/// whoever wants the lock itself. For so many sections, then for a millisecond; the checked machine
+/// has no clock. For one pass where threads share CPUs: whose request is executed needs one to post
+/// the next.
+class Visit {
+ public:
+  template <class M>
+  bool is_over(M& m, unsigned executed) {
+    if constexpr (requires { m.is_crowded(); }) {
+      if (executed != 0 && m.is_crowded()) return true;
+    }
+    if (executed < sections) return false;
+    if constexpr (requires { m.time_ns(); }) {
+      const std::int64_t time_ns = m.time_ns();
+      if (until_ns_ == 0) until_ns_ = time_ns + length_ns;
+      return time_ns >= until_ns_;
+    } else {
+      return true;
+    }
+  }
+
+ private:
+  static constexpr unsigned sections = 64;
+  static constexpr std::int64_t length_ns = 1'000'000;
+  std::int64_t until_ns_ = 0;
 };
 
 /// A store to what nobody awaits: hardware need not look whether to wake somebody.

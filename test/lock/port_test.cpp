@@ -64,8 +64,13 @@ class Watched : public Port {
     ++let_in;
     of_many += many ? 1 : 0;
   }
+  static bool is_crowded() noexcept { return crowded; }
+  static std::int64_t time_ns() noexcept { return time += step; }
   static inline unsigned let_in = 0;
   static inline unsigned of_many = 0;
+  static inline bool crowded = false;
+  static inline std::int64_t time = 0;
+  static inline std::int64_t step = 0;  ///< from one look at the clock to the next
 };
 
 struct NoWork {
@@ -119,6 +124,52 @@ TEST(LettingIn, AfterSixtyFourVisitsSoonerIfThereAreManyRequests) {
   EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_unattended));
   EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
 }
+
+/// Two clients, each of whose sections posts the next one of the other.
+struct InTurn {
+  const locks::Desk<Watched>& desk;
+  std::vector<locks::Auto<Watched>::Ring> clients{{.client = 0}, {.client = 1}};
+  unsigned left = 1000;
+
+  void post(Watched& port, unsigned client) {
+    desk.enter(port, clients[client]);
+    desk.rings.post(port, clients[client], desk.lock, *this);
+  }
+  void put(Watched&, unsigned) {}
+  void run(Watched& port, unsigned slot) {
+    const unsigned other = 1 - slot;
+    locks::Rings<Watched>::has_answer(clients[other]);
+    if (--left > 0) post(port, other);
+  }
+};
+
+/// How many of their sections one visit executes.
+std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded) {
+  const delegation::Reserved memory((3 + 2) * line_bytes);
+  const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
+  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
+  const locks::Auto<Watched> lock(desk, cells.global(2), nullptr);
+  Hardware::Domain domain{};
+  Watched port(domain, 0);
+  Watched::step = step_ns;
+  Watched::crowded = crowded;
+  InTurn sections{desk};
+  sections.post(port, 0);
+  EXPECT_TRUE(lock.take(port));
+  locks::Habit owner;
+  lock.give_after_visit(port, owner, sections, [] { return true; });
+  return owner.combined.value();
+}
+
+TEST(Visit, GoesOnWhileThereAreRequests) { EXPECT_EQ(1000U, executed_in_a_visit(0, false)); }
+
+/// Sixty-four sections in any case; then it looks at the clock after each pass, of two.
+TEST(Visit, EndsAfterAMillisecond) {
+  EXPECT_EQ(64U + 2, executed_in_a_visit(1'000'000, false));
+  EXPECT_EQ(64U + 2 * 10, executed_in_a_visit(100'000, false));
+}
+
+TEST(Visit, IsOnePassWhereThreadsShareCpus) { EXPECT_EQ(1U, executed_in_a_visit(0, true)); }
 
 }  // namespace
 }  // namespace muster::test
