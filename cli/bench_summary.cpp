@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -24,10 +24,9 @@ void run(const std::string& folder) {
   bool any = false;
   for (const char* const name : kFiles) {
     const std::string path = folder + "/" + name;
-    std::ifstream file(path);
-    if (!file) continue;
+    if (!std::filesystem::exists(path)) continue;
     any = true;
-    bench::add_results(summary, nlohmann::ordered_json::parse(file, nullptr, false), path);
+    bench::add_results(summary, read_results(path), path);
   }
   if (!any) {
     throw Error(Status::invalid,

@@ -17,7 +17,6 @@
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
-#include "topology/text_file.hpp"
 
 namespace muster {
 namespace {
@@ -37,15 +36,11 @@ struct Options {
 };
 
 RunFile load(const std::string& file) {
-  std::string text;
   try {
-    text = read_text_file(file, "result file");
+    return bench::read_run(read_results(file), file);
   } catch (const Error& error) {  // 1 is the exit code of what is slower
     throw Error(Status::invalid, error.what());
   }
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw Error(Status::invalid, file + ": no JSON");
-  return bench::read_run(json, file);
 }
 
 /// "slower:5%": what of, and how much.

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "machine/error.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster {
 namespace {
@@ -149,6 +150,12 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     from = to + 1;
   }
   return lines;
+}
+
+nlohmann::ordered_json read_results(const std::string& path) {
+  auto json = nlohmann::ordered_json::parse(read_text_file(path, "result file"), nullptr, false);
+  if (!json.is_object()) throw Error(Status::invalid, path + " is no result file: no JSON object");
+  return json;
 }
 
 std::string format_json(const nlohmann::ordered_json& json) {

@@ -48,6 +48,9 @@ std::string wrapped(const std::string& text, std::size_t indent = 0);
 /// number of its schema: another one if a name goes or means something else than before.
 std::string format_json(const nlohmann::ordered_json& json);
 
+/// What a result file has, a JSON object. Throws Error.
+nlohmann::ordered_json read_results(const std::string& path);
+
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
 /// it. Throws Error(system), naming the file.
 void write_file(const std::string& path, const std::string& text);

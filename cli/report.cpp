@@ -32,10 +32,7 @@ void run(const Options& options) {
   source.folder = fs::path(options.folder).lexically_normal().string();
   for (const std::string& name : bench::reported_results()) {
     const std::string path = options.folder + "/" + name + ".json";
-    if (!fs::exists(path, none)) continue;
-    auto json = nlohmann::ordered_json::parse(read_text_file(path, "result file"), nullptr, false);
-    if (!json.is_object()) throw Error(Status::invalid, path + " is no result: no JSON object");
-    source.results.emplace(name, std::move(json));
+    if (fs::exists(path, none)) source.results.emplace(name, read_results(path));
   }
   if (const std::string path = options.folder + "/waits.jsonl"; fs::exists(path, none)) {
     std::istringstream lines(read_text_file(path, "result file"));

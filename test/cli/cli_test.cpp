@@ -151,6 +151,15 @@ TEST(Cli, FailuresAreOne) {
     EXPECT_THAT(failure.err, HasSubstr(words.back()));
     EXPECT_EQ(failure.out, "");
   }
+  const auto folder = std::filesystem::path(testing::TempDir()) / "no-results";
+  std::filesystem::create_directories(folder);
+  std::filesystem::remove(folder / "barrier.json");
+  std::filesystem::create_symlink("/dev/zero", folder / "barrier.json");
+  for (const Words& words : {Words{"bench", "summary", folder}, Words{"report", folder}}) {
+    const Outcome failure = run_muster(words);
+    EXPECT_EQ(failure.exit_code, 1) << failure.err;
+    EXPECT_THAT(failure.err, HasSubstr("barrier.json' is no regular file"));
+  }
   const Outcome imposed = run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "/nowhere/a.xml"}});
   EXPECT_EQ(imposed.exit_code, 1);
   EXPECT_THAT(imposed.err, HasSubstr("MUSTER_TOPOLOGY: topology file '/nowhere/a.xml'"));
@@ -375,7 +384,8 @@ TEST(Compare, JudgesFiles) {
   for (const auto& [words, says] :
        {std::pair{Words{"compare", file, "/nonexistent.json"}, "/nonexistent.json"},
         {Words{"compare", file, file, "--fail-if", "slower"}, "--fail-if takes slower:5%"},
-        {Words{"compare", file, (folder / "barrier.csv").string()}, "barrier.csv: no JSON"}}) {
+        {Words{"compare", file, (folder / "barrier.csv").string()},
+         "barrier.csv is no result file: no JSON object"}}) {
     const Outcome outcome = run_muster(words);
     EXPECT_NE(outcome.exit_code, 0);
     EXPECT_EQ(outcome.out, "");
