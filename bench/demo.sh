@@ -3,12 +3,12 @@
 # demo.sh: what the library sees of this machine and of the paper's, its barriers and locks on this
 # one beside what people use today, and what the model predicts for a big server. Runs in a built
 # tree, ends with what was found in three sentences, and leaves its files in build/demo.
-# MUSTER_DEMO_SECONDS: for the barriers (25); the locks have half of it.
+# MUSTER_DEMO_SECONDS: for the barriers (15); the locks have half of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 muster=${MUSTER:-build/release/muster}
 out=build/demo
-seconds=${MUSTER_DEMO_SECONDS:-25}
+seconds=${MUSTER_DEMO_SECONDS:-15}
 kunpeng=test/machines/kunpeng920-2s.txt
 status=0
 
