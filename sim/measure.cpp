@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned own_count = 64;
 constexpr std::int64_t batch_ns = 100'000;
 
-/// Calls `fn.template operator()<B>()` with the pattern of that name over M; false if there is none.
+/// Calls `fn.template operator()<B>()` with the pattern of that name over M; false if none has it.
 template <class M, class Fn>
 bool with_pattern(const std::string& name, Fn&& fn) {
   bool found = false;
