@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <deque>
 #include <muster/lock.hpp>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -56,6 +57,19 @@ bool calls_are_right() {
   return next == 1 && last == 3;
 }
 
+bool cold_sections_stay() {
+  int n = 0;
+
+  muster::lock lock;
+  lock.execute([&] { ++n; });  // hot: a call
+  {
+    const std::lock_guard guard(lock);  // cold: as it was
+    n = 0;
+  }
+
+  return lock.try_execute([&] { return ++n; }) == 1;
+}
+
 constexpr int threads = 2;
 constexpr int each = 1000;
 
@@ -90,4 +104,6 @@ bool queue_is_right() {
 
 }  // namespace
 
-int main() { return calls_are_right() && table_is_right() && queue_is_right() ? 0 : 1; }
+int main() {
+  return calls_are_right() && cold_sections_stay() && table_is_right() && queue_is_right() ? 0 : 1;
+}

@@ -49,6 +49,9 @@ using LinkLeft = Faulty<23>;
 using BusyIsDone = Faulty<24>;
 using SentEarly = Faulty<25>;
 using KeptUncounted = Faulty<26>;
+using TriedByLook = Faulty<27>;
+using StaleLink = Faulty<28>;
+using FreeIsTaken = Faulty<29>;
 
 }  // namespace
 }  // namespace muster::check
@@ -63,6 +66,22 @@ bool TicketLock<check::DrawnTwice>::acquire(check::DrawnTwice& m, Ticket& t) con
   t.number = m.load(next(), relaxed);
   m.store(next(), t.number + 1, relaxed);
   return m.await(serving(), equals(t.number), muster::acquire);
+}
+
+/// Who tries looks whether it is free, and takes it then.
+template <>
+bool TicketLock<check::TriedByLook>::try_acquire(check::TriedByLook& m, Ticket& t) const {
+  t.number = m.load(serving(), muster::acquire);
+  if (m.load(next(), relaxed) != t.number) return false;
+  m.store(next(), t.number + 1, relaxed);
+  return true;
+}
+
+/// Who tries keeps the link that its last visit has left.
+template <>
+bool Mcs<check::StaleLink>::try_acquire(check::StaleLink& m, Ticket& t) const {
+  Word nobody = 0;
+  return m.compare_exchange(tail(), nobody, t.client + 1, acq_rel);
 }
 
 /// Who leaves does not wait for the link of a successor that is about to write it.
@@ -418,6 +437,13 @@ auto Departure<check::NotedEarly>::leave(check::NotedEarly lot, Atom& server, Lo
   return found;
 }
 
+/// Who waits for a lock without a request has it once it was free.
+template <>
+bool Wanted<check::FreeIsTaken>::take_in_turn(check::FreeIsTaken& m,
+                                              const Desk<check::FreeIsTaken>& desk) const {
+  return desk.take(m) || wait_until_free(m, *desk.held);
+}
+
 /// The server sleeps without its second look.
 template <>
 template <class Atom, class IsWanted>
@@ -516,6 +542,8 @@ std::vector<HandWritten> hand_written_locks() {
   using namespace locks;
   return {
       mutant<TicketLock, DrawnTwice>("ticket: numbers drawn without an update"),
+      mutant<TicketLock, TriedByLook>("ticket: tried without an update"),
+      mutant<locks::Mcs, StaleLink>("mcs: tried with the link of its last visit"),
       mutant<locks::Mcs, NoLinkAwaited>("mcs: a link not awaited"),
       mutant<locks::Mcs, WaitsTooLate>("mcs: linked before it says that it waits"),
       mutant<Clh, OwnWordKept>("clh: its own word kept"),
@@ -542,6 +570,7 @@ std::vector<HandWritten> hand_written_locks() {
       mutant<Auto, CombinesLate>("auto: the lock given before it combines"),
       mutant<Auto, ServerTrusted>("auto: a server trusted to stay"),
       mutant<Auto, BusyIsDone>("auto: a request that has begun taken for done"),
+      mutant<Auto, FreeIsTaken>("auto: who waits in turn has what was free"),
       mutant_of(LockVariant::leaving, "departure: what is pending noted before the server leaves",
                 rehearse_departure<NotedEarly>),
       mutant_of(LockVariant::ends, "kept posts: counted as sent before it is",

@@ -125,6 +125,13 @@ struct Round {
 template <class L>
 constexpr bool has_heritable_ticket = std::has_unique_object_representations_v<typename L::Ticket>;
 
+/// Whether clients can have the lock without a section that somebody else might execute.
+template <class L, class M>
+constexpr bool can_be_acquired = std::is_same_v<L, locks::Auto<M>> ||
+                                 requires(const L& lock, M& m, typename L::Ticket& ticket) {
+  lock.try_acquire(m, ticket);
+};
+
 /// A lock with clients around it, and a server where there is one.
 template <class L, class M>
 class LockRehearsal {
@@ -198,11 +205,36 @@ class LockRehearsal {
       const Word at = (number + client) % lock_count();
       CheckedWork work = work_of(client, at);
       m.write(data_.argument[client], number);
-      if (!locks[at].execute(m, ticket, work)) return false;
+      if (!execute(m, locks[at], client, ticket, work)) return false;
       m.thread().check(m.read(data_.executed[client]) == number, "the section was not executed");
       m.thread().check(m.read(data_.result[client]) == 10 * number + client, "another's result");
       if (scenario_.has_server()) count_out(m, locks.front());
       if (!await_count(m, client, ticket)) return false;
+    }
+    return true;
+  }
+
+  bool execute(M& m, const L& lock, unsigned client, typename L::Ticket& ticket,
+               CheckedWork& work) {
+    if constexpr (can_be_acquired<L, M>) {
+      if (scenario_.variant == LockVariant::acquires && client + 1 == scenario_.clients) {
+        return acquire_and_execute(m, lock, ticket, work);
+      }
+    }
+    return lock.execute(m, ticket, work);
+  }
+
+  /// What delegation/ has for a thread that acquires a lock.
+  bool acquire_and_execute(M& m, const L& lock, typename L::Ticket& ticket, CheckedWork& work) {
+    if constexpr (std::is_same_v<L, locks::Auto<M>>) {
+      if (!lock.take(m) && !lock.take_in_turn(m)) return false;
+      work.run_own(m);
+      lock.give(m, ticket.habit,
+                [&] { lock.give_after_visit(m, ticket.habit, work, [] { return true; }); });
+    } else {
+      if (!lock.try_acquire(m, ticket) && !lock.acquire(m, ticket)) return false;
+      work.run_own(m);
+      lock.release(m, ticket);
     }
     return true;
   }

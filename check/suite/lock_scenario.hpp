@@ -22,6 +22,7 @@ enum class LockVariant : std::uint8_t {
   leaving,    ///< rings: clients post and do not wait, while a server leaves
   sleeps,     ///< rings: clients post and do not wait; a server sleeps when it finds nothing
   ends,       ///< rings: clients send what they have kept for a lock, which its owner ends
+  acquires,   ///< the last client acquires the lock, at once or not, and releases it
   successor,  ///< the last participant goes on in the seat of the first client, which ends
   stranger    ///< as `successor`, with a new ticket: a fault
 };

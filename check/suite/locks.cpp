@@ -34,9 +34,10 @@ constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
 namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {
-      "plain",  "server", "shutdown", "attended", "closing", "newcomer", "two",       "drain",
-      "yields", "rings",  "wraps",    "leaving",  "sleeps",  "ends",     "successor", "stranger"};
+  constexpr const char* names[] = {"plain",     "server",  "shutdown", "attended", "closing",
+                                   "newcomer",  "two",     "drain",    "yields",   "rings",
+                                   "wraps",     "leaving", "sleeps",   "ends",     "acquires",
+                                   "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -106,6 +107,10 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     if (locks::with_lock<Checked>(lock, []<class L>() { return has_heritable_ticket<L>; })) {
       add(2, 1, {V::successor});
     }
+  }
+  if (locks::with_lock<Checked>(lock, []<class L>() { return can_be_acquired<L, Checked>; })) {
+    add(2, 1, {V::acquires});
+    add(2, 2, {V::acquires});
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

@@ -94,6 +94,30 @@ MUSTER_API size_t muster_lock_memory(void);
  * to once more for each level. */
 MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
 
+/** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
+ * they are, while others are calls. Meanwhile the thread is in a section of the lock, for all
+ * functions here. `auto`, `rcl`, `pthread-mutex`, `mcs`, `ticket` and `cas-spin`; MUSTER_ENOTSUP
+ * for other kinds. Inside of other locks' sections, too; outside of all, what the thread has posted
+ * to the lock's server comes before. Not a cancellation point; errno is untouched. Else fails as
+ * muster_execute() does. */
+MUSTER_API int muster_lock_acquire(muster_lock* lock);
+/** The same if it is free at once, else MUSTER_ETIMEDOUT; also if what the thread has posted to its
+ * server has not been executed yet. */
+MUSTER_API int muster_lock_try_acquire(muster_lock* lock);
+/** The same for `timeout_ns` at most; 0 or less: at once. Out of turn: it looks again and again, at
+ * least once in a millisecond. */
+MUSTER_API int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns);
+/** Gives it back: by the thread that has acquired it, and in the same section if it was in one;
+ * several locks in any order. A section that leaves with a lock that it has acquired ends the
+ * program (std::terminate): it may be another thread's than its caller's. What the thread has
+ * posted to the lock meanwhile is executed before. A fork's child that was made meanwhile calls it,
+ * too, and has nothing to give. MUSTER_EINVAL: the caller has not acquired it here; it is as it
+ * was. */
+MUSTER_API int muster_lock_release(muster_lock* lock);
+/** Executes `section(argument)` here, if the lock is free at once: muster_lock_try_acquire(), the
+ * section, and muster_lock_release(). */
+MUSTER_API int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument);
+
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
  * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of
@@ -112,13 +136,13 @@ MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argu
  * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_execute(). */
 MUSTER_API int muster_prepare_wait(muster_lock* lock);
 
-/** Inside a section of `lock`, which is the innermost one: gives the lock up, calls
- * `outside(argument)` there and then, on the thread that executes the section, and takes the lock
- * again. What the lock protects may then be changed by others. Locks of sections around it stay
- * taken meanwhile. In `outside` the thread is as outside of this section: it may execute sections
- * of the same lock, and what it throws ends the program (std::terminate). errno is what it left.
- * Not a cancellation point, nor is what it calls. A fork's child that is made in there has no lock
- * when it comes back: let it call exec or _exit.
+/** Inside a section of `lock`, which is the innermost one, or where the lock is acquired: gives it
+ * up, calls `outside(argument)` there and then, on the thread that executes the section, and takes
+ * the lock again. What the lock protects may then be changed by others. Locks of sections around it
+ * stay taken meanwhile. In `outside` the thread is as outside of this section: it may execute
+ * sections of the same lock, and what it throws ends the program (std::terminate). errno is what it
+ * left. Not a cancellation point, nor is what it calls. A fork's child that is made in there has no
+ * lock when it comes back: let it call exec or _exit.
  * MUSTER_EINVAL outside of such a section, and in a section of another lock inside of it: nothing
  * was called; so with MUSTER_ENOTSUP: the lock was made without `unlocks` (only "auto" and "rcl"
  * need it), or its kind cannot. MUSTER_EPEER, after the call and with the lock taken: as

@@ -6,6 +6,8 @@
 //   lock.post([&] { ++n; });                             // some time; does not wait
 //   muster::future<int> later = lock.async([&] { return ++n; });
 //
+//   std::lock_guard guard(lock);                         // for what stays where it is
+//
 //   muster::guarded<std::map<int, int>> table;           // a value reachable only inside its lock
 //   table.execute([](auto& map) { map[1] = 2; });
 //
@@ -18,186 +20,26 @@
 #error "muster/lock.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
 #endif
 
-#include <cxxabi.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "muster/lock.h"
 #include "muster/muster.hpp"
-
-#if defined(__GNUC__) && !defined(MUSTER_TELLS_TSAN)
-#define MUSTER_TAKES_AT_ONCE 1
-#endif
+#include "muster/section.hpp"
 
 namespace muster {
 
-namespace detail {
-
-#ifdef MUSTER_TELLS_TSAN
-/// What comes before what at a lock, for ThreadSanitizer, which does not see it where the library
-/// is built without. Nothing elsewhere.
-class order {
- public:
-  explicit order(void* lock) : lock_(lock) {}
-  void ask(void* request) const { __tsan_release(request); }
-  void begin(void* request) const {
-    __tsan_acquire(request);
-    __tsan_acquire(lock_);
-  }
-  void end(void* request) const {
-    __tsan_release(lock_);
-    __tsan_release(request);
-  }
-  void answered(void* request) const { __tsan_acquire(request); }
-  void give_up() const { __tsan_release(lock_); }
-  void take_again() const { __tsan_acquire(lock_); }
-
- private:
-  void* lock_;
-};
-#else
-struct order {
-  explicit order(void*) noexcept {}
-  void ask(void*) const noexcept {}
-  void begin(void*) const noexcept {}
-  void end(void*) const noexcept {}
-  void answered(void*) const noexcept {}
-  void give_up() const noexcept {}
-  void take_again() const noexcept {}
-};
-#endif
-
-#ifdef MUSTER_TAKES_AT_ONCE
-/// The way of a thread that has used an `auto` lock last and finds it free: an exchange and a
-/// store, as the library does it (src/delegation/delegated.hpp), in line.
-class at_once {
- public:
-  /// Whether the lock is now the calling thread's, which gives it back at the end.
-  at_once(const muster_lock_words& words, muster_lock* lock) noexcept
-      : held_(words.held), wanted_(words.wanted) {
-    if (muster_this_thread.number != words.number) return;
-    taken_ = __atomic_exchange_n(held_, 1U, __ATOMIC_ACQUIRE) == 0;
-    if (taken_) {
-      muster_this_thread.inside = lock;
-    } else {
-      muster_this_thread.number = 0;  // the library need not try the same
-    }
-  }
-  /// Also where the section throws, or its thread is cancelled in there.
-  ~at_once() {
-    if (!taken_) return;
-    if (__atomic_load_n(wanted_, __ATOMIC_RELAXED) != 0) {
-      muster_give_back();
-      return;
-    }
-    __atomic_store_n(held_, 0U, __ATOMIC_RELEASE);
-    std::uint64_t* const executed = muster_this_thread.executed;
-    __atomic_store_n(executed, *executed + 1, __ATOMIC_RELAXED);
-    muster_this_thread.inside = nullptr;
-  }
-  at_once(const at_once&) = delete;
-  at_once& operator=(const at_once&) = delete;
-  explicit operator bool() const noexcept { return taken_; }
-
- private:
-  std::uint32_t* held_;  ///< kept here: the section may be the end of the muster::lock
-  std::uint32_t* wanted_;
-  bool taken_ = false;
-};
-#endif
-
-/// Around a section. If its thread is cancelled in there, and in a handler, it leaves its handlers
-/// first, as it will do anyway: in one `catch (...)` ends the program, since a cancellation is no
-/// exception of C++. What was handled lives as long as the thread.
-class cancelled_in_handler {
- public:
-  cancelled_in_handler() = default;
-  ~cancelled_in_handler() {
-    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
-  }
-  cancelled_in_handler(const cancelled_in_handler&) = delete;
-  cancelled_in_handler& operator=(const cancelled_in_handler&) = delete;
-  void section_returned() noexcept { returned_ = true; }
-
- private:
-  static void leave_handlers() {
-    static thread_local std::vector<std::exception_ptr> handled;
-    while (std::exception_ptr next = std::current_exception()) {
-      handled.push_back(std::move(next));
-      abi::__cxa_end_catch();
-    }
-  }
-  bool returned_ = false;
-};
-
-/// What a section may return. What cannot be moved is returned in a std::unique_ptr, or as a
-/// reference to where it stays.
-template <class R>
-concept can_be_moved_to_the_caller =
-    std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>;
-
-/// What a section left: a value, nothing, or what it threw.
-template <class R>
-class outcome {
- public:
-  template <class F>
-  void run(F& section) {
-    try {
-      cancelled_in_handler guard;
-      if constexpr (std::is_void_v<R>) {
-        section();
-      } else if constexpr (std::is_reference_v<R>) {
-        auto&& result = section();
-        value_ = std::addressof(result);
-      } else {
-        value_.emplace(section());
-      }
-      guard.section_returned();
-    } catch (...) {
-      error_ = std::current_exception();
-      if (error_ == nullptr) throw;  // no exception: the caller's own thread is cancelled
-    }
-  }
-  R take() {
-    if (error_) [[unlikely]]
-      std::rethrow_exception(std::move(error_));
-    if constexpr (std::is_reference_v<R>) {
-      return static_cast<R>(*value_);
-    } else if constexpr (!std::is_void_v<R>) {
-      return std::move(*value_);
-    }
-  }
-
- private:
-  struct nothing {};
-  using stored = std::conditional_t<
-      std::is_void_v<R>, nothing,
-      std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
-  [[no_unique_address]] stored value_{};
-  std::exception_ptr error_;
-};
-
-inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::size_t*),
-                           const void* handle) {
-  std::size_t needed = 0;
-  detail::check(explain(handle, nullptr, 0, &needed));
-  std::string text(needed, '\0');
-  detail::check(explain(handle, text.data(), text.size(), nullptr));
-  text.resize(text.find('\0'));
-  return text;
-}
-
-}  // namespace detail
+class delegating_lock;
+/// The class has another name, since one of its functions has this.
+using lock = delegating_lock;
 
 /// The result of a section that was not waited for. Its destructor waits.
 ///
@@ -245,7 +87,7 @@ class future {
   }
 
  private:
-  friend class lock;
+  friend class delegating_lock;
   struct state {
     virtual ~state() = default;
     detail::outcome<R> result;
@@ -325,10 +167,12 @@ struct lock_options {
   bool unlocks = false;  ///< sections call unlocked()
 };
 
-/// Executes critical sections. Thread-safe, but for construction and destruction.
-class lock {
+/// Executes critical sections, and is TimedLockable for those that stay where they are: for
+/// std::lock_guard, unique_lock, scoped_lock, condition_variable_any. Thread-safe, but for
+/// construction and destruction. What clang's thread safety analysis takes for a capability.
+class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
  public:
-  explicit lock(const lock_options& chosen) {
+  explicit delegating_lock(const lock_options& chosen) {
     muster_lock_options options;
     muster_lock_options_init(&options);
     options.kind = chosen.kind;
@@ -338,13 +182,14 @@ class lock {
     detail::check(muster_lock_create(&handle_, &options));
     muster_lock_get_words(handle_, &words_);
   }
-  explicit lock(const char* kind = "auto", server* of = nullptr) : lock(lock_options{kind, of}) {}
-  ~lock() {
+  explicit delegating_lock(const char* kind = "auto", server* of = nullptr)
+      : delegating_lock(lock_options{kind, of}) {}
+  ~delegating_lock() {
     muster_lock_destroy(handle_);
     detail::order(this).take_again();  // after all that was posted
   }
-  lock(const lock&) = delete;
-  lock& operator=(const lock&) = delete;
+  delegating_lock(const delegating_lock&) = delete;
+  delegating_lock& operator=(const delegating_lock&) = delete;
 
   /// Executes the section and returns what it returns: nothing, a reference, or a value, which has
   /// to be movable.
@@ -373,6 +218,46 @@ class lock {
         &mine));
     mine.order.answered(&mine);
     return mine.result.take();
+  }
+
+  /// Executes the section here if the lock is free at once: true, or what it returns, which is
+  /// no reference, in a std::optional; else false, or nothing.
+  template <class F>
+  auto try_execute(F&& section) {
+    using R = std::invoke_result_t<F&>;
+    const std::unique_lock<delegating_lock> taken(*this, std::try_to_lock);
+    if constexpr (std::is_void_v<R>) {
+      if (taken) section();
+      return taken.owns_lock();
+    } else {
+      return taken ? std::optional<R>(section()) : std::nullopt;
+    }
+  }
+
+  /// muster_lock_acquire() and muster_lock_release(): for the kinds that can. What they refuse
+  /// throws muster::error, so that what is not unlocked where it was locked ends a program whose
+  /// guard unlocks it.
+  void lock() MUSTER_THREAD_ANNOTATION(acquire_capability()) {
+    detail::check(muster_lock_acquire(handle_));
+    detail::order(this).take_again();
+  }
+  void unlock() MUSTER_THREAD_ANNOTATION(release_capability()) {
+    detail::order(this).give_up();
+    detail::check(muster_lock_release(handle_));
+  }
+  bool try_lock() MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return has_taken(muster_lock_try_acquire(handle_));
+  }
+  /// Any duration will do: hours::max() is for ever; zero or less is over at once.
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& time)
+      MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return has_taken(muster_lock_timed_acquire(handle_, detail::bounded(time).count()));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& time)
+      MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return detail::try_until(*this, time);
   }
 
   /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
@@ -423,7 +308,7 @@ class lock {
     using R = std::invoke_result_t<std::decay_t<F>&>;
     using base = typename future<R>::state;
     struct request : base {
-      request(F&& its, void* lock) : section(std::forward<F>(its)), order(lock) {}
+      request(F&& its, void* of) : section(std::forward<F>(its)), order(of) {}
       std::decay_t<F> section;
       [[no_unique_address]] detail::order order;
     };
@@ -460,6 +345,13 @@ class lock {
   muster_lock* native_handle() noexcept { return handle_; }
 
  private:
+  bool has_taken(int status) {
+    if (status == MUSTER_ETIMEDOUT) return false;
+    detail::check(status);
+    detail::order(this).take_again();
+    return true;
+  }
+
   muster_lock* handle_ = nullptr;
   muster_lock_words words_{};
 };

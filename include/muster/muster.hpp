@@ -43,6 +43,13 @@ extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
 #endif
 
+// For clang's thread safety analysis (-Wthread-safety), in lock.hpp and in mutex.hpp.
+#if defined(__clang__)
+#define MUSTER_THREAD_ANNOTATION(what) __attribute__((what))
+#else
+#define MUSTER_THREAD_ANNOTATION(what)
+#endif
+
 namespace muster {
 
 /// What the functions below throw: a muster_status and the text of muster_last_error().
@@ -141,6 +148,16 @@ std::chrono::nanoseconds bounded(std::chrono::duration<Rep, Period> timeout) {
   const double ns = std::chrono::duration<double, std::nano>(timeout).count();
   if (!(ns > 0)) return std::chrono::nanoseconds(0);
   return std::chrono::nanoseconds(ns < double{most} ? static_cast<std::int64_t>(ns) : most);
+}
+
+/// For a mutex, on any clock: again where it was in vain, since a clock that may be set runs as it
+/// likes.
+template <class Mutex, class Clock, class Duration>
+bool try_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& time) {
+  for (auto now = Clock::now(); now < time; now = Clock::now()) {
+    if (mutex.try_lock_for(time - now)) return true;
+  }
+  return mutex.try_lock();
 }
 
 }  // namespace detail

@@ -10,12 +10,6 @@
 #include "muster/muster.hpp"
 #include "muster/mutex.h"
 
-#if defined(__clang__)
-#define MUSTER_THREAD_ANNOTATION(what) __attribute__((what))
-#else
-#define MUSTER_THREAD_ANNOTATION(what)
-#endif
-
 namespace muster {
 
 /// TimedLockable; 28 bytes, constant-initialised, trivially destructible. What clang's thread
@@ -49,11 +43,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& time)
       MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    // Again where it was in vain: a clock that may be set runs as it likes.
-    for (auto now = Clock::now(); now < time; now = Clock::now()) {
-      if (try_lock_for(time - now)) return true;
-    }
-    return try_lock();
+    return detail::try_until(*this, time);
   }
 
   using native_handle_type = muster_mutex*;

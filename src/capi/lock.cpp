@@ -86,6 +86,13 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
   });
 }
 
+int acquire_until(muster_lock* lock, std::int64_t end_ns) {
+  return caught([&] {
+    require(lock != nullptr, "no lock");
+    return lock_of(lock).acquire(end_ns) ? Status::ok : Status::timeout;
+  });
+}
+
 [[gnu::noinline, gnu::cold]] int refuse_nothing() {
   return fail(Status::invalid, "no lock, or no section");
 }
@@ -178,6 +185,35 @@ int muster_post(muster_lock* lock, muster_section section, void* argument) {
   });
 }
 
+int muster_lock_acquire(muster_lock* lock) {
+  return muster::acquire_until(lock, muster::WaitPolicy::forever);
+}
+
+int muster_lock_try_acquire(muster_lock* lock) { return muster::acquire_until(lock, 0); }
+
+int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns) {
+  const int64_t now = muster::now_ns();
+  return muster::acquire_until(lock, timeout_ns > muster::WaitPolicy::forever - now
+                                         ? muster::WaitPolicy::forever
+                                         : now + timeout_ns);
+}
+
+int muster_lock_release(muster_lock* lock) {
+  return muster::caught([&] {
+    muster::require(lock != nullptr, "no lock");
+    muster::lock_of(lock).release();
+    return Status::ok;
+  });
+}
+
+int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument) {
+  if (lock == nullptr || section == nullptr) return muster::refuse_nothing();
+  const int status = muster::acquire_until(lock, 0);
+  if (status != MUSTER_OK) return status;
+  muster::delegation::Section{section, argument}.run_own([&] { muster_lock_release(lock); });
+  return MUSTER_OK;
+}
+
 int muster_prepare_wait(muster_lock* lock) {
   return guarded([&] {
     muster::require(lock != nullptr, "no lock");
@@ -191,7 +227,7 @@ int muster_unlocked(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
     muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
     muster::delegation::AnyLock& mine = muster::lock_of(lock);
-    muster::require(muster::delegation::this_thread.inside == &mine,
+    muster::require(mine.is_innermost(),
                     "a lock is given up inside a section of it, not of another one inside that");
     const muster::delegation::Section outside{section, argument};
     if (!muster::delegation::unlocked(mine, outside)) {

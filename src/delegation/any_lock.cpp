@@ -84,10 +84,12 @@ void AnyLock::execute_here(Section section) {
 }
 
 void AnyLock::refuse_recursion() const {
-  throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
-                                   " lock would wait for itself: post() it instead. Or a fibre has "
-                                   "switched inside of one, which cannot be told apart: leave "
-                                   "sections before switching");
+  throw Error(Status::invalid,
+              "a section of this " + std::string(traits_.name) +
+                  " lock, or who has acquired it, would wait for itself: post() it "
+                  "instead. Or a fibre has "
+                  "switched inside of one, which cannot be told apart: leave "
+                  "sections before switching");
 }
 
 void AnyLock::run_all_deferred() noexcept {

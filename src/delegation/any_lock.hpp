@@ -84,6 +84,15 @@ class AnyLock {
   /// execute().
   void execute_here(Section section);
 
+  /// The calling thread has the lock from here to release(), as if it were in a section of it.
+  /// Waits for it until that time, on now_ns(); false after that. Throws as execute(), and
+  /// Error(unsupported) for kinds that no thread takes for itself.
+  bool acquire(std::int64_t end_ns);
+  /// In the section, or outside of all, in which it was acquired. Of several locks in any order.
+  /// Throws Error(invalid) where it was not acquired there. In a fork's child whose parent has
+  /// acquired it the lock stays the parent's.
+  void release();
+
   /// For condition variables, inside a section of this lock: gives the lock up, and takes it again.
   /// Throws Error(unsupported) for kinds whose sections other clients execute. False: the lock is
   /// taken, and a process died in a section meanwhile.
@@ -91,6 +100,17 @@ class AnyLock {
   virtual bool take_again() { return true; }
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
+  /// Whether the calling thread has acquired it in the section that it is in, or outside of all.
+  bool is_acquired_here() const noexcept { return acquired_here() != nullptr; }
+  /// Whether that is a section of this lock, or the thread has acquired it there.
+  bool is_innermost() const noexcept { return this_thread.inside == this || is_acquired_here(); }
+  /// As give_up(), where it is acquired. From here on, and until enter_acquired(), it is not.
+  void give_up_acquired() {
+    leave_acquired();
+    give_acquired();
+  }
+  /// The thread has taken it.
+  void enter_acquired() noexcept;
   /// A shared lock whose holder died: sets right what it protects, and the lock is whole again.
   virtual void recover(Section section);
 
@@ -159,6 +179,13 @@ class AnyLock {
   bool in_own_process() const { return birth_.is_here(); }
 
  protected:
+  /// Takes the lock at once, or not. `again`: who asks will ask again, soon.
+  virtual bool try_take(bool again);
+  /// Waits for it, as acquire().
+  virtual bool wait_to_take(std::int64_t end_ns);
+  /// What acquire() has taken. The thread is in no section of this lock any more.
+  virtual void give_acquired() { give_up(); }
+
   /// Refuses a fork's child, and a section that would wait for itself.
   void admit() const {
     admit_process();
@@ -181,6 +208,8 @@ class AnyLock {
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
+  Level** acquired_here() const noexcept;
+  void leave_acquired() noexcept;
 
   // Read by every section.
   const std::uint64_t number_ever_;
@@ -191,6 +220,8 @@ class AnyLock {
   const Birth birth_;
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred
+  Level held_;                ///< by the thread that has acquired it
+  unsigned held_in_ = 0;      ///< its generation()
   std::atomic<Word> kept_{0};
 };
 

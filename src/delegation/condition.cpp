@@ -13,7 +13,7 @@ Condition::Condition(AnyLock& lock) : lock_(lock) { lock.allow_conditions(); }
 
 bool Condition::wait(std::int64_t timeout_ns) {
   require_own_process();
-  if (this_thread.inside != &lock_) {
+  if (!lock_.is_innermost()) {
     throw Error(Status::invalid,
                 "a condition is waited for inside a section of its lock, not of another one inside "
                 "that");

@@ -75,7 +75,7 @@ Delegated::~Delegated() {
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
-  if (!Inside::any()) await_other_seats(depth);
+  if (!Inside::any()) await_seats(depth.seat());
   Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
   depth.remember(number_ever(), &seat, &habit);
@@ -84,15 +84,15 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
 
 /// A section that waits for a condition sends its posts from a deeper seat than what its thread
 /// sends before and after: rings do not keep the order between these. Whoever has no lock may wait.
-void Delegated::await_other_seats(const Depth& depth) {
-  const Thread& t = depth.thread();
+void Delegated::await_seats(unsigned but) {
+  const Thread& t = this_thread;
   for (unsigned i = 0; i < t.seats; ++i) {
     const unsigned number = t.seat(i);
-    Station::Seat* const other = number == depth.seat() ? nullptr : station_->find_seat(number);
+    Station::Seat* const other = number == but ? nullptr : station_->find_seat(number);
     if (other == nullptr || !is_pending(other->last)) continue;
     const int before = *t.error;
     const Blocking blocking(t.serving);
-    other->port.await(*other->last, equals(0), acquire);
+    other->port.await(*other->last, equals(0), muster::acquire);
     *t.error = before;
   }
 }
@@ -107,7 +107,7 @@ bool Delegated::comes_back(Thread& t) {
       seat->thread_id.load(std::memory_order_relaxed) != t.id) {
     return false;
   }
-  for (unsigned i = 1; i < t.seats; ++i) {  // as await_other_seats()
+  for (unsigned i = 1; i < t.seats; ++i) {  // as await_seats()
     const Station::Seat* const other = station_->find_seat(t.seat(i));
     if (other != nullptr && is_pending(other->last)) return false;
   }
@@ -230,13 +230,18 @@ void Delegated::give_after_visit(Thread& thread) {
   auto& habit = *static_cast<Known*>(thread.last_habit);
   run_deferred();
   thread.inside = nullptr;
+  visit(seat, habit);
+  send_kept_posts();
+}
+
+void Delegated::visit(Station::Seat& seat, Known& habit) {
+  const NoCancellation whole;
   tell(seat, habit);
   RingWork work({}, station_->board(), this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});
   ++habit.inlined;
   tell_server(habit);
-  if (habit.delegates) thread.quick = 0;
-  send_kept_posts();
+  if (habit.delegates) this_thread.quick = 0;
 }
 
 void Delegated::give_back_anyway() {
@@ -298,7 +303,7 @@ void Delegated::give(RingPort& port) {
 void Delegated::take_blocking(RingPort& port) {
   if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
   const Blocking blocking(this_thread.serving);
-  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
+  static_cast<void>(auto_.take_in_turn(port));
 }
 
 void Delegated::post(Section section) {
@@ -389,16 +394,57 @@ void Delegated::give_up() {
         "a section that another client may execute cannot wait or be without its lock: make "
         "the condition before the lock is used, or the lock with `unlocks`");
   }
-  RingPort port(station_->seat(take_seat(0)).port);
-  give(port);
+  give(station_->seat(first_seat()).port);
 }
 
 bool Delegated::take_again() {
-  RingPort port(station_->seat(take_seat(0)).port);
-  while (!desk_.take(port)) port.await_turn(*desk_.held, station_->wanted_cell(number_));
+  static_cast<void>(auto_.take_in_turn(station_->seat(first_seat()).port));
   // Whoever had it meanwhile may have cleared that.
   if (has_deferred() || this_thread.todo != 0) look_after_section();
   return true;
+}
+
+Delegated::Client Delegated::own_client() {
+  const Thread& t = this_thread;
+  if (t.last_lock == number_ever()) [[likely]] {
+    return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
+  }
+  const unsigned number = first_seat();
+  return {station_->seat(number), habits_.of(number, [] { return Known{}; })};
+}
+
+/// What the thread has posted comes first, if it may wait for that.
+bool Delegated::try_take(bool again) {
+  const auto [seat, habit] = own_client();
+  if (!Inside::any()) {
+    const Thread& t = this_thread;
+    for (unsigned i = 0; i < t.seats; ++i) {
+      const Station::Seat* const its = station_->find_seat(t.seat(i));
+      if (its != nullptr && is_pending(its->last)) return false;
+    }
+  }
+  if (again && !RingPort::poll(*desk_.held, polls_before_handover)) {
+    RingPort::set(station_->wanted_cell(number_));
+    return false;
+  }
+  return auto_.take(seat.port);
+}
+
+bool Delegated::wait_to_take(std::int64_t end_ns) {
+  const Blocking blocking(this_thread.serving);
+  if (end_ns == WaitPolicy::forever && !Inside::any()) await_seats(seats_max);
+  return AnyLock::wait_to_take(end_ns);
+}
+
+/// Others' sections may need a lock that this thread still has.
+void Delegated::give_acquired() {
+  const auto [seat, habit] = own_client();
+  if (Inside::any()) {
+    ++habit.inlined;
+    give(seat.port);
+  } else {
+    auto_.give(seat.port, habit, [&] { visit(seat, habit); });
+  }
 }
 
 Counters Delegated::counters() const {

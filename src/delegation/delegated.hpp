@@ -61,6 +61,12 @@ class Delegated final : public AnyLock {
   };
 
   [[gnu::noinline]] void give_after_visit(Thread& thread);
+  void visit(Station::Seat& seat, Known& habit);
+  bool try_take(bool again) override;
+  bool wait_to_take(std::int64_t end_ns) override;
+  void give_acquired() override;
+  /// Of the thread itself, in whatever sections it is.
+  Client own_client();
   static bool is_outside(const Thread& t) {
     return t.depth == 0 && t.inside == nullptr && t.outer == nullptr && t.serving == nullptr;
   }
@@ -110,7 +116,7 @@ class Delegated final : public AnyLock {
     return find_client(depth);
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
-  void await_other_seats(const Depth& depth);
+  void await_seats(unsigned but);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;
   void prepare_to_send();

@@ -26,8 +26,9 @@ void keep_post(AnyLock& lock, Section section) {
 }
 
 void send_kept_posts_now() noexcept {
-  if (Inside::any()) return;
   Thread& t = this_thread;
+  if (t.outer != nullptr && t.outer->in_section) end_unreleased();
+  if (Inside::any()) return;
   Kept& kept = *t.kept;
   if (kept.is_sending) return;  // what it sends may execute sections that post
   const int error = errno;      // the section's, which its caller gets

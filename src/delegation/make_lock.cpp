@@ -55,6 +55,10 @@ class Memory {
 template <class L>
 constexpr bool is_direct = L::traits.style == locks::Style::direct;
 template <class L>
+constexpr bool has_try = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
+  lock.try_acquire(port, ticket);
+};
+template <class L>
 constexpr bool has_parts = std::is_base_of_v<locks::Combining<L>, L>;
 template <class L>
 constexpr bool has_clusters = requires(const L& lock) {
@@ -106,7 +110,7 @@ class Plain : public AnyLock {
 
   void give_up() override {
     if constexpr (is_direct<L>) {
-      Seat& seat = innermost();
+      Seat& seat = own_seat();
       lock_.release(seat.port, seat.ticket);
     } else {
       AnyLock::give_up();
@@ -114,7 +118,7 @@ class Plain : public AnyLock {
   }
   bool take_again() override {
     if constexpr (is_direct<L>) {
-      Seat& seat = innermost();
+      Seat& seat = own_seat();
       lock_.acquire(seat.port, seat.ticket);
     }
     return true;
@@ -131,6 +135,16 @@ class Plain : public AnyLock {
       text += "\n";
     }
     return text;
+  }
+
+ protected:
+  bool try_take(bool again) override {
+    if constexpr (has_try<L>) {
+      Seat& seat = own_seat();
+      return lock_.try_acquire(seat.port, seat.ticket);
+    } else {
+      return AnyLock::try_take(again);
+    }
   }
 
  private:
@@ -200,7 +214,6 @@ class Plain : public AnyLock {
   static Seat& last_seat(const Thread& t) { return *static_cast<Seat*>(t.last_seat); }
 
   [[gnu::always_inline]] void execute_directly(Thread& t, Section section) {
-    ++t.depth;  // innermost() goes by it
     const int before = *t.error;
     static_cast<void>(lock_.acquire(last_seat(t).port, last_seat(t).ticket));
     set_errno(t, before);  // waiting may have changed it
@@ -211,7 +224,6 @@ class Plain : public AnyLock {
           if (in_own_process()) [[likely]]  // in a fork's child who waits behind it is not there
             lock_.release(last_seat(t).port, last_seat(t).ticket);
           t.inside = nullptr;
-          --t.depth;
           set_errno(t, left);
           send_kept_posts();
         });
@@ -258,7 +270,7 @@ class Plain : public AnyLock {
     const NoCancellation whole;
     {
       const Depth depth;
-      Seat& seat = seat_of(depth.seat());
+      Seat& seat = is_direct<L> ? own_seat() : seat_of(depth.seat());
       choose_cluster(seat, depth.seat());
       depth.remember(number_ever(), &seat, nullptr);
       ClientsWork<Inside> work(section, board_, this);
@@ -286,11 +298,9 @@ class Plain : public AnyLock {
       clients_in_[seat.ticket.cluster].fetch_add(1);
     }
   }
-  /// Of the section that this thread is in.
-  Seat& innermost() {
-    const Thread& t = this_thread;
-    return seat_of(t.seat(t.depth - 1));
-  }
+  /// Of a thread that has the lock, or waits for it, with nothing left for others to execute: so
+  /// it needs no other seat in sections.
+  Seat& own_seat() { return seat_of(first_seat()); }
 
   /// In a fork's child, back from its own section, the others are not there: what they want is
   /// their own process's, and whoever is to come next never does.
@@ -395,11 +405,8 @@ class Pthread final : public AnyLock {
 
   void execute(Section section) override {
     admit();
-    if (!mutex_->acquire()) [[unlikely]] {
-      throw Error(Status::peer,
-                  "a process died inside a section of this lock: what it protects may be half "
-                  "changed. Set it right in muster_lock_recover()");
-    }
+    if (!mutex_->acquire()) [[unlikely]]
+      refuse_damaged();
     run(section);
   }
   void give_up() override { mutex_->release(); }
@@ -415,7 +422,27 @@ class Pthread final : public AnyLock {
     run(section);
   }
 
+ protected:
+  bool try_take(bool) override {
+    bool whole = true;
+    if (!mutex_->try_acquire_anyway(whole)) return false;
+    if (whole) return true;
+    mutex_->release();
+    refuse_damaged();
+  }
+  bool wait_to_take(std::int64_t end_ns) override {
+    if (end_ns != WaitPolicy::forever) return AnyLock::wait_to_take(end_ns);
+    if (!mutex_->acquire()) [[unlikely]]
+      refuse_damaged();
+    return true;
+  }
+
  private:
+  [[noreturn, gnu::cold]] static void refuse_damaged() {
+    throw Error(Status::peer,
+                "a process died inside a section of this lock: what it protects may be half "
+                "changed. Set it right in muster_lock_recover()");
+  }
   /// With the mutex taken, which it gives back. No thread is quick here: there is no short way.
   void run(Section section) {
     this_thread.quick = 0;

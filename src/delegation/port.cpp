@@ -78,7 +78,7 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
   };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   const std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
-  if (!answered) return poll_for(own, patience) ? 0 : await_turn(&own, other, wanted);
+  if (!answered) return poll_for(own, patience) ? 0 : wait_for_turn(&own, other, wanted);
   const bool crowded = is_crowded();
   int over = await_patiently(own, other, crowded ? first_look_ns : patience);
   if (over < 0 && crowded) over = await_yielding(own, other, yields_before_asking + asked_);
@@ -130,7 +130,7 @@ int Port::look_at_both(const Cell& own, const Cell& held) noexcept {
 
 /// Sleeps where who has the lock wakes one: let_one_in(). Looks at both while it is awake, since it
 /// may be let in at any moment then. `own`, if there is one, a server may execute that has come.
-int Port::await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
+int Port::wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
   int over = -1;
   const auto is_over = [&] {
     const std::int64_t until_ns = now_ns() + answer_ns;

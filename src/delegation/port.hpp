@@ -130,8 +130,8 @@ class Port : public Hardware {
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
-  void await_turn(const Cell& held, Cell& wanted) noexcept {
-    static_cast<void>(await_turn(nullptr, held, wanted));
+  void wait_for_turn(const Cell& held, Cell& wanted) noexcept {
+    static_cast<void>(wait_for_turn(nullptr, held, wanted));
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
   /// set, so that the one that is let in next lets in another.
@@ -155,7 +155,7 @@ class Port : public Hardware {
     FutexLot::light_fence();
     return FutexLot::peek(wanted.sleepers) != 0;
   }
-  /// After the lock was given back: wakes one of those that sleep in await_turn(). False: nobody
+  /// After the lock was given back: wakes one of those that sleep in wait_for_turn(). False: nobody
   /// does.
   static bool wake_one(const Cell& wanted) noexcept {
     const bool sleeps = is_slept_on(wanted);
@@ -199,7 +199,7 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
-  int await_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
+  int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
   static int await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept;
   static int await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept;
   static int look_at_both(const Cell& own, const Cell& held) noexcept;

@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <string>
@@ -215,6 +216,14 @@ void end_executors_child() {
       "that asked for it: let it call exec or _exit in there\n";
   static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
   _exit(EXIT_FAILURE);
+}
+
+void end_unreleased() noexcept {
+  constexpr std::string_view why =
+      "muster: a section, or what it does without its lock, has left and not released a lock that "
+      "it has acquired\n";
+  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  std::terminate();
 }
 
 unsigned seats_ever() { return Seats::instance().ever(); }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "delegation/section.hpp"
@@ -22,8 +23,8 @@
 namespace muster::delegation {
 
 class AnyLock;
-class Inside;
 class Nested;
+struct Level;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
@@ -58,7 +59,7 @@ struct Thread {
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  const Inside* outer = nullptr;     ///< the sections around this one
+  Level* outer = nullptr;            ///< the sections around this one
   const Nested* asked_in = nullptr;  ///< of the section that it executes, if in others' sections
   Kept* kept = nullptr;              ///< posts of sections, until it is outside of all
   Station* serving = nullptr;        ///< whose requests it executes, if it is a server's
@@ -84,10 +85,15 @@ struct Thread {
 
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);
+inline unsigned first_seat() { return this_thread.seats > 0 ? this_thread.first : take_seat(0); }
 
 /// Ends a fork's child whose only thread has executed the section that forked for another one, a
 /// server's or a client's: the section has come back to where nobody called it.
 [[noreturn, gnu::cold]] void end_executors_child();
+
+/// Ends a program whose section has left without the release of what it has acquired: nobody would
+/// know who has that.
+[[noreturn, gnu::cold]] void end_unreleased() noexcept;
 
 /// How many seats have been taken at once, at most.
 unsigned seats_ever();
@@ -141,7 +147,7 @@ class Depth {
   /// What the thread has at a lock: found without this seat when it next comes there from outside
   /// of all sections.
   void remember(std::uint64_t lock, void* at_lock, void* habit) const {
-    if (thread_.depth != 1 || thread_.inside != nullptr) return;
+    if (thread_.depth != 1 || thread_.inside != nullptr || thread_.outer != nullptr) return;
     thread_.quick = 0;
     thread_.last_lock = lock;
     thread_.last_seat = at_lock;
@@ -182,21 +188,25 @@ class KeepLast {
   void* const habit_;
 };
 
+/// A lock that a thread has, from the innermost outwards: of the section around one, or acquired.
+struct Level {
+  AnyLock* lock = nullptr;
+  Level* outer = nullptr;
+  bool in_section = false;  ///< acquired in a section, which releases it
+};
+
 /// Who executes a section, and of which lock; restored at its end.
 class Inside {
  public:
   Inside(AnyLock* lock, bool for_another)
       : thread_(this_thread),
-        lock_(thread_.inside),
-        outer_(thread_.outer),
-        for_another_(thread_.for_another) {
-    thread_.inside = lock;
-    thread_.outer = this;
-    thread_.for_another = for_another;
-  }
+        around_{std::exchange(thread_.inside, lock), std::exchange(thread_.outer, &around_)},
+        for_another_(std::exchange(thread_.for_another, for_another)) {}
   ~Inside() {
-    thread_.inside = lock_;
-    thread_.outer = outer_;
+    if (thread_.outer != &around_) [[unlikely]]
+      end_unreleased();
+    thread_.inside = around_.lock;
+    thread_.outer = around_.outer;
     thread_.for_another = for_another_;
   }
   Inside(const Inside&) = delete;
@@ -210,8 +220,8 @@ class Inside {
   /// The lock of the section around all that it executes; null: it executes none.
   static AnyLock* outermost() noexcept {
     AnyLock* lock = this_thread.inside;
-    for (const Inside* at = this_thread.outer; at != nullptr; at = at->outer_) {
-      if (at->lock_ != nullptr) lock = at->lock_;
+    for (const Level* at = this_thread.outer; at != nullptr; at = at->outer) {
+      if (at->lock != nullptr && !at->in_section) lock = at->lock;
     }
     return lock;
   }
@@ -227,18 +237,17 @@ class Inside {
  private:
   /// From a section outwards, on one thread.
   template <class Predicate>
-  static bool any_from(const AnyLock* lock, const Inside* outer, Predicate is) noexcept {
+  static bool any_from(const AnyLock* lock, const Level* outer, Predicate is) noexcept {
     bool found = lock != nullptr && is(lock);
-    for (const Inside* at = outer; at != nullptr && !found; at = at->outer_) {
-      found = at->lock_ != nullptr && is(at->lock_);
+    for (const Level* at = outer; at != nullptr && !found; at = at->outer) {
+      found = at->lock != nullptr && is(at->lock);
     }
     return found;
   }
 
   Thread& thread_;
   // What was before.
-  AnyLock* lock_;
-  const Inside* outer_;
+  Level around_;
   bool for_another_;
 };
 
@@ -274,7 +283,7 @@ class Nested {
   const Function function_;
   void* const argument_;
   const AnyLock* const inside_;  ///< of who asks, as the next two
-  const Inside* const outer_;
+  const Level* const outer_;
   const Nested* const asked_in_;
   const Thread* const asker_;
   const Nested* before_ = nullptr;  ///< of who executes it

@@ -10,9 +10,9 @@
 
 namespace muster::delegation {
 
-/// In a section of `lock`, the innermost one, of a thread that is not cancelled: gives the lock
-/// up, calls `body`, which throws nothing, and takes it again. A server's spare goes on meanwhile;
-/// locks of sections around it stay taken. `body` finds in errno what the section has left there,
+/// Where `lock` is_innermost(), of a thread that is not cancelled: gives the lock up, calls `body`,
+/// which throws nothing, and takes it again. A server's spare goes on meanwhile; other locks that
+/// the thread has stay taken. `body` finds in errno what the section has left there,
 /// and the section what `body` has. False: the lock is taken, and a process died in a section
 /// meanwhile. In a fork's child that is made meanwhile it is not taken: who has it is the parent's.
 /// Throws Error(unsupported), with the lock as it was, where others execute the sections.
@@ -21,11 +21,17 @@ bool unlocked(AnyLock& lock, Body body) {
   Thread& thread = this_thread;
   const unsigned process = generation();
   int error = errno;
-  lock.give_up();
-  thread.inside = nullptr;
+  const bool is_acquired = lock.is_acquired_here();
+  if (is_acquired) {
+    lock.give_up_acquired();
+  } else {
+    lock.give_up();
+    thread.inside = nullptr;
+  }
   bool whole = true;
   {
     const KeepLast last;
+    const Inside none(nullptr, thread.for_another);
     // What it has posted to its own lock is executed at its end; to others, now.
     send_kept_posts();
     const Blocking blocking(thread.serving);
@@ -35,7 +41,11 @@ bool unlocked(AnyLock& lock, Body body) {
     if (process == generation()) [[likely]]
       whole = lock.take_again();
   }
-  thread.inside = &lock;
+  if (is_acquired) {
+    lock.enter_acquired();
+  } else {
+    thread.inside = &lock;
+  }
   errno = error;
   return whole;
 }

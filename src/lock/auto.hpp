@@ -17,7 +17,6 @@
 
 #include "lock/desk.hpp"
 #include "lock/habit.hpp"
-#include "lock/hints.hpp"
 
 namespace muster::locks {
 
@@ -83,6 +82,7 @@ class Auto {
       visit();
     }
   }
+  bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
 
   /// Posts the request and sees to it that it is executed.
   template <class Work, class Combines>

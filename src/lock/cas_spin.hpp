@@ -38,8 +38,13 @@ class CasSpin : public Direct<CasSpin<M>> {
     return true;
   }
 
+  bool try_acquire(M& m, Ticket&) const {
+    return m.load(word(), relaxed) == 0 &&
+           m.exchange(word(), 1, muster::acquire) == 0;  // pairs with release's store
+  }
+
   void release(M& m, Ticket&) const {
-    m.store(word(), 0, muster::release);  // pairs with the exchange in acquire
+    m.store(word(), 0, muster::release);  // pairs with the exchanges above
   }
 
  private:

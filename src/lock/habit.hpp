@@ -3,6 +3,7 @@
 // the lock, and all together whether somebody waits.
 #pragma once
 
+#include "lock/desk.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {
@@ -72,6 +73,24 @@ class Wanted {
     } else {
       m.store(*cell_, 1, relaxed);
       return await_either(m, own, other);
+    }
+  }
+
+  /// Takes the lock without a request: for the middle of a section that has given it up, or for
+  /// what no other thread may execute. False if it gave up.
+  bool take_in_turn(M& m, const Desk<M>& desk) const {
+    while (!desk.take(m)) {
+      if (!wait_until_free(m, *desk.held)) return false;
+    }
+    return true;
+  }
+  bool wait_until_free(M& m, typename M::Cell& held) const {
+    if constexpr (requires { m.wait_for_turn(held, *cell_); }) {
+      m.wait_for_turn(held, *cell_);
+      return true;
+    } else {
+      m.store(*cell_, 1, relaxed);
+      return m.await(held, equals(0), relaxed);  // whoever takes it acquires
     }
   }
 

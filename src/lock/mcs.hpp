@@ -40,6 +40,12 @@ class Mcs : public Direct<Mcs<M>> {
     return m.await(waiting(t.client), equals(0), muster::acquire);  // pairs with release's store
   }
 
+  bool try_acquire(M& m, Ticket& t) const {
+    m.store(next(t.client), 0, relaxed);
+    Word nobody = 0;
+    return m.compare_exchange(tail(), nobody, t.client + 1, acq_rel);  // as acquire's exchange
+  }
+
   void release(M& m, Ticket& t) const {
     Word successor = m.load(next(t.client), muster::acquire);  // pairs with acquire's store
     if (successor == 0) {

@@ -48,13 +48,13 @@ class PthreadMutex {
     return false;
   }
   /// Takes the lock whatever happened. False: a process died in a section, or might have.
-  bool acquire_anyway() {
-    const int error = pthread_mutex_lock(&mutex_);
-    if (error == EOWNERDEAD) {
-      damaged_ = true;
-      pthread_mutex_consistent(&mutex_);
-    }
-    return error == 0 && !damaged_;
+  bool acquire_anyway() { return is_whole(pthread_mutex_lock(&mutex_)); }
+  /// False: it is taken. `whole`, if it was not: what acquire_anyway() returns.
+  bool try_acquire_anyway(bool& whole) {
+    const int error = pthread_mutex_trylock(&mutex_);
+    if (error == EBUSY) return false;
+    whole = is_whole(error);
+    return true;
   }
   void release() { pthread_mutex_unlock(&mutex_); }
 
@@ -62,6 +62,14 @@ class PthreadMutex {
   void make_whole() { damaged_ = false; }
 
  private:
+  bool is_whole(int error) {
+    if (error == EOWNERDEAD) {
+      damaged_ = true;
+      pthread_mutex_consistent(&mutex_);
+    }
+    return error == 0 && !damaged_;
+  }
+
   pthread_mutex_t mutex_;
   bool damaged_ = false;
 };

@@ -14,8 +14,9 @@
 //   work.put(m, slot)   leaves it in a slot, for somebody else
 //   work.run(m, slot)   does what was left there
 //
-// Locks that carry the lock to the section have `acquire` and `release`, too, and never call the
-// last two. Slot s lies beside cell of(s, 0): on hardware a request is on the line of its flag.
+// Locks that carry the lock to the section have `acquire` and `release`, too, most of them
+// `try_acquire`, which does not wait, and never call the last two. Slot s lies beside cell
+// of(s, 0): on hardware a request is on the line of its flag.
 //
 // What every lock promises:
 // 1. Each section runs exactly once, and no two at the same time.

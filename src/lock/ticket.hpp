@@ -35,8 +35,15 @@ class TicketLock : public Direct<TicketLock<M>> {
     return m.await(serving(), equals(t.number), muster::acquire);  // pairs with release's store
   }
 
+  /// If the number to be drawn next is the one that is served, nobody is inside.
+  bool try_acquire(M& m, Ticket& t) const {
+    t.number = m.load(serving(), muster::acquire);  // pairs with release's store
+    Word drawn = t.number;
+    return m.compare_exchange(next(), drawn, t.number + 1, relaxed);
+  }
+
   void release(M& m, Ticket& t) const {
-    m.store(serving(), t.number + 1, muster::release);  // pairs with the next one's await
+    m.store(serving(), t.number + 1, muster::release);  // pairs with the next one's await or load
   }
 
  private:

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// For lock.hpp: what is around a section, and what it leaves. Not for programs.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "muster/lock.h"
+#include "muster/muster.hpp"
+
+#if defined(__GNUC__) && !defined(MUSTER_TELLS_TSAN)
+#define MUSTER_TAKES_AT_ONCE 1
+#endif
+
+namespace muster {
+
+namespace detail {
+
+#ifdef MUSTER_TELLS_TSAN
+/// What comes before what at a lock, for ThreadSanitizer, which does not see it where the library
+/// is built without. Nothing elsewhere.
+class order {
+ public:
+  explicit order(void* lock) : lock_(lock) {}
+  void ask(void* request) const { __tsan_release(request); }
+  void begin(void* request) const {
+    __tsan_acquire(request);
+    __tsan_acquire(lock_);
+  }
+  void end(void* request) const {
+    __tsan_release(lock_);
+    __tsan_release(request);
+  }
+  void answered(void* request) const { __tsan_acquire(request); }
+  void give_up() const { __tsan_release(lock_); }
+  void take_again() const { __tsan_acquire(lock_); }
+
+ private:
+  void* lock_;
+};
+#else
+struct order {
+  explicit order(void*) noexcept {}
+  void ask(void*) const noexcept {}
+  void begin(void*) const noexcept {}
+  void end(void*) const noexcept {}
+  void answered(void*) const noexcept {}
+  void give_up() const noexcept {}
+  void take_again() const noexcept {}
+};
+#endif
+
+#ifdef MUSTER_TAKES_AT_ONCE
+/// The way of a thread that has used an `auto` lock last and finds it free: an exchange and a
+/// store, as the library does it (src/delegation/delegated.hpp), in line.
+class at_once {
+ public:
+  /// Whether the lock is now the calling thread's, which gives it back at the end.
+  at_once(const muster_lock_words& words, muster_lock* lock) noexcept
+      : held_(words.held), wanted_(words.wanted) {
+    if (muster_this_thread.number != words.number) return;
+    taken_ = __atomic_exchange_n(held_, 1U, __ATOMIC_ACQUIRE) == 0;
+    if (taken_) {
+      muster_this_thread.inside = lock;
+    } else {
+      muster_this_thread.number = 0;  // the library need not try the same
+    }
+  }
+  /// Also where the section throws, or its thread is cancelled in there.
+  ~at_once() {
+    if (!taken_) return;
+    if (__atomic_load_n(wanted_, __ATOMIC_RELAXED) != 0) {
+      muster_give_back();
+      return;
+    }
+    __atomic_store_n(held_, 0U, __ATOMIC_RELEASE);
+    std::uint64_t* const executed = muster_this_thread.executed;
+    __atomic_store_n(executed, *executed + 1, __ATOMIC_RELAXED);
+    muster_this_thread.inside = nullptr;
+  }
+  at_once(const at_once&) = delete;
+  at_once& operator=(const at_once&) = delete;
+  explicit operator bool() const noexcept { return taken_; }
+
+ private:
+  std::uint32_t* held_;  ///< kept here: the section may be the end of the muster::lock
+  std::uint32_t* wanted_;
+  bool taken_ = false;
+};
+#endif
+
+/// Around a section. If its thread is cancelled in there, and in a handler, it leaves its handlers
+/// first, as it will do anyway: in one `catch (...)` ends the program, since a cancellation is no
+/// exception of C++. What was handled lives as long as the thread.
+class cancelled_in_handler {
+ public:
+  cancelled_in_handler() = default;
+  ~cancelled_in_handler() {
+    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
+  }
+  cancelled_in_handler(const cancelled_in_handler&) = delete;
+  cancelled_in_handler& operator=(const cancelled_in_handler&) = delete;
+  void section_returned() noexcept { returned_ = true; }
+
+ private:
+  static void leave_handlers() {
+    static thread_local std::vector<std::exception_ptr> handled;
+    while (std::exception_ptr next = std::current_exception()) {
+      handled.push_back(std::move(next));
+      abi::__cxa_end_catch();
+    }
+  }
+  bool returned_ = false;
+};
+
+/// What a section may return. What cannot be moved is returned in a std::unique_ptr, or as a
+/// reference to where it stays.
+template <class R>
+concept can_be_moved_to_the_caller =
+    std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>;
+
+/// What a section left: a value, nothing, or what it threw.
+template <class R>
+class outcome {
+ public:
+  template <class F>
+  void run(F& section) {
+    try {
+      cancelled_in_handler guard;
+      if constexpr (std::is_void_v<R>) {
+        section();
+      } else if constexpr (std::is_reference_v<R>) {
+        auto&& result = section();
+        value_ = std::addressof(result);
+      } else {
+        value_.emplace(section());
+      }
+      guard.section_returned();
+    } catch (...) {
+      error_ = std::current_exception();
+      if (error_ == nullptr) throw;  // no exception: the caller's own thread is cancelled
+    }
+  }
+  R take() {
+    if (error_) [[unlikely]]
+      std::rethrow_exception(std::move(error_));
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(*value_);
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(*value_);
+    }
+  }
+
+ private:
+  struct nothing {};
+  using stored = std::conditional_t<
+      std::is_void_v<R>, nothing,
+      std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
+  [[no_unique_address]] stored value_{};
+  std::exception_ptr error_;
+};
+
+inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::size_t*),
+                           const void* handle) {
+  std::size_t needed = 0;
+  detail::check(explain(handle, nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  detail::check(explain(handle, text.data(), text.size(), nullptr));
+  text.resize(text.find('\0'));
+  return text;
+}
+
+}  // namespace detail
+
+}  // namespace muster
