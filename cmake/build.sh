@@ -15,6 +15,7 @@ if [ ! -f "$tree/CMakeCache.txt" ] && [ -z "${CMAKE_GENERATOR:-}" ] && command -
 then
   export CMAKE_GENERATOR=Ninja
 fi
+export CCACHE_DEPEND=${CCACHE_DEPEND:-1}  # on a miss, do not preprocess before compiling
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 
 fail() {
