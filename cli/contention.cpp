@@ -255,11 +255,11 @@ void predict_contention(Json& process, [[maybe_unused]] const std::string& machi
     const NamedMachine named =
         machine.empty() ? NamedMachine{Topology::this_machine(), {}} : named_machine(machine);
     const sim::MachineModel model =
-        named.model
-            ? *named.model
-            : sim::machine_like_shipped(
-                  named.topology, machine.empty() ? sim::synthetic_description(named.topology)
-                                                  : topology_statement(machine, named.topology));
+        named.model ? *named.model
+                    : sim::machine_like_shipped(
+                          named.topology,
+                          machine.empty() ? sim::synthetic_description(named.topology, "--machine")
+                                          : topology_statement(machine, named.topology));
     const sim::SleepCosts sleep = machine.empty() ? sim::measure_sleep() : sim::SleepCosts{};
     ProgressLine line;
     for (Json* const mutex : worth) {

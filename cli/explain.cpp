@@ -94,7 +94,7 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
   sim::MachineModel model =
       known ? *machine->model
             : sim::assumed_machine(machine ? topology_statement(asked.machine, topology)
-                                           : sim::synthetic_description(topology));
+                                           : sim::synthetic_description(topology, "--machine"));
   model.shape = topology;
   const sim::Query query = query_of(plan, asked, bindings);
   const sim::Waits waits = sim::waits_of(model, query);

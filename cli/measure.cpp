@@ -250,7 +250,7 @@ std::string import_hint(const Subject& subject, const std::string& csv) {
     cpus = fmt::format(" --cpus {}", fmt::join(subject.times.cpus, ","));
   } else {
     try {
-      topology = fmt::format("\"{}\"", sim::synthetic_description(*subject.topology));
+      topology = fmt::format("\"{}\"", sim::synthetic_description(*subject.topology, "--topology"));
     } catch (const Error&) {  // its levels do not nest regularly
     }
   }

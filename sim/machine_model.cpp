@@ -10,7 +10,8 @@
 namespace muster::sim {
 namespace {
 
-/// Of each core of the machine, its unit of a level; the whole machine is one if there is no level.
+/// Of each core of the machine, its unit of a level, or kOutside; the whole machine is one if there
+/// is no level.
 std::vector<unsigned> units_of_cores(const MachineModel& machine,
                                      const std::optional<LevelKind>& kind) {
   std::vector<unsigned> units(machine.shape->cores().size(), 0);
@@ -24,19 +25,21 @@ std::vector<unsigned> units_of_cores(const MachineModel& machine,
   for (unsigned u = 0; u < level->units.size(); ++u) {
     for (const unsigned core : level->units[u].cores) units[core] = u;
   }
-  for (unsigned core = 0; core < units.size(); ++core) {
-    if (units[core] == kOutside) {
-      throw Error(Status::unsupported, "core " + std::to_string(core) + " of machine " +
-                                           machine.name + " is in no " + level->name);
-    }
-  }
+  return units;
+}
+
+/// Who is in no unit is one by itself.
+std::vector<unsigned> with_loners(std::vector<unsigned> units) {
+  unsigned next = 0;
+  for (const unsigned unit : units) next = std::max(next, is_unit(unit) ? unit + 1 : 0);
+  for (unsigned& unit : units) unit = is_unit(unit) ? unit : next++;
   return units;
 }
 
 }  // namespace
 
 Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& cores) {
-  const std::vector<unsigned> die_of_core = units_of_cores(machine, machine.domain);
+  const std::vector<unsigned> die_of_core = with_loners(units_of_cores(machine, machine.domain));
   Geometry geometry;
   geometry.dies_ = 0;
   for (const unsigned die : die_of_core) geometry.dies_ = std::max(geometry.dies_, die + 1);
@@ -70,8 +73,9 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
     }
     if (!joins_a_die) {
       Geometry::Inner inner{{}, from_ns(latency.ns)};
+      const std::vector<unsigned> of_core = with_loners(unit);
       for (const unsigned core : cores) {
-        inner.unit_of.push_back(static_cast<std::uint16_t>(unit[core]));
+        inner.unit_of.push_back(static_cast<std::uint16_t>(of_core[core]));
       }
       geometry.inner_.push_back(std::move(inner));
       continue;
@@ -79,7 +83,8 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
     for (unsigned a = 0; a < geometry.dies_; ++a) {
       for (unsigned b = 0; b < geometry.dies_; ++b) {
         Time& between = geometry.between_[a * geometry.dies_ + b];
-        if (between < 0 && unit[core_of_die[a]] == unit[core_of_die[b]]) {
+        const unsigned its = unit[core_of_die[a]];
+        if (between < 0 && (a == b || (is_unit(its) && its == unit[core_of_die[b]]))) {
           between = from_ns(latency.ns);
         }
       }

@@ -338,7 +338,8 @@ Measured measure_machine(const MeasureOptions& options) {
   MachineSketch sketch;
   sketch.name = options.name;
   sketch.about = fmt::format("Measured on {} cores by `muster machine measure`", cores);
-  sketch.topology = options.topology.empty() ? synthetic_description(here) : options.topology;
+  sketch.topology =
+      options.topology.empty() ? synthetic_description(here, "--topology") : options.topology;
   sketch.ll_sc = has_ll_sc();
   sketch.latency_source = "measured: see `fitted`";
   const std::vector<PairClass> classes = pair_classes(here);

@@ -91,15 +91,24 @@ Distances classes_of(const std::vector<Pair>& pairs, const std::vector<const Lev
 
 /// Whose units are the model's dies; none where all cores are one.
 std::optional<LevelKind> die_level(const Topology& topology) {
-  std::optional<LevelKind> innermost;
-  for (const LevelKind kind : {LevelKind::package, LevelKind::numa, LevelKind::l3}) {
+  const Level* innermost = nullptr;
+  for (const LevelKind kind : {LevelKind::l3, LevelKind::numa, LevelKind::package}) {
     const Level* const level = topology.level(kind);
     if (level == nullptr || level->units.size() < 2 || level->cores_per_unit_max() < 2) continue;
     std::size_t covered = 0;
     for (const Unit& unit : level->units) covered += unit.cores.size();
-    if (covered == topology.cores().size()) innermost = kind;
+    if (covered != topology.cores().size()) continue;
+    if (innermost == nullptr || level->cores_per_unit_max() < innermost->cores_per_unit_max()) {
+      innermost = level;
+    }
   }
-  return innermost;
+  return innermost == nullptr ? std::nullopt : std::optional(innermost->kind);
+}
+
+Topology read_statement(const std::string& topology) {
+  const std::string file = "file ";
+  return topology.starts_with(file) ? Topology::from_file(topology.substr(file.size()))
+                                    : Topology::from_synthetic(topology);
 }
 
 /// As hwloc writes a level in a synthetic description.
@@ -339,10 +348,7 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   machine.about = sketch.about;
   machine.topology = sketch.topology;
   machine.provenance["topology"] = "published: given with the latencies";
-  const std::string file = "file ";
-  machine.shape = sketch.topology.starts_with(file)
-                      ? Topology::from_file(sketch.topology.substr(file.size()))
-                      : Topology::from_synthetic(sketch.topology);
+  machine.shape = read_statement(sketch.topology);
   machine.domain = die_level(*machine.shape);
   machine.provenance["domain"] =
       "derived: the innermost of L3, NUMA and PACKAGE that there are several of";
@@ -370,28 +376,33 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   return machine;
 }
 
+std::vector<LatencyClass> assumed_latencies(const Topology& topology, double die_ns,
+                                            double package_ns, double machine_ns) {
+  const std::optional<LevelKind> die = die_level(topology);
+  if (!die) return {{{}, die_ns}};
+  std::vector<LatencyClass> latencies{{die, die_ns}};
+  const Level* const package = topology.level(LevelKind::package);
+  if (package == nullptr || package->units.size() < 2) {
+    latencies.push_back({{}, package_ns});
+    return latencies;
+  }
+  if (const Level* const around = level_around(topology, *topology.level(*die))) {
+    latencies.push_back({around->kind, package_ns});
+  }
+  latencies.push_back({{}, machine_ns});
+  return latencies;
+}
+
 MachineModel assumed_machine(const std::string& topology) {
   const MachineModel like = load_machine("kunpeng920-2s");
   MachineSketch sketch;
   sketch.name = "assumed";
   sketch.about = topology + ", with latencies assumed as on " + like.name;
   sketch.topology = topology;
-  sketch.latencies = {{{}, like.value("latency-MACHINE")}};
+  sketch.latencies =
+      assumed_latencies(read_statement(topology), like.value("latency-NUMA"),
+                        like.value("latency-PACKAGE"), like.value("latency-MACHINE"));
   sketch.latency_source = "assumed: as for " + like.name;
-  const MachineModel shape = machine_like(like, sketch);
-  const auto several = [&](LevelKind kind) {
-    const Level* const level = shape.shape->level(kind);
-    return level != nullptr && level->units.size() > 1;
-  };
-  if (shape.domain) {
-    sketch.latencies.insert(sketch.latencies.begin(), {shape.domain, like.value("latency-NUMA")});
-  }
-  const double package_ns = like.value("latency-PACKAGE");
-  if (!several(LevelKind::package)) {
-    sketch.latencies.back().ns = shape.domain ? package_ns : like.value("latency-NUMA");
-  } else if (shape.domain != LevelKind::package) {
-    sketch.latencies.insert(sketch.latencies.end() - 1, {LevelKind::package, package_ns});
-  }
   MachineModel machine = machine_like(like, sketch);
   for (const LatencyClass& latency : machine.latencies) {
     machine.uncertainty["latency-" + latency.name()] = 0.5;
@@ -399,11 +410,12 @@ MachineModel assumed_machine(const std::string& topology) {
   return machine;
 }
 
-std::string synthetic_description(const Topology& topology) {
+std::string synthetic_description(const Topology& topology, std::string_view option) {
   const auto fail = [&] {
     throw Error(Status::unsupported,
-                "this machine's levels do not nest regularly: save it with `lstopo machine.xml`, "
-                "and say --topology machine.xml");
+                fmt::format("this machine's levels do not nest regularly: save it with `lstopo "
+                            "machine.xml`, and say {} machine.xml",
+                            option));
   };
   std::string text;
   std::size_t outer = 1;

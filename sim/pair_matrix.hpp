@@ -85,13 +85,17 @@ struct MachineSketch {
 /// Throws as Topology does.
 MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch);
 
+/// Inside a die, inside what holds several dies, and beyond; without one that no two dies have.
+std::vector<LatencyClass> assumed_latencies(const Topology& topology, double die_ns,
+                                            double package_ns, double machine_ns);
+
 /// A machine of which nothing but the topology is known, as in a machine file. All else is assumed
 /// to be as on kunpeng920-2s: the latencies inside a die, inside a package and beyond, too. Throws
 /// likewise.
 MachineModel assumed_machine(const std::string& topology);
 
 /// hwloc's synthetic description of a topology whose levels nest regularly. Throws
-/// Error(unsupported) for others.
-std::string synthetic_description(const Topology& topology);
+/// Error(unsupported) for others, and says by which option of the caller's a file is named.
+std::string synthetic_description(const Topology& topology, std::string_view option);
 
 }  // namespace muster::sim

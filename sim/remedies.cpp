@@ -107,27 +107,16 @@ Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
 }
 
 MachineModel machine_like_shipped(const Topology& topology, const std::string& statement) {
-  const KnownMachine& known = nearest_machine(topology);
+  const auto [known, why] = nearest_machine(topology);
   const MachineModel like = load_machine(std::string(known.name));
   MachineSketch sketch;
   sketch.name = "here";
-  sketch.about = fmt::format("costs as of {}", known.name);
+  sketch.about = fmt::format("costs as of {}, {}", known.name, why);
   sketch.topology = statement;
-#if !defined(__x86_64__)
   sketch.ll_sc = known.costs.ll_sc;
-#endif
   sketch.latency_source = fmt::format("assumed: as for {}", known.name);
-  sketch.latencies = {{{}, known.domain_ns}};
-  const MachineModel shape = machine_like(like, sketch);
-  const Level* const package = shape.shape->level(LevelKind::package);
-  const bool packages = package != nullptr && package->units.size() > 1;
-  if (shape.domain) {
-    sketch.latencies = {{shape.domain, known.domain_ns}};
-    if (packages && shape.domain != LevelKind::package) {
-      sketch.latencies.push_back({LevelKind::package, known.package_ns});
-    }
-    sketch.latencies.push_back({{}, packages ? known.machine_ns : known.package_ns});
-  }
+  sketch.latencies =
+      assumed_latencies(topology, known.domain_ns, known.package_ns, known.machine_ns);
   return machine_like(like, sketch);
 }
 

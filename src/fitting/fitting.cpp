@@ -90,7 +90,7 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
 }
 
 Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
-  const KnownMachine& like = nearest_machine(topology);
+  const auto [like, why] = nearest_machine(topology);
   Costs costs = like.costs;
   if (progresses) {
     costs.call = call_of_mpi_ns;
@@ -103,7 +103,7 @@ Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, 
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +
                                                " composed for where the participants sit, " + us +
                                                " us estimated on a machine like " +
-                                               std::string(like.name)};
+                                               std::string(like.name) + ", " + std::string(why)};
 }
 
 }  // namespace muster

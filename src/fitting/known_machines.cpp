@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -16,12 +17,12 @@ constexpr Costs costs(double read_occupancy, double agent_occupancy, double rmw_
 }
 
 constexpr KnownMachine machines[] = {
-    {"kunpeng920-2s", 2, 2, 32, 35, 79, 196, costs(15.6797, 6.41776, 5, true)},
-    {"epyc-7763-2s", 2, 8, 8, 25, 124.2, 303.6, costs(11.2, 4.6)},
-    {"epyc-9654-2s", 2, 12, 8, 27.1, 99.3, 191.6, costs(12.1, 5.0)},
-    {"power9-2s", 2, 8, 2, 16.7, 483.3, 716.6, costs(7.5, 3.1, 10, true)},
-    {"xeon-8375c", 2, 1, 32, 51.3, 51.3, 107.8, costs(23.0, 9.4)},
-    {"graviton3", 1, 1, 64, 46.4, 46.4, 46.4, costs(20.8, 8.5)},
+    {"kunpeng920-2s", "aarch64", "0x48", 2, 2, 32, 35, 79, 196, costs(15.6797, 6.41776, 5, true)},
+    {"epyc-7763-2s", "x86_64", "AuthenticAMD", 2, 8, 8, 25, 124.2, 303.6, costs(11.2, 4.6)},
+    {"epyc-9654-2s", "x86_64", "AuthenticAMD", 2, 12, 8, 27.1, 99.3, 191.6, costs(12.1, 5.0)},
+    {"power9-2s", "ppc64le", "", 2, 8, 2, 16.7, 483.3, 716.6, costs(7.5, 3.1, 10, true)},
+    {"xeon-8375c", "x86_64", "GenuineIntel", 2, 1, 32, 51.3, 51.3, 107.8, costs(23.0, 9.4)},
+    {"graviton3", "aarch64", "0x41", 1, 1, 64, 46.4, 46.4, 46.4, costs(20.8, 8.5)},
 };
 
 /// What shares a last-level cache, as far as the topology tells; null: all do.
@@ -45,18 +46,28 @@ double units(const Level* level) {
 
 std::span<const KnownMachine> known_machines() { return machines; }
 
-const KnownMachine& nearest_machine(const Topology& topology) {
+NearestMachine nearest_machine(const Topology& topology) {
   const double packages = units(topology.level(LevelKind::package));
   const double domains = units(domain_level(topology));
   const auto cores = static_cast<double>(topology.cores().size());
-  const auto distance = [&](const KnownMachine& known) {
-    return std::abs(std::log(packages / known.packages)) +
-           std::abs(std::log(domains / packages / known.domains)) +
-           std::abs(std::log(cores / domains / known.cores));
+  const Processor& processor = topology.processor();
+  const auto strangeness = [&](const KnownMachine& known) {
+    if (!processor.vendor.empty() && known.vendor == processor.vendor) return 0;
+    return known.architecture == processor.architecture ? 1 : 2;
   };
-  return *std::min_element(
+  const auto distance = [&](const KnownMachine& known) {
+    return std::pair(strangeness(known),
+                     std::abs(std::log(packages / known.packages)) +
+                         std::abs(std::log(domains / packages / known.domains)) +
+                         std::abs(std::log(cores / domains / known.cores)));
+  };
+  const KnownMachine& nearest = *std::min_element(
       std::begin(machines), std::end(machines),
       [&](const KnownMachine& a, const KnownMachine& b) { return distance(a) < distance(b); });
+  constexpr std::string_view why[] = {"the nearest of its vendor",
+                                      "the nearest of its architecture",
+                                      "the nearest by numbers of packages, caches and cores"};
+  return {nearest, why[strangeness(nearest)]};
 }
 
 Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,
@@ -74,9 +85,8 @@ Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,
     seats.levels.push_back({std::move(unit_of), ns});
   };
   const Level* const domain = domain_level(topology);
-  const Level* const package = topology.level(LevelKind::package);
   add(domain, like.domain_ns);
-  if (package != domain) add(package, like.package_ns);
+  if (domain != nullptr) add(level_around(topology, *domain), like.package_ns);
   const bool whole = seats.levels.empty();
   seats.levels.push_back(
       {std::vector<unsigned>(bindings.size(), 0), whole ? like.domain_ns : like.machine_ns});

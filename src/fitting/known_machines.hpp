@@ -12,7 +12,9 @@ namespace muster {
 
 /// A domain is what shares a last-level cache.
 struct KnownMachine {
-  std::string_view name;  ///< its description is sim/machines/NAME.machine
+  std::string_view name;          ///< its description is sim/machines/NAME.machine
+  std::string_view architecture;  ///< as Processor has it; so the vendor
+  std::string_view vendor;
   unsigned packages;
   unsigned domains;   ///< in a package
   unsigned cores;     ///< in a domain
@@ -25,8 +27,14 @@ struct KnownMachine {
 /// As their description files have them: test/sim/fitting_test.cpp compares.
 std::span<const KnownMachine> known_machines();
 
-/// The one whose numbers of packages, domains and cores are nearest, as ratios. Thread-safe.
-const KnownMachine& nearest_machine(const Topology& topology);
+struct NearestMachine {
+  const KnownMachine& machine;
+  std::string_view why;  ///< for people: "the nearest of its vendor"
+};
+
+/// Of those of the same vendor, else of the same architecture, else of all: the one whose numbers
+/// of packages, domains and cores are nearest, as ratios. Thread-safe.
+NearestMachine nearest_machine(const Topology& topology);
 
 /// The seats of ranks with these bindings, with that machine's latencies. Thread-safe.
 Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,

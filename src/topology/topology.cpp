@@ -115,6 +115,7 @@ class TopologyReader {
     result_.pus_ = to_pu_set(hwloc_topology_get_topology_cpuset(hwloc_));
     if (affinity != nullptr && affinity->intersects(result_.pus_)) result_.pus_ &= *affinity;
     result_.unusable_pus_ = to_pu_set(hwloc_topology_get_complete_cpuset(hwloc_)) - result_.pus_;
+    read_processor();
     read_cores();
     for (const auto& [kind, type] :
          {std::pair{LevelKind::core, HWLOC_OBJ_CORE}, std::pair{LevelKind::l1, HWLOC_OBJ_L1CACHE},
@@ -140,6 +141,22 @@ class TopologyReader {
       objects.push_back(object);
     }
     return objects;
+  }
+
+  void read_processor() {
+    const auto info = [&](hwloc_obj_type_t type, const char* name) {
+      const hwloc_obj_t object = hwloc_get_next_obj_by_type(hwloc_, type, nullptr);
+      const char* const text =
+          object == nullptr ? nullptr : hwloc_obj_get_info_by_name(object, name);
+      return std::string(text == nullptr ? "" : text);
+    };
+    result_.processor_.architecture = info(HWLOC_OBJ_MACHINE, "Architecture");
+    std::string& vendor = result_.processor_.vendor;
+    for (const char* const name : {"CPUVendor", "CPUImplementer"}) {
+      for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_MACHINE}) {
+        if (vendor.empty()) vendor = info(type, name);
+      }
+    }
   }
 
   void read_cores() {
@@ -549,6 +566,16 @@ std::vector<PuSet> Topology::bindings_of(const std::vector<std::string>& localit
     bindings.push_back(std::move(binding));
   }
   return bindings;
+}
+
+const Level* level_around(const Topology& topology, const Level& inner) {
+  const Level* around = &inner;
+  for (const LevelKind kind : {LevelKind::package, LevelKind::numa}) {
+    const Level* const level = topology.level(kind);
+    if (level == nullptr || level->units.size() < 2) continue;
+    if (level->cores_per_unit_max() > around->cores_per_unit_max()) around = level;
+  }
+  return around == &inner ? nullptr : around;
 }
 
 }  // namespace muster

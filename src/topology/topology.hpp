@@ -19,6 +19,12 @@ struct Core {
   std::vector<unsigned> pus;  ///< usable PUs, in hwloc's order; never empty
 };
 
+/// As hwloc has it; empty where it does not say.
+struct Processor {
+  std::string architecture;  ///< "x86_64", "aarch64", "ppc64le"
+  std::string vendor;        ///< "AuthenticAMD"; on aarch64 the number of who designed the core
+};
+
 /// Mappings of ranks to cores [K22, section 3]: `core`, `numa`, `socket`.
 enum class Mapping { core, numa, socket };
 std::string_view mapping_name(Mapping mapping);
@@ -60,6 +66,7 @@ class Topology {
   /// Whether PU numbers are this machine's, so that threads can be bound to them.
   bool is_this_machine() const { return is_this_machine_; }
 
+  const Processor& processor() const { return processor_; }
   /// Cores with at least one usable PU, in hwloc's logical order; not empty.
   const std::vector<Core>& cores() const { return cores_; }
   /// Usable PUs: online and allowed.
@@ -118,6 +125,7 @@ class Topology {
   void check_usable(std::size_t rank, const PuSet& binding) const;
 
   std::string source_;
+  Processor processor_;
   bool is_this_machine_ = false;
   std::vector<Core> cores_;
   PuSet pus_;
@@ -127,5 +135,9 @@ class Topology {
   std::vector<Level> levels_;
   unsigned numa_nodes_ = 0;
 };
+
+/// The packages or NUMA nodes that hold several units of that level each; the larger ones where
+/// both do, null where none does.
+const Level* level_around(const Topology& topology, const Level& inner);
 
 }  // namespace muster

@@ -2,10 +2,15 @@
 // What `auto` composes without the model, judged by the model.
 #include "fitting/fitting.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "fitting/known_machines.hpp"
 #include "sim/predict.hpp"
+#include "topology/text_file.hpp"
 
 namespace muster::sim {
 namespace {
@@ -23,7 +28,7 @@ MachineModel machine_of(std::string_view name, bool progresses) {
 TEST(KnownMachines, AreWhatTheirDescriptionsSay) {
   for (const KnownMachine& known : known_machines()) {
     const MachineModel machine = load_machine(std::string(known.name));
-    EXPECT_EQ(nearest_machine(*machine.shape).name, known.name);
+    EXPECT_EQ(nearest_machine(*machine.shape).machine.name, known.name);
     EXPECT_EQ(known.packages * known.domains * known.cores, machine.shape->cores().size());
     EXPECT_EQ(known.domain_ns, machine.latencies.front().ns) << known.name;
     EXPECT_EQ(known.machine_ns, machine.latencies.back().ns) << known.name;
@@ -41,6 +46,37 @@ TEST(KnownMachines, AreWhatTheirDescriptionsSay) {
     EXPECT_NEAR(costs.poll_overlap, p.poll_overlap, 0.03) << known.name;
     EXPECT_EQ(costs.ll_sc, machine.mechanisms.has(Mechanism::ll_sc)) << known.name;
   }
+}
+
+/// Of four dies of eight cores, whose processor hwloc calls so.
+std::string nearest_to(const std::string& architecture, const std::string& vendor) {
+  std::string xml =
+      read_text_file(std::string(MUSTER_SOURCE_DIR) + "/test/machines/memoryless-dies.xml", "test");
+  const auto tell = [&](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      xml.insert(xml.find("<info "), fmt::format(R"(<info name="{}" value="{}"/>)", name, value));
+    }
+  };
+  tell("Architecture", architecture);
+  tell(architecture == "aarch64" ? "CPUImplementer" : "CPUVendor", vendor);
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "nearest.xml";
+  std::ofstream(file) << xml;
+  const auto [machine, why] = nearest_machine(Topology::from_file(file.string()));
+  std::filesystem::remove(file);
+  return fmt::format("{}, {}", machine.name, why);
+}
+
+TEST(KnownMachines, TheNearestIsOfTheSameVendorOrArchitecture) {
+  const char* const by_numbers =
+      "epyc-7763-2s, the nearest by numbers of packages, caches and cores";
+  EXPECT_EQ(nearest_to("", ""), by_numbers);
+  EXPECT_EQ(nearest_to("riscv64", ""), by_numbers);
+  EXPECT_EQ(nearest_to("ppc64le", ""), "power9-2s, the nearest of its architecture");
+  EXPECT_EQ(nearest_to("x86_64", "GenuineIntel"), "xeon-8375c, the nearest of its vendor");
+  EXPECT_EQ(nearest_to("x86_64", "AuthenticAMD"), "epyc-7763-2s, the nearest of its vendor");
+  EXPECT_EQ(nearest_to("x86_64", "CentaurHauls"), "epyc-7763-2s, the nearest of its architecture");
+  EXPECT_EQ(nearest_to("aarch64", "0x41"), "graviton3, the nearest of its vendor");
+  EXPECT_EQ(nearest_to("aarch64", "0x48"), "kunpeng920-2s, the nearest of its vendor");
 }
 
 TEST(Fitting, EstimatesWithinThreeFifthsOfWhatTheModelSays) {

@@ -13,6 +13,7 @@
 namespace muster::sim {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// The lower triangle over a synthetic machine, by the innermost unit of so many CPUs.
@@ -93,6 +94,70 @@ TEST(Import, MergesWhatIsEquallyFar) {
   EXPECT_EQ(distances.merged[0].name(), "PACKAGE");
   EXPECT_EQ(distances.merged[0].pairs, 2 * 28U);
   EXPECT_GT(distances.classes.size(), 2U);
+}
+
+/// Half of that machine's dies have no memory: their cores are in no NUMA node, but in groups.
+TEST(Import, LevelsMayCoverSomeCoresOnly) {
+  const std::string file = std::string(MUSTER_SOURCE_DIR) + "/test/machines/memoryless-dies.xml";
+  const Topology topology = Topology::from_file(file);
+  const auto of = [](unsigned pu, unsigned cores) { return pu / 2 / cores; };
+  std::string text;
+  for (unsigned a = 0; a < 64; ++a) {
+    for (unsigned b = 0; b < a; ++b) {
+      const bool memory = of(a, 8) % 2 == 0;
+      text += std::to_string(of(a, 4) == of(b, 4)   ? 20
+                             : of(a, 8) != of(b, 8) ? 140
+                             : memory               ? 60
+                                                    : 90) +
+              ",";
+    }
+    text += "\n";
+  }
+  const Distances distances = distances_of(parse_pair_matrix(text, "m"), topology, {});
+  MachineSketch sketch{.name = "m",
+                       .about = "a",
+                       .topology = "file " + file,
+                       .latencies = {},
+                       .latency_source = "measured: by hand"};
+  for (const DistanceClass& c : distances.merged)
+    sketch.latencies.push_back({c.level, c.median_ns});
+  const MachineModel machine = machine_like(load_machine("epyc-7763-2s"), sketch);
+  ASSERT_EQ(machine.latencies.size(), 4U);
+  EXPECT_EQ(machine.latencies[1].name(), "NUMA");
+  EXPECT_EQ(machine.latencies[2].name(), "GROUP");
+  const MachineModel again = parse_machine(format_machine(machine), "f", "");
+  EXPECT_EQ(format_machine(again), format_machine(machine));
+  const Geometry geometry = geometry_of(again, {0, 1, 4, 8, 12, 24});
+  const auto ns = [&](unsigned a, unsigned b) {
+    return to_ns(geometry.between(geometry.die_of(a), geometry.die_of(b)));
+  };
+  EXPECT_EQ(ns(0, 1), 20);
+  EXPECT_EQ(ns(0, 2), 60);
+  EXPECT_EQ(ns(3, 4), 90);
+  EXPECT_EQ(ns(3, 5), 140);  // neither has memory: that is nothing that they share
+  EXPECT_EQ(ns(0, 3), 140);
+}
+
+std::vector<std::string> assumed_levels(const std::string& topology) {
+  std::vector<std::string> names;
+  for (const LatencyClass& latency : assumed_machine(topology).latencies) {
+    names.push_back(latency.name());
+  }
+  return names;
+}
+
+TEST(Assumed, HasALatencyForEachDistanceAndNoOther) {
+  EXPECT_THAT(assumed_levels("package:2 numa:2 core:4 pu:1"),
+              ElementsAre("NUMA", "PACKAGE", "MACHINE"));
+  EXPECT_THAT(assumed_levels("package:2 [numa] core:4 pu:1"), ElementsAre("NUMA", "MACHINE"));
+  EXPECT_THAT(assumed_levels("package:2 [numa] l3:2 core:4 pu:1"),
+              ElementsAre("L3", "PACKAGE", "MACHINE"));
+  // Packages inside NUMA nodes: of several, and of one.
+  EXPECT_THAT(assumed_levels("numa:2 package:2 core:4 pu:1"),
+              ElementsAre("PACKAGE", "NUMA", "MACHINE"));
+  EXPECT_THAT(assumed_levels("numa:1 package:2 core:4 pu:1"), ElementsAre("PACKAGE", "MACHINE"));
+  EXPECT_THAT(assumed_levels("package:1 numa:2 core:4 pu:1"), ElementsAre("NUMA", "MACHINE"));
+  EXPECT_THAT(assumed_levels("core:4 pu:1"), ElementsAre("MACHINE"));
 }
 
 TEST(Import, SiblingsAreNoClass) {
@@ -193,7 +258,7 @@ TEST(Import, ErrorsNameTheLine) {
 TEST(Synthetic, DescribesWhatNestsRegularly) {
   for (const char* text : {"package:2 numa:2 core:4 pu:1", "package:1 l3:2 core:4 pu:2"}) {
     const Topology topology = Topology::from_synthetic(text);
-    const Topology again = Topology::from_synthetic(synthetic_description(topology));
+    const Topology again = Topology::from_synthetic(synthetic_description(topology, "--machine"));
     EXPECT_EQ(again.cores().size(), topology.cores().size()) << text;
     EXPECT_EQ(again.cores().front().pus.size(), topology.cores().front().pus.size()) << text;
     for (const LevelKind kind : {LevelKind::package, LevelKind::l3}) {
@@ -201,6 +266,17 @@ TEST(Synthetic, DescribesWhatNestsRegularly) {
       ASSERT_NE(again.level(kind), nullptr) << text;
       EXPECT_EQ(again.level(kind)->units.size(), topology.level(kind)->units.size()) << text;
     }
+  }
+}
+
+TEST(Synthetic, SaysHowToNameAnIrregularMachine) {
+  const Topology topology =
+      Topology::from_file(std::string(MUSTER_SOURCE_DIR) + "/test/machines/hybrid-6p8e.xml");
+  try {
+    synthetic_description(topology, "--machine");
+    FAIL() << "it nests";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--machine machine.xml"));
   }
 }
 
