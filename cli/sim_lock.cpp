@@ -237,7 +237,7 @@ void run(const Options& options) {
   for (const std::string& lock : locks_of(options.locks)) {
     for (const std::string& pattern : options.patterns) {
       for (const unsigned threads : options.threads) {
-        for (const sim::WeightedPlacement& each : places.of(threads, sim::wants_server(lock))) {
+        for (const sim::WeightedPlacement& each : places.of(threads, sim::may_have_server(lock))) {
           Row row;
           row.query = {lock, parse_pattern(pattern), options.array, options.stride, each.placement};
           row.placement = sim::placement_text(tree, each.placement);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lock/attended.hpp"
 #include "lock/parking_cna.hpp"
 #include "lock/parking_mcs.hpp"
 #include "lock/registry.hpp"
+#include "lock/steward.hpp"
 #include "machine/error.hpp"
 
 namespace muster::sim {
@@ -190,6 +192,7 @@ class Run {
         beds_(engine_, cells(), setup.sleep),
         lock_(shape, Modelled::Cells(engine_, layout_.global_cells, layout_.cells_per_slot)),
         bench_(engine_, setup) {
+    for (unsigned t = 0; t < setup.threads.size(); ++t) tickets_.push_back(ticket(t));
     bench_.array = {engine_.data().allocate(setup.words * 4, setup.home_die), 4};
     bench_.requests.assign(layout_.slots, no_request);
     for (unsigned slot = 0; slot < layout_.slots; ++slot) {  // first touched by its client
@@ -209,14 +212,7 @@ class Run {
       });
       engine_.run(UINT64_MAX);
     }
-    constexpr bool serves = L::traits.style == locks::Style::server;
-    if constexpr (serves) {
-      engine_.start(*setup_.server, [this] {
-        Port port = this->port(*setup_.server);
-        Section section{bench_};
-        lock_.serve(port, section);
-      });
-    }
+    if constexpr (L::traits.style == locks::Style::server) serve();
     const unsigned participants = setup_.geometry.participants();
     std::vector<std::vector<unsigned>> threads_of(participants);
     for (unsigned t = 0; t < setup_.threads.size(); ++t) {
@@ -250,16 +246,19 @@ class Run {
     }
   }
 
+  static constexpr bool may_serve = requires(L & lock, Port& port) { lock.stop(port); };
+  static constexpr bool has_steward = may_serve && L::traits.style == locks::Style::adaptive;
+
   /// A core's threads in turn.
   void work(unsigned participant, const std::vector<unsigned>& threads) {
     struct Thread {
-      typename L::Ticket ticket;
+      typename L::Ticket& ticket;
       Walk walk;
     };
     std::vector<Thread> team;
     for (const unsigned t : threads) {
       team.push_back(
-          {ticket(t), Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
+          {tickets_[t], Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
     }
     Port port = this->port(participant);
     Section section{bench_};
@@ -274,10 +273,43 @@ class Run {
         if constexpr (std::is_same_v<Port, Sleeping>) port.begin();
         if (!lock_.execute(port, thread.ticket, section)) return;
         if (!bench_.completed(engine_.clock(participant))) more_ = false;
+        if constexpr (has_steward) look(port);
       } while (more_ && (team.size() == 1 || engine_.clock(participant) < until));
     }
     if (--bench_.at_work != 0) return;
-    if constexpr (L::traits.style == locks::Style::server) lock_.stop(port);
+    if constexpr (may_serve) {
+      if (serving_) lock_.stop(port);
+    }
+  }
+
+  void serve() {
+    serving_ = true;
+    engine_.start(*setup_.server, [this] {
+      Port port = this->port(*setup_.server);
+      Section section{bench_};
+      lock_.serve(port, section);
+      serving_ = false;
+    });
+  }
+
+  /// The steward sees what a station shows it (delegation/station_steward.cpp) while the lock warms
+  /// up, so often that it can start a server and judge it.
+  void look(Port& port) {
+    constexpr std::uint64_t looks = 16;
+    const std::uint64_t between = std::max<std::uint64_t>(1, setup_.warm_up / looks);
+    if (bench_.operations % between != 0 || bench_.operations > setup_.warm_up) return;
+    const auto clients = static_cast<unsigned>(setup_.threads.size());
+    locks::Steward::Look now{.now_ns = port.time_ns(),
+                             .sections = bench_.operations,
+                             .clients = clients,
+                             .usable_cpus = clients + 1,
+                             .threads_cpus = static_cast<double>(clients)};
+    for (const typename L::Ticket& ticket : tickets_) now.meets += ticket.habit.delegated.value();
+    const auto advice = steward_.look(now);
+    if (advice == locks::Steward::Advice::leave) lock_.stop(port);
+    if (advice != locks::Steward::Advice::start) return;
+    if (serving_) return steward_.no_server(now.now_ns, "the last one is about to end");
+    serve();
   }
 
   typename L::Ticket ticket(unsigned client) const {
@@ -316,7 +348,10 @@ class Run {
   Beds beds_;
   L lock_;
   Bench bench_;
+  std::vector<typename L::Ticket> tickets_;  ///< by thread
   bool more_ = true;
+  bool serving_ = false;
+  locks::Steward steward_;
 };
 
 }  // namespace
@@ -337,7 +372,8 @@ LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& p
   std::vector<unsigned> cores = setup.threads;
   std::sort(cores.begin(), cores.end());
   const bool shared = std::adjacent_find(cores.begin(), cores.end()) != cores.end();
-  if (serves && std::binary_search(cores.begin(), cores.end(), *setup.server)) {
+  if (may_have_server(name) && setup.server &&
+      std::binary_search(cores.begin(), cores.end(), *setup.server)) {
     throw Error(Status::unsupported, "the model gives a server a core of its own");
   }
   if (!serves && shared) {
@@ -369,6 +405,9 @@ LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& p
     return with_mutex(
         name, [&]<class L>() { return Run<L, Sleeping>(setup, shape, clusters, pool).outcome(); });
   }
+  if (may_have_server(name) && !serves && setup.server) {
+    return Run<locks::Attended<Modelled>, Modelled>(setup, shape, clusters, pool).outcome();
+  }
   return locks::with_lock<Modelled>(
       name, [&]<class L>() { return Run<L, Modelled>(setup, shape, clusters, pool).outcome(); });
 }
@@ -388,6 +427,12 @@ const std::vector<std::string>& modelled_locks() {
 bool wants_server(std::string_view name) {
   if (is_mutex(name)) return with_mutex(name, []<class L>() { return false; });
   return locks::traits_of(name).style == locks::Style::server;
+}
+
+bool may_have_server(std::string_view name) {
+  if (is_mutex(name)) return false;
+  const locks::Style style = locks::traits_of(name).style;
+  return style == locks::Style::server || style == locks::Style::adaptive;
 }
 
 }  // namespace muster::sim

@@ -37,7 +37,7 @@ struct LockSetup {
   Parameters parameters;
   Mechanisms mechanisms = Mechanisms::all();
   std::vector<unsigned> threads;   ///< the participant that runs each; several may share one
-  std::optional<unsigned> server;  ///< the participant of the lock's server, where it has one
+  std::optional<unsigned> server;  ///< the participant of the lock's server, if it may have one
   unsigned home_die = 0;           ///< the array lies in the memory next to it
   Pattern pattern = Pattern::sequential;
   std::uint64_t words = 500'000'000;  ///< of 4 bytes; fewer than 2^32
@@ -74,5 +74,7 @@ const std::vector<std::string>& modelled_locks();
 
 /// Whether a lock wants a server. Throws Error(unknown_name).
 bool wants_server(std::string_view name);
+/// Whether it has use for one: also `auto`, which goes by its steward. Throws Error(unknown_name).
+bool may_have_server(std::string_view name);
 
 }  // namespace muster::sim

@@ -509,7 +509,7 @@ std::shared_ptr<Station> default_station(locks::Style style) {
   if (style == locks::Style::server) return of_rcl.get([] { return std::make_shared<Station>(); });
   return of_auto.get([] {
     auto made = std::make_shared<Station>();
-    made->employ(Steward());
+    made->employ(locks::Steward());
     return made;
   });
 }

@@ -30,10 +30,10 @@
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
-#include "delegation/steward.hpp"
 #include "lock/bell.hpp"
 #include "lock/desk.hpp"
 #include "lock/shape.hpp"
+#include "lock/steward.hpp"
 
 namespace muster::delegation {
 
@@ -90,7 +90,8 @@ class Station final : public LeavesRequests {
   std::optional<unsigned> core() const;
 
   /// Lets a server come and go. `impose` changes what is seen, for tests. Before the first lock.
-  void employ(const Steward& steward, std::function<void(Steward::Look&)> impose = {});
+  void employ(const locks::Steward& steward,
+              std::function<void(locks::Steward::Look&)> impose = {});
   /// Now and then, by clients that meet others at a lock, outside of all sections: starts a server
   /// if the steward says so.
   void consider() noexcept {
@@ -207,7 +208,7 @@ class Station final : public LeavesRequests {
   void join_watchdog();
   void look_around() noexcept;
   bool is_to_leave();
-  Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
+  locks::Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
   std::int64_t server_cpu_ns() const;
 
   const Birth birth_;
@@ -246,8 +247,8 @@ class Station final : public LeavesRequests {
 
   // The steward's; `stewarding_` is locked before `roles_`.
   mutable std::mutex stewarding_;
-  std::optional<Steward> steward_;
-  std::function<void(Steward::Look&)> impose_;
+  std::optional<locks::Steward> steward_;
+  std::function<void(locks::Steward::Look&)> impose_;
   std::atomic<std::int64_t> next_look_ns_{0};
   std::int64_t last_look_ns_ = 0;
   std::int64_t process_cpu_ns_ = 0;  ///< at the last look

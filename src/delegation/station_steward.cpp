@@ -25,7 +25,8 @@ std::int64_t clock_now_ns(clockid_t clock) {
 
 }  // namespace
 
-void Station::employ(const Steward& steward, std::function<void(Steward::Look&)> impose) {
+void Station::employ(const locks::Steward& steward,
+                     std::function<void(locks::Steward::Look&)> impose) {
   const std::scoped_lock lock(stewarding_);
   steward_ = steward;
   impose_ = std::move(impose);
@@ -41,7 +42,7 @@ void Station::look_around() noexcept {
   if (has_server()) return;  // the watchdog looks
   try {
     std::vector<int> thread_ids;
-    if (steward_->look(see(at_ns, thread_ids)) != Steward::Advice::start) return;
+    if (steward_->look(see(at_ns, thread_ids)) != locks::Steward::Advice::start) return;
     const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
     if (!place) return steward_->no_server(at_ns, "no core is free of clients");
     start_at(*place, {});
@@ -53,12 +54,12 @@ void Station::look_around() noexcept {
 bool Station::is_to_leave() {
   const std::scoped_lock lock(stewarding_);
   std::vector<int> thread_ids;
-  return steward_->look(see(now_ns(), thread_ids)) == Steward::Advice::leave;
+  return steward_->look(see(now_ns(), thread_ids)) == locks::Steward::Advice::leave;
 }
 
 /// With stewarding_ locked. `thread_ids`: of the clients that had sections since the last look.
-Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
-  Steward::Look look{.now_ns = at_ns};
+locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
+  locks::Steward::Look look{.now_ns = at_ns};
   seats_.for_each([&](Seat& seat) {
     const std::uint64_t sections = seat.sections.value();
     look.sections += sections;

@@ -49,18 +49,19 @@ class Auto {
     return execute(m, t.ring, t.habit, work, [] { return true; });
   }
 
-  /// `combines()`: it also executes requests of others; not where sections may wait for what their
-  /// executor would do next.
+  /// `combines()`: it also executes requests of others; not where these may wait for its own next.
   template <class Work, class Combines>
   bool execute(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {
     if (!h.delegates || h.until_trial-- == 0) {
       if (take(m)) {
+        const bool tries = h.delegates && is_served(m);  // then it looks whether others do
         h.set_delegates(false);
         work.run_own(m);
-        give(m, h, [&] {
+        const auto visit = [&] {
           give_after_visit(m, h, work, combines);
           ++h.inlined;
-        });
+        };
+        tries ? visit() : give(m, h, visit);
         return true;
       }
       h.set_delegates(combines() || is_served(m));  // else nobody would execute its requests
@@ -69,8 +70,7 @@ class Auto {
     return delegate(m, ring, h, work, combines);
   }
 
-  /// The two halves of executing a section at once: true if the lock is now the client's, which
-  /// then executes the section;
+  /// The two halves of executing a section at once: true if the client has the lock, to execute it;
   bool take(M& m) const { return desk_.take(m); }
   /// and gives the lock back; if somebody waits, by `visit()`: give_after_visit(), and the count.
   template <class Visit>
@@ -125,7 +125,7 @@ class Auto {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
-    const unsigned executed = desk_.combine(m, work, combines);
+    const unsigned executed = desk_.combine(m, work, combines, server_);
     desk_.give(m);
     if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
     h.combined += executed;

@@ -36,14 +36,18 @@ struct Desk {
     }
     return executed;
   }
-  /// Pass after pass while there are requests, as long as a visit may take; how many.
+  /// Pass after pass while there are requests, as long as a visit may take; one if there is a
+  /// server, which goes on; how many.
   template <class Work, class Combines>
-  unsigned combine(M& m, Work& work, Combines combines) const {
+  unsigned combine(M& m, Work& work, Combines combines, typename M::Cell* server) const {
+    const auto is_left_to_server = [&] {
+      return server != nullptr && m.load(*server, relaxed) != 0;
+    };
     unsigned executed = 0;
     for (Visit visit; !visit.is_over(m, executed) && combines();) {
       const unsigned more = pass(m, work);
-      if (more == 0) break;
       executed += more;
+      if (more == 0 || is_left_to_server()) break;
     }
     return executed;
   }

@@ -300,7 +300,7 @@ TEST_F(ByItself, NeverWhereTheClientsNeedAllCpus) {
 
 // What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)
 TEST(WhatAStewardSees, IsWhoseTimeItWas) {
-  using Look = delegation::Steward::Look;
+  using Look = locks::Steward::Look;
   const HangGuard guard(120);
   std::atomic<bool> server_worked{false};
   std::atomic<bool> threads_worked{false};

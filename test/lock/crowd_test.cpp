@@ -16,8 +16,8 @@
 #include "delegation/cpus.hpp"
 #include "delegation/port.hpp"
 #include "delegation/station.hpp"
-#include "delegation/steward.hpp"
 #include "delegation/thread.hpp"
+#include "lock/steward.hpp"
 #include "machine/usable_cpus.hpp"
 #include "with_server.hpp"
 
@@ -117,8 +117,7 @@ TEST(Crowd, AStewardSeesAThreadOnceHoweverManySeatsItHas) {
   const HangGuard guard(60);
   const auto station = std::make_shared<delegation::Station>();
   unsigned seen = 0;
-  station->employ(delegation::Steward(),
-                  [&](delegation::Steward::Look& look) { seen = look.clients; });
+  station->employ(locks::Steward(), [&](locks::Steward::Look& look) { seen = look.clients; });
   const auto outer = make_lock({.kind = "auto", .station = station});
   const auto inner = make_lock({.kind = "auto", .station = station});
   auto nothing = [] {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When `auto` gets a server: the rule, with facts that no machine has to have.
-#include "delegation/steward.hpp"
+#include "lock/steward.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace muster::test {
 namespace {
 
-using delegation::Steward;
+using locks::Steward;
 using testing::HasSubstr;
 using Advice = Steward::Advice;
 

@@ -70,10 +70,10 @@ class WithServer : public testing::Test {
 class ByItself : public testing::Test {
  protected:
   void SetUp() override {
-    delegation::Steward::Rules rules;
+    locks::Steward::Rules rules;
     rules.meets_per_s = 100;
     rules.trial_ratio = 0;  // these CPUs are the clients' in truth: it is slower
-    station_->employ(delegation::Steward(rules), [this](delegation::Steward::Look& look) {
+    station_->employ(locks::Steward(rules), [this](locks::Steward::Look& look) {
       // With a CPU each they would all wait awake, and meet all the time.
       if (!counts_meets_) look.meets = look.sections;
       look.clients = 3;

@@ -33,7 +33,7 @@ class LockTest : public testing::Test {
   }
   LockQuery apart(const std::string& lock, Pattern pattern, unsigned threads) {
     LockQuery query{lock, pattern, 500'000'000, 20, apart_placement(oak_tree(), threads)};
-    if (!wants_server(lock)) query.placement.server.reset();
+    if (!may_have_server(lock)) query.placement.server.reset();
     return query;
   }
   CoreTree oak_tree() const { return CoreTree(*oak_.shape); }
@@ -54,6 +54,28 @@ TEST_F(LockTest, EachLockKeepsItsPromiseForEachNumberOfThreads) {
       EXPECT_GT(outcome.cache_misses_percent, 90);  // 2 GB do not fit
     }
   }
+}
+
+/// Millions of sections a second of 31 clients on a server of 128 cores, sequential access.
+double of_31_clients(const std::string& lock, bool spare_core) {
+  const MachineModel kunpeng = load_machine("kunpeng920-2s");
+  const CoreTree tree(*kunpeng.shape);
+  LockQuery query{lock, Pattern::sequential, 500'000'000, 20, apart_placement(tree, 31)};
+  if (!spare_core) query.placement.server.reset();
+  LockEffort effort;
+  effort.warm_up = 8000;
+  effort.window = 10'000;
+  return predict_locks(kunpeng, tree, {query}, effort, {}).front().throughput_ops_s / 1e6;
+}
+
+TEST(AutoWithServer, HasOneWhereThatPays) {
+  const double with = of_31_clients("auto", true);
+  EXPECT_GT(with, 0.9 * of_31_clients("rcl", true));
+  EXPECT_GT(with, 1.5 * of_31_clients("auto", false));
+}
+
+TEST(AutoWithServer, WithoutOneItsHolderGoesOnWithOthersSections) {
+  EXPECT_GT(of_31_clients("auto", false), 0.9 * of_31_clients("flat-combining", false));
 }
 
 // What overwrote the model's heap, and what it took for a deadlock.

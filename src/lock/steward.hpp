@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-namespace muster::delegation {
+namespace muster::locks {
 
 class Steward {
  public:
@@ -80,4 +80,4 @@ class Steward {
   unsigned leaves_ = 0;
 };
 
-}  // namespace muster::delegation
+}  // namespace muster::locks

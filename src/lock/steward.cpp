@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "delegation/steward.hpp"
+#include "lock/steward.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <new>
 #include <utility>
 
-namespace muster::delegation {
+namespace muster::locks {
 namespace {
 
 /// CPUs that threads keep busy; a thread that is seldom interrupted counts as one.
@@ -108,4 +108,4 @@ std::string Steward::why() const {
   return text;
 }
 
-}  // namespace muster::delegation
+}  // namespace muster::locks
