@@ -266,9 +266,10 @@ std::string to_text(const Subject& subject) {
                                          pairs_of(times.ns), times.ns.size > 2 ? "s" : ""));
   if (times.seconds > 0) {
     const bool noisy = times.noise.noisy;
-    text += "\n" + wrapped(fmt::format("{} rounds in {:.1f} s, one pair at a time; {}{}",
-                                       times.rounds, times.seconds, bench::verdict(times.noise),
-                                       noisy ? ": " + times.noise.why : ""));
+    text += "\n" +
+            wrapped(fmt::format("{} round{} in {:.1f} s, one pair at a time; {}{}", times.rounds,
+                                times.rounds == 1 ? "" : "s", times.seconds,
+                                bench::verdict(times.noise), noisy ? ": " + times.noise.why : ""));
   }
   text += "\n\n";
   if (times.ns.unmeasured > 0) text += fmt::format("{} pairs have no time.\n", times.ns.unmeasured);
@@ -385,7 +386,7 @@ void run(const Options& options) {
   std::fflush(stdout);
   files.write(json, csv);
   if (!options.output.empty() && options.from.empty())
-    fmt::print(stderr, "{}", import_hint(subject, options.output + "/measure.csv"));
+    fmt::print(stderr, "{}", import_hint(subject, files.path("csv")));
   bench::end_if_stopped();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -89,9 +90,10 @@ struct ResultFiles {
   /// makes again. Says on standard error what was written, and why there is no picture if there is
   /// none. Throws Error(system).
   void write(const std::string& json, const std::string& table) const;
-
- private:
-  std::string path(const std::string& type) const { return folder + "/" + stem + "." + type; }
+  /// Of the file of this type.
+  std::string path(const std::string& type) const {
+    return std::filesystem::path(folder) / (stem + "." + type);
+  }
 };
 
 }  // namespace muster
