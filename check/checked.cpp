@@ -70,7 +70,7 @@ void Tuning::note(const Site& site, const char* what, Ordering order) {
 }
 
 Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
-                      const std::string& prefix)
+                      const std::string& prefix, unsigned words)
     : shared_(std::make_shared<Shared>()) {
   shared_->globals = globals;
   shared_->per_rank = per_rank;
@@ -82,6 +82,9 @@ Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned
     for (unsigned i = 0; i < per_rank; ++i) {
       add("cell " + std::to_string(i) + " of rank " + std::to_string(r));
     }
+  }
+  for (unsigned i = 0; i < words; ++i) {
+    shared_->words.push_back({memory.add(0, prefix + "word " + std::to_string(i))});
   }
 }
 

@@ -74,11 +74,12 @@ class Checked {
    public:
     Cells() = default;
     Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,
-          const std::string& prefix = "");
+          const std::string& prefix = "", unsigned words = 0);
     Cell& global(unsigned index) const { return shared_->cells.at(index); }
     Cell& of(unsigned rank, unsigned index) const {
       return shared_->cells.at(shared_->globals + rank * shared_->per_rank + index);
     }
+    Plain<Word>& word(unsigned index) const { return shared_->words.at(index); }
     const std::vector<Cell>& all() const { return shared_->cells; }
 
    private:
@@ -86,6 +87,7 @@ class Checked {
       unsigned globals;
       unsigned per_rank;
       std::vector<Cell> cells;
+      std::vector<Plain<Word>> words;
     };
     std::shared_ptr<Shared> shared_;
   };
@@ -145,6 +147,10 @@ class Checked {
 
   /// What all_arrived() does; nothing by default.
   void set_completion(std::function<bool()> completion) { completion_ = std::move(completion); }
+
+  /// What compose() does; nothing by default.
+  using Composer = std::function<std::span<const Word>(std::span<const Word> pus)>;
+  void set_composer(Composer composer) { composer_ = std::move(composer); }
 
   template <Order O>
   Word load(const Cell& cell, OrderTag<O>, Site site = Site::here()) {
@@ -226,6 +232,12 @@ class Checked {
 
   /// Nothing depends on it: all waits are the same here.
   static Awaited count_in_on_pu(const Cells&, unsigned, Word) { return Awaited::anyone; }
+  /// Each on its own.
+  Word pu() const { return thread_->id() + 1; }
+  std::span<const Word> compose(std::span<const Word> pus) {
+    if (!composer_) return {};
+    return composer_(pus);
+  }
   static void expect_store(const Cell&) {}
 
   /// Between two looks; nothing by default: there is no time to pass.
@@ -271,6 +283,7 @@ class Checked {
   Tuning& tuning_;
   std::function<bool()> completion_;
   std::function<void()> linger_;
+  Composer composer_;
   Patience patience_{nullptr, 0, {}};
 };
 

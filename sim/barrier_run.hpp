@@ -52,8 +52,7 @@ BarrierOutcome run_barrier_as(const BarrierSetup& setup, StackPool& pool) {
   }
   for (unsigned cell = 0; cell < layout.global_cells; ++cell) engine.set_home(cell, 0);
 
-  const B barrier(setup.shape,
-                  typename Modelled::Cells(engine, layout.global_cells, layout.cells_per_rank));
+  const B barrier(setup.shape, typename Modelled::Cells(engine, layout));
   const Time call =
       setup.mechanisms.has(Mechanism::call_cost) ? from_ns(setup.parameters.call_ns) : 0;
   struct Episode {

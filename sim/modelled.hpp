@@ -4,7 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
+#include "barrier/shape.hpp"
 #include "machine/machine.hpp"
 #include "message/mailboxes.hpp"
 #include "sim/engine.hpp"
@@ -27,21 +30,31 @@ class Modelled {
     Cells() = default;
     Cells(Engine& engine, unsigned global_cells, unsigned cells_per_rank)
         : engine_(&engine), global_cells_(global_cells), cells_per_rank_(cells_per_rank) {}
+    Cells(Engine& engine, const Layout& layout)
+        : Cells(engine, layout.global_cells, layout.cells_per_rank) {
+      words_->resize(layout.words);
+    }
     Line& global(unsigned index) const { return engine_->line(index); }
     Line& of(unsigned rank, unsigned index) const {
       return engine_->line(global_cells_ + std::size_t{rank} * cells_per_rank_ + index);
     }
 
+    Plain<Word>& word(unsigned index) const { return words_->at(index); }
+
    private:
     Engine* engine_ = nullptr;
     unsigned global_cells_ = 0;
     unsigned cells_per_rank_ = 0;
+    std::shared_ptr<std::vector<Plain<Word>>> words_ = std::make_shared<std::vector<Plain<Word>>>();
   };
 
   Modelled(Engine& engine, unsigned participant) : engine_(&engine), participant_(participant) {}
 
   /// Called by the champion of each episode; false gives up.
   void set_all_arrived(std::function<bool()> hook) { all_arrived_ = std::move(hook); }
+  /// compose(); told of its port.
+  using Composer = std::function<std::span<const Word>(Modelled& m, std::span<const Word> pus)>;
+  void set_composer(Composer composer) { composer_ = std::move(composer); }
   Engine& engine() const { return *engine_; }
   unsigned participant() const { return participant_; }
 
@@ -108,6 +121,12 @@ class Modelled {
   void message() { engine_->message(participant_); }
   /// Each has a PU of its own.
   Awaited count_in_on_pu(const Cells&, unsigned, Word) const { return Awaited::other_pus; }
+  /// Cores have the numbers of the engine's participants.
+  Word pu() const { return participant_ + 1; }
+  std::span<const Word> compose(std::span<const Word> pus) {
+    if (!composer_) return {};
+    return composer_(*this, pus);
+  }
   static void expect_store(const Cell&) {}
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }
 
@@ -115,6 +134,7 @@ class Modelled {
   Engine* engine_;
   unsigned participant_;
   std::function<bool()> all_arrived_;
+  Composer composer_;
 };
 
 static_assert(Machine<Modelled>);

@@ -20,12 +20,12 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 
 }  // namespace
 
-HardwareCells::HardwareCells(unsigned participants, unsigned global_cells,
-                             unsigned cells_per_rank) {
+HardwareCells::HardwareCells(unsigned participants, const Layout& layout) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  rank_stride_ = round_up(std::max(1U, cells_per_rank) * line, page);
-  ranks_at_ = round_up((1 + global_cells) * line, page);
-  bytes_ = ranks_at_ + participants * rank_stride_;
+  rank_stride_ = round_up(std::max(1U, layout.cells_per_rank) * line, page);
+  ranks_at_ = round_up((1 + layout.global_cells) * line, page);
+  words_at_ = ranks_at_ + participants * rank_stride_;
+  bytes_ = words_at_ + layout.words * sizeof(Word);
   void* const memory =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -42,7 +42,7 @@ Hardware::Domain& HardwareCells::domain() const {
 }
 
 Hardware::Cells HardwareCells::cells() const {
-  return {base_ + line, base_ + ranks_at_, line, rank_stride_};
+  return {base_ + line, base_ + ranks_at_, line, rank_stride_, 0, base_ + words_at_};
 }
 
 void HardwareCells::touch(unsigned rank) const {

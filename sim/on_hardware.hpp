@@ -17,7 +17,7 @@ namespace muster::sim {
 class HardwareCells {
  public:
   /// Throws Error(no_memory).
-  HardwareCells(unsigned participants, unsigned global_cells, unsigned cells_per_rank);
+  HardwareCells(unsigned participants, const Layout& layout);
   ~HardwareCells();
   HardwareCells(const HardwareCells&) = delete;
   HardwareCells& operator=(const HardwareCells&) = delete;
@@ -32,6 +32,7 @@ class HardwareCells {
   std::size_t bytes_ = 0;
   std::size_t rank_stride_ = 0;
   std::size_t ranks_at_ = 0;
+  std::size_t words_at_ = 0;
 };
 
 /// Calls body(rank) on a thread of its own for each of `pus`, bound to it. Rethrows nothing: the
@@ -44,7 +45,7 @@ template <class B>
 double time_on_hardware(const Shape& shape, const std::vector<unsigned>& pus,
                         std::int64_t batch_ns) {
   const Layout layout = B::layout(shape);
-  const HardwareCells memory(shape.participants, layout.global_cells, layout.cells_per_rank);
+  const HardwareCells memory(shape.participants, layout);
   const B barrier(shape, memory.cells());
   constexpr unsigned batches = 5;
   constexpr unsigned trial = 200;

@@ -103,8 +103,10 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
 std::vector<std::string> all_algorithms(const MachineModel& machine) {
   std::vector<std::string> all;
   for (const std::string& name : modelled_barriers()) {
-    // Those for more participants than PUs are not what a model of one rank a core can tell of.
-    if (!parse_modelled(name).uses_groups() && name != "sense-reversing-pu") all.push_back(name);
+    // Those for more participants than PUs, or for some that move, are not what a model of one rank
+    // a core can tell of.
+    const bool stays = name != "sense-reversing-pu" && name != "following";
+    if (!parse_modelled(name).uses_groups() && stays) all.push_back(name);
     if (name != "combining-tree") continue;
     for (const char* radix : {":4", ":8", ":16"}) all.push_back(name + radix);
   }

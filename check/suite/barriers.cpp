@@ -53,8 +53,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }  // namespace
 
 const char* variant_name(Variant variant) {
-  constexpr const char* names[] = {"plain", "wraps",   "split", "gives-up",
-                                   "timed", "destroy", "reuse"};
+  constexpr const char* names[] = {"plain", "wraps",   "split",   "gives-up",
+                                   "timed", "destroy", "changes", "reuse"};
   return names[static_cast<int>(variant)];
 }
 
@@ -72,6 +72,7 @@ Program make_barrier_program(const Scenario& scenario, Tuning& tuning) {
 }
 
 bool has_variant(const Algorithm& algorithm, Variant variant) {
+  if (variant == Variant::changes) return algorithm.name == "following";
   return variant != Variant::split || checked_traits(algorithm.name).splits;
 }
 
@@ -144,6 +145,7 @@ std::vector<unsigned> usual_participants(const std::string& algorithm) {
   if (algorithm == "combining-tree" || algorithm == "scheduled" || algorithm == "base-linear") {
     return {2, 3, 4, 5};
   }
+  if (algorithm == "following") return {2, 3};  // more of schedules is scheduled's
   if (algorithm.starts_with("base-")) return {2, 3, 4, 5, 6};
   if (is_anyone(algorithm)) return {2, 3};
   const bool any_order = checked_traits(algorithm).champion == Champion::last_to_arrive;
@@ -159,8 +161,9 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
     // The other variants are about single waits, and no more about many participants.
     if (n > (is_anyone(algorithm.name) ? 2 : 3)) return;
     for (const Variant v : {Variant::wraps, Variant::split, Variant::gives_up, Variant::timed,
-                            Variant::destroy, Variant::reuse}) {
-      if (has_variant(algorithm, v)) all.push_back({algorithm, n, 2, v, tree});
+                            Variant::destroy, Variant::changes, Variant::reuse}) {
+      const unsigned e = v == Variant::changes ? episodes_of_changes(n) : 2;
+      if (has_variant(algorithm, v)) all.push_back({algorithm, n, e, v, tree});
     }
   };
   if (groups != nullptr) {

@@ -13,9 +13,11 @@ HandWritten mutant(const char* name, Variant variant = Variant::plain,
                    std::initializer_list<unsigned> participants = {2, 3}) {
   HandWritten made{name, {}};
   for (const unsigned n : participants) {
-    made.programs.push_back({"P=" + std::to_string(n) + " E=3", [n, variant](Tuning& tuning) {
-                               return rehearse<B>({{}, n, 3, variant}, tuning);
-                             }});
+    const unsigned e = variant == Variant::changes ? episodes_of_changes(n) : 3;
+    made.programs.push_back(
+        {"P=" + std::to_string(n) + " E=" + std::to_string(e), [n, e, variant](Tuning& tuning) {
+           return rehearse<B>({{}, n, e, variant}, tuning);
+         }});
   }
   return made;
 }
@@ -34,6 +36,15 @@ std::vector<HandWritten> hand_written_mutants() {
           mutant<Gathered<Checked, Gathering::forgets_to_release>>("last member not released"),
           mutant<Gathered<Checked, Gathering::not_modular>>("counters that do not wrap",
                                                             Variant::wraps),
+          mutant<Changed<Checked, Changing::at_once>>("following: at once", Variant::changes),
+          mutant<Changed<Checked, Changing::too_late>>("following: announced too late",
+                                                       Variant::changes),
+          mutant<Changed<Checked, Changing::cells_as_they_are>>("following: cells not cleared",
+                                                                Variant::changes),
+          mutant<Changed<Checked, Changing::not_met_before>>("following: not met before",
+                                                             Variant::changes),
+          mutant<Changed<Checked, Changing::not_met_after>>("following: not met after",
+                                                            Variant::changes),
           mutant<InnerNotGathered<Checked>>("mcs: inner vertices do not gather", Variant::plain,
                                             {2, 3, 4, 5, 6}),
           mutant<TwoRoundsAtMost<Checked>>("dissemination: no third round", Variant::plain,

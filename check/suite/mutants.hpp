@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "barrier/dissemination.hpp"
+#include "barrier/following.hpp"
 #include "barrier/mcs.hpp"
 #include "barrier/shape.hpp"
 #include "check/suite/mutation.hpp"
@@ -222,6 +223,39 @@ class TwoRoundsAtMost : public Dissemination<M> {
     auto ticket = Dissemination<M>::ticket(rank);
     if (ticket.rounds.size() > 2) ticket.rounds.resize(2);
     return ticket;
+  }
+};
+
+enum class Changing { at_once, too_late, cells_as_they_are, not_met_before, not_met_after };
+
+/// The shipped one that follows, with a fault in a change.
+template <MovingMachine M, Changing fault>
+class Changed : public Following<M> {
+ public:
+  using Following<M>::Following;
+  using Ticket = typename Following<M>::Ticket;
+
+  bool wait(M& m, Ticket& t) const {
+    const Word episode = t.episode += 1;
+    if (const Word pu = m.pu(); pu != t.pu) m.store(this->place_of(t.rank), t.pu = pu, relaxed);
+    const Word announced = m.load(this->announced(), relaxed);
+    const bool now = announced == episode || fault == Changing::at_once;
+    if (now && announced != t.began) return change(m, t);
+    if (t.rank == 0 && at_least(t.next_look)(episode)) {
+      this->look(m, t);
+      if (fault == Changing::too_late) m.store(this->announced(), episode, relaxed);
+    }
+    return run_packed(m, t.program, episode - t.began, this->cell());
+  }
+
+ private:
+  bool change(M& m, Ticket& t) const {
+    if (fault != Changing::not_met_before && !this->meet(m, t)) return false;
+    for (unsigned n = 1; n <= Room::cells && fault != Changing::cells_as_they_are; ++n) {
+      m.store(this->cells_.of(t.rank, n), 0, relaxed);
+    }
+    t.began = t.episode;
+    return this->take(m, t) && (fault == Changing::not_met_after || this->meet(m, t));
   }
 };
 

@@ -163,9 +163,14 @@ std::vector<Rehearsed> mutation_programs(const std::vector<Algorithm>& variants,
          participants.empty() ? usual_participants(variants.front().name) : participants) {
       for (const Algorithm& algorithm : variants) {
         for (const Scenario& scenario : scenarios_of(algorithm, {n}, {e})) {
-          if (scenario.variant != Variant::plain && scenario.variant != Variant::split) continue;
+          const Variant variant = scenario.variant;
+          if (variant != Variant::plain && variant != Variant::split &&
+              variant != Variant::changes) {
+            continue;
+          }
           all.push_back(
-              {scenario.name() + " P=" + std::to_string(n) + " E=" + std::to_string(e),
+              {scenario.name() + " P=" + std::to_string(n) +
+                   " E=" + std::to_string(scenario.episodes),
                [scenario](Tuning& tuning) { return make_barrier_program(scenario, tuning); }});
         }
       }

@@ -24,9 +24,15 @@ class Rehearsal {
               .radix = scenario.algorithm.radix,
               .first_episode = scenario.variant == Variant::wraps ? ~Word{0} : Word{0},
               .groups = scenario_.groups.levels.empty() ? nullptr : &scenario_.groups};
-    if (scenario.algorithm.name == "scheduled") {
-      schedule_ = compose_proved(shape_.groups, n, scenario.algorithm.recipe);
-      shape_.schedule = &schedule_;
+    // What `following` begins with is simple: what schedules may be, `scheduled` shows.
+    const bool scheduled = scenario.algorithm.name == "scheduled";
+    schedule_ = compose_proved(shape_.groups, n,
+                               scheduled ? scenario.algorithm.recipe : parse_recipe("flat+line"));
+    shape_.schedule = &schedule_;
+    if (scenario.variant == Variant::changes) {
+      for (const char* recipe : {"count+line1", "flat+line1"}) {
+        others_to_run_.push_back(pack(compose_proved(nullptr, n, parse_recipe(recipe))));
+      }
     }
     cells_ = cells(memory, "");
     prepare(memory, cells_);
@@ -57,6 +63,12 @@ class Rehearsal {
     Checked port(self, tuning_);
     const B barrier(shape_, cells_);
     if (scenario_.variant == Variant::timed) set_patience(port);
+    if (scenario_.variant == Variant::changes) {
+      // In turn, whatever it sees: a body is run again from its start.
+      port.set_composer([this, next = std::size_t{0}](std::span<const Word>) mutable {
+        return std::span<const Word>(others_to_run_[next++ % others_to_run_.size()]);
+      });
+    }
     if (scenario_.variant == Variant::destroy && self.id() == 0) {
       port.write(destroyer_, self.choose(shape_.participants));
     }
@@ -81,7 +93,8 @@ class Rehearsal {
 
   Checked::Cells cells(Memory& memory, const std::string& prefix) const {
     const Layout layout = B::layout(shape_);
-    return {memory, layout.global_cells, shape_.participants, layout.cells_per_rank, prefix};
+    return {memory, layout.global_cells, shape_.participants, layout.cells_per_rank,
+            prefix, layout.words};
   }
 
   void prepare(Memory& memory, const Checked::Cells& where) const {
@@ -189,7 +202,8 @@ class Rehearsal {
   const Scenario scenario_;
   Tuning& tuning_;
   Shape shape_;
-  Schedule schedule_;  ///< what shape_ points to
+  Schedule schedule_;                             ///< what shape_ points to
+  std::vector<std::vector<Word>> others_to_run_;  ///< that it changes to
   Checked::Cells cells_;
   Checked::Cells others_;
   std::array<std::vector<Checked::Plain<Word>>, 2> data_;

@@ -16,9 +16,13 @@ enum class Variant : std::uint8_t {
   gives_up,  ///< every wait may give up; whoever does not still sees everybody's data
   timed,     ///< patience may end in any wait; the barrier breaks for all, and nobody hangs
   destroy,   ///< anyone frees the memory as soon as its own last wait has returned
+  changes,   ///< rank 0 is given another schedule whenever it looks
   reuse,     ///< when all have left, the cells are cleared and the barrier is set up in them again
 };
 const char* variant_name(Variant variant);
+
+/// Of `changes`: two of them, one for more than two participants, and an episode after the last.
+constexpr unsigned episodes_of_changes(unsigned participants) { return participants > 2 ? 4 : 6; }
 
 struct Scenario {
   Algorithm algorithm;

@@ -204,8 +204,9 @@ MUSTER_API int muster_barrier_blame(const muster_barrier* barrier, unsigned* ran
 MUSTER_API unsigned muster_barrier_participants(const muster_barrier* barrier);
 
 /** What was chosen and why: algorithm, levels, groups, wait policy, bytes; and what the ranks of
- * this process have learnt from their waits, if they wait by "auto". Before anybody's first wait,
- * or by one whose own first wait has returned. `format`: "text" (or NULL) or "json". Writes at most
+ * this process have learnt from their waits, if they wait by "auto", and where participants that
+ * nobody has bound were seen. Before anybody's first wait, or by one whose own first wait has
+ * returned. `format`: "text" (or NULL) or "json". Writes at most
  * `bytes` characters with the final NUL; `*needed`, if not NULL, gets what the whole text takes.
  * MUSTER_EINVAL: another format. */
 MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,

@@ -21,9 +21,11 @@ struct Agent {
 
 class Composer {
  public:
-  Composer(const GroupTree& groups, const Recipe& recipe)
+  Composer(const GroupTree& groups, const Recipe& recipe, unsigned room)
       : groups_(groups),
         recipe_(recipe),
+        room_(room),
+        cells_left_(room == 0 ? SIZE_MAX : std::size_t{room} * groups.participants),
         arrivals_(groups.participants),
         departures_(groups.participants),
         used_(groups.participants) {
@@ -72,7 +74,14 @@ class Composer {
                                      std::to_string(cells_max) + " cells for " +
                                      std::to_string(groups_.participants) + " participants");
   }
-  CellAt new_cell(unsigned rank) { return {rank, used_[rank]++}; }
+  CellAt new_cell(unsigned rank) {
+    if (cells_left_-- == 0) {
+      throw Error(Status::invalid, "the recipe \"" + format_recipe(recipe_) +
+                                       "\" wants more than " + std::to_string(room_) +
+                                       " cells a participant");
+    }
+    return {rank, used_[rank]++};
+  }
 
   /// What a rank does when it knows that all have arrived comes after its arrivals; what somebody
   /// does who completed a counter stands there for all who may.
@@ -249,8 +258,9 @@ class Composer {
     const std::size_t ranks = used_.size();
     const std::size_t most = *std::max_element(used_.begin(), used_.end());
     const std::size_t all = std::accumulate(used_.begin(), used_.end(), std::size_t{0});
-    const auto kept = static_cast<unsigned>(
-        std::min(most, std::max(few / ranks, 2 * ((all + ranks - 1) / ranks))));
+    const std::size_t room =
+        room_ != 0 ? room_ : std::max(few / ranks, 2 * ((all + ranks - 1) / ranks));
+    const auto kept = static_cast<unsigned>(std::min(most, room));
     schedule.cells_per_rank = kept;
     if (kept == most) return;
     std::vector<unsigned> taken;
@@ -294,6 +304,8 @@ class Composer {
 
   const GroupTree& groups_;
   const Recipe& recipe_;
+  unsigned room_;
+  std::size_t cells_left_;
   std::vector<Agent> agents_;  ///< by rank: who acts for those that it stands for
   std::vector<CellAt> cells_;  ///< of the steps below
   std::vector<std::vector<Step>> arrivals_;
@@ -326,13 +338,14 @@ Recipe recipe_for(const GroupTree& groups) {
   return recipe;
 }
 
-Schedule compose(const GroupTree& groups, const Recipe& recipe) {
-  if (recipe.empty()) return compose(groups, recipe_for(groups));
-  return Composer(groups, recipe).run();
+Schedule compose(const GroupTree& groups, const Recipe& recipe, unsigned room) {
+  if (recipe.empty()) return compose(groups, recipe_for(groups), room);
+  return Composer(groups, recipe, room).run();
 }
 
-Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe) {
-  Schedule made = compose(groups_or_one(groups, participants), recipe);
+Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe,
+                        unsigned room) {
+  Schedule made = compose(groups_or_one(groups, participants), recipe, room);
   const std::string fault = check_schedule(made);
   if (fault.empty()) return made;
   throw Error(Status::system, "\"" + format_recipe(recipe) + "\" makes no barrier: " + fault);

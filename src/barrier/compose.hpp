@@ -44,13 +44,15 @@ const LevelRecipe& part_for(const Recipe& recipe, std::size_t level, std::size_t
 /// What is taken where nobody says anything: trees of radix 8 whose leaders tell each other.
 Recipe recipe_for(const GroupTree& groups);
 
-/// The schedule of `recipe` over `groups`, which check_tree() accepts and which has a level. Throws
-/// Error(invalid) if it is too large to be meant. O(cells). Thread-safe.
-Schedule compose(const GroupTree& groups, const Recipe& recipe);
+/// The schedule of `recipe` over `groups`, which check_tree() accepts and which has a level. A rank
+/// has `room` cells at most; 0: as many as it likes. Throws Error(invalid) if it is too large for
+/// that, or to be meant. O(cells). Thread-safe.
+Schedule compose(const GroupTree& groups, const Recipe& recipe, unsigned room = 0);
 
 /// The same over `groups`, or one group of all participants where there are none, proved before
 /// anybody uses it: throws Error(system) for what check_schedule() finds.
-Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe);
+Schedule compose_proved(const GroupTree* groups, unsigned participants, const Recipe& recipe,
+                        unsigned room = 0);
 
 /// `groups`, or one group of all participants where there are none.
 GroupTree groups_or_one(const GroupTree* groups, unsigned participants);

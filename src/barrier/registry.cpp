@@ -119,6 +119,10 @@ Choice choose_barrier(const Situation& s) {
     return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
                               " NUMA nodes: only leaders' stores cross between them");
   }
+  if (!s.bound && s.follows && !s.needs_champion) {
+    return chosen("following",
+                  "not all are bound: it learns where they sit, and composes for that");
+  }
   if (s.participants <= 8 && !s.needs_champion) {
     return chosen("dissemination",
                   "few participants, a CPU each: the shortest chain of line transfers");

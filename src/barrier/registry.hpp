@@ -12,6 +12,7 @@
 #include "barrier/combining_tree.hpp"
 #include "barrier/dissemination.hpp"
 #include "barrier/flat_tree.hpp"
+#include "barrier/following.hpp"
 #include "barrier/mcs.hpp"
 #include "barrier/scheduled.hpp"
 #include "barrier/sense_reversing.hpp"
@@ -28,7 +29,7 @@ namespace muster {
 template <class M>
 using Barriers = std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseReversingGr<M>,
                             CombiningTree<M>, Mcs<M>, Tournament<M>, Dissemination<M>, Topo<M>,
-                            TopoCounter<M>, SenseReversingPu<M>, Scheduled<M>>;
+                            TopoCounter<M>, SenseReversingPu<M>, Scheduled<M>, Following<M>>;
 
 /// An algorithm as it is asked for: its registered name and what the name carries besides.
 struct Algorithm {
@@ -70,10 +71,11 @@ struct Situation {
   unsigned participants = 1;
   unsigned others = 0;  ///< that want CPUs too
   unsigned usable_cpus = 1;
-  bool bound = false;           ///< every participant's binding is known
-  bool share_cores = false;     ///< several of them are bound to one core
-  unsigned numa_nodes = 1;      ///< that hold participants
-  bool needs_split = false;     ///< arrive and depart are called apart
+  bool bound = false;        ///< every participant's binding is known
+  bool share_cores = false;  ///< several of them are bound to one core
+  unsigned numa_nodes = 1;   ///< that hold participants
+  bool follows = false;      ///< if not: the machine has groups, and it can be asked who is where
+  bool needs_split = false;  ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures
   /// Composes what fits where they sit (fitting/fitting.hpp), which takes milliseconds; empty where
   /// that is not known.

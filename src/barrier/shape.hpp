@@ -27,12 +27,13 @@ struct Shape {
   unsigned radix = 2;                  ///< children per vertex of `combining-tree`; 2 or more
   Word first_episode = 0;              ///< where the counters start; tests start near 2^32
   const GroupTree* groups = nullptr;   ///< for the `topo` family; nullptr: one group of all
-  const Schedule* schedule = nullptr;  ///< for `scheduled`; nullptr: composed from the groups
+  const Schedule* schedule = nullptr;  ///< nullptr: composed from the groups
 };
 
 struct Layout {
   unsigned global_cells = 0;
   unsigned cells_per_rank = 0;
+  unsigned words = 0;  ///< of plain data, the barrier's
 };
 
 /// Who runs `all_arrived()`, between the last arrival and the first departure.

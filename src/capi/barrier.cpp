@@ -364,9 +364,11 @@ int muster_barrier_explain(const muster_barrier* barrier, const char* format, ch
     if (as != "text" && as != "json") throw Error(Status::unknown_name, "formats are: text, json");
     const muster::Engine& engine = *barrier->engine;
     const muster::Learnt learnt = engine.learnt();
+    const muster::Whereabouts where = engine.whereabouts();
     const std::string whole =
-        as == "json" ? muster::explain_as_json(engine.plan(), engine.block().layout(), learnt)
-                     : muster::explain_as_text(engine.plan(), engine.block().layout(), learnt);
+        as == "json"
+            ? muster::explain_as_json(engine.plan(), engine.block().layout(), learnt, where)
+            : muster::explain_as_text(engine.plan(), engine.block().layout(), learnt, where);
     if (needed != nullptr) *needed = whole.size() + 1;
     if (bytes > 0) {
       const std::size_t length = std::min(bytes - 1, whole.size());

@@ -187,7 +187,8 @@ BlockLayout lay_out_with(const Plan& plan, std::size_t description_bytes, std::s
   layout.global = layout.domain + round_up(sizeof(Hardware::Domain), layout.pair);
   layout.ranks = round_up(layout.global + cells.global_cells * layout.pair, layout.alignment);
   layout.rank_stride = round_up(layout.pair + cells.cells_per_rank * line, layout.alignment);
-  layout.bytes = layout.ranks + plan.participants * layout.rank_stride;
+  layout.words = layout.ranks + plan.participants * layout.rank_stride;
+  layout.bytes = layout.words + round_up(cells.words * sizeof(Word), layout.alignment);
   return layout;
 }
 
@@ -257,8 +258,12 @@ void Block::retire() const {
 }
 
 Hardware::Cells Block::cells() const {
-  return {memory_ + layout_.global, memory_ + layout_.ranks + layout_.pair, layout_.line,
-          layout_.rank_stride, layout_.pair};
+  return {memory_ + layout_.global,
+          memory_ + layout_.ranks + layout_.pair,
+          layout_.line,
+          layout_.rank_stride,
+          layout_.pair,
+          memory_ + layout_.words};
 }
 
 }  // namespace muster

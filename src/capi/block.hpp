@@ -18,7 +18,7 @@ namespace muster {
 
 /// Names what is in a segment made for one barrier, or for many: attachers must be of the same
 /// layout.
-inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0006;  // "MUST", format 1, revision 6
+inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0007;  // "MUST", format 1, revision 7
 
 /// A rank's own line: who uses the rank, and how far it is. Written by the rank alone.
 struct Mark {
@@ -41,6 +41,7 @@ struct BlockLayout {
   std::size_t global = 0;
   std::size_t ranks = 0;
   std::size_t rank_stride = 0;
+  std::size_t words = 0;
   std::size_t bytes = 0;
   std::size_t alignment = 64;  ///< of the whole block: a line, or a page
   bool paged = false;          ///< rank blocks are whole pages

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "capi/failure.hpp"
+#include "fitting/follower.hpp"
 #include "machine/format.hpp"
 #include "memory/pages.hpp"
 
@@ -18,6 +19,22 @@ class EngineOf final : public Engine {
  public:
   EngineOf(const Plan& plan, const Block& block, const UserHooks& hooks)
       : Engine(plan, block, hooks), barrier_(plan.shape(), block.cells()) {}
+
+  Whereabouts whereabouts() const override {
+    Whereabouts found;
+    if constexpr (follows) {
+      for (unsigned rank = 0; rank < plan().participants; ++rank) {
+        const Hardware::Cell& place = barrier_.place_of(rank);
+        found.pus.push_back(place.value.load(std::memory_order_relaxed));
+      }
+      if (const Follower* const here = follower_.load(std::memory_order_acquire)) {
+        const Follower::State state = here->state();
+        found.composed = state.algorithm;
+        found.changes = state.changes;
+      }
+    }
+    return found;
+  }
 
   void prepare() override {
     if (plan().first_episode == 0) return;
@@ -32,6 +49,7 @@ class EngineOf final : public Engine {
           ticket(its_engine.barrier_.ticket(its_rank)),
           barrier(its_engine.barrier_),
           watch(its_engine, its_rank, its_engine.hooks()) {
+      if constexpr (follows) watch.set_follower(its_engine.follower_of(its_rank));
       port.set_hooks(watch.hooks());
     }
     typename B::Ticket ticket;
@@ -66,11 +84,29 @@ class EngineOf final : public Engine {
     return calls;
   }
 
+  /// Rank 0's, where there is something to learn. Kept: explain() may ask it.
+  Follower* follower_of(unsigned rank) {
+    if (rank != 0) return nullptr;
+    try {
+      const Topology& machine = whole_machine();
+      if (machine.level_sets().empty()) return nullptr;
+      own_follower_ = std::make_unique<Follower>(machine, plan().participants,
+                                                 hooks().progress != nullptr, now_ns);
+      follower_.store(own_follower_.get(), std::memory_order_release);  // pairs with whereabouts()
+    } catch (const Error&) {  // this process cannot read the machine: nothing is learnt
+    }
+    return own_follower_.get();
+  }
+
   std::unique_ptr<Seat> make_seat(unsigned rank) override {
     return std::make_unique<SeatOf>(*this, rank);
   }
 
+  static constexpr bool follows = std::is_same_v<B, Following<Hardware>>;
+
   B barrier_;
+  std::unique_ptr<Follower> own_follower_;
+  std::atomic<const Follower*> follower_{nullptr};
 };
 
 int fail_busy() noexcept {
@@ -225,6 +261,10 @@ int Engine::refuse(const Seat& seat) noexcept {
 }
 
 int Engine::give_up(Seat& seat, Word phase) noexcept {
+  // Nothing is broken yet where a barrier has found what cannot be: the others are told.
+  if (seat.engine.breakage().cause == Status::ok) {
+    seat.port.break_domain({Status::foreign, seat.rank});
+  }
   const Breakage why = seat.engine.breakage();
   const unsigned rank = seat.rank;
   seat.leave(phase);

@@ -22,6 +22,7 @@ struct UserHooks {
 };
 
 class Engine;
+class Follower;
 
 /// Instead of a pid: of a process in another PID namespace than the barrier's creator. Nobody can
 /// tell whether it lives.
@@ -43,6 +44,8 @@ class Watch {
 
   /// For the rank's port.
   Hooks hooks() noexcept;
+  /// From now on this one composes; it must outlive the port.
+  void set_follower(Follower* follower) { follower_ = follower; }
 
  private:
   Word inspect(std::int64_t waited_ns) noexcept;
@@ -52,6 +55,7 @@ class Watch {
   const Engine& engine_;
   const UserHooks& hooks_;
   unsigned rank_;
+  Follower* follower_ = nullptr;
   std::int64_t limit_ns_;         // what takes longer is reported
   std::int64_t swept_ns_ = 0;     // when all others were last looked at
   std::int64_t reported_ns_ = 0;  // how long the wait had taken at the last report
@@ -137,6 +141,8 @@ class Engine {
   [[gnu::cold]] static int give_up(Seat& seat, Word phase) noexcept;
   /// Of the ranks that wait here.
   Learnt learnt() const;
+  /// Of all ranks.
+  virtual Whereabouts whereabouts() const { return {}; }
   /// Why a seat that is taken cannot be entered.
   [[gnu::cold]] static int refuse(const Seat& seat) noexcept;
 

@@ -109,6 +109,11 @@ std::vector<std::string> steps_of(const Plan& plan) {
   const unsigned rounds = rounds_of(plan.participants);
   if (plan.participants == 1) return {"nothing: nobody else comes"};
   if (name == "scheduled") return steps_of_schedule(plan);
+  if (name == "following") {
+    return {"each says where it runs, when that has changed",
+            "rank 0 looks at times, and composes another schedule where that pays",
+            "from an episode on that all know, all go by that schedule"};
+  }
   if (name == "topo" || name == "topo-counter") {
     std::vector<std::string> steps;
     for (const GroupLevel& level : plan.groups.levels) {
@@ -170,7 +175,8 @@ std::string listed(const std::vector<std::string>& items) {
 
 }  // namespace
 
-std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
+std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt,
+                            const Whereabouts& where) {
   const Traits& traits = traits_of(plan.algorithm.name);
   std::string text;
   text += format("algorithm     {} (asked for: {})\n", plan.algorithm.text(), plan.asked);
@@ -183,6 +189,14 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const L
   text += format("waiting       {}: {} ({})\n", plan.wait.name, describe_wait(plan.wait),
                  plan.wait_why);
   if (learnt.ranks > 0) text += "learnt        " + describe(learnt) + "\n";
+  if (!where.pus.empty()) {
+    std::string seats;
+    for (const Word pu : where.pus) seats += pu == 0 ? " ?" : format(" {}", pu - 1);
+    text += format("seats         on CPU, by rank:{}\n", seats);
+    if (!where.composed.empty()) {
+      text += format("runs          {} ({})\n", where.composed, count(where.changes, "change"));
+    }
+  }
   if (!plan.dropped.empty()) text += format("levels left   {}\n", plan.dropped);
   for (const GroupLevel& level : plan.groups.levels) {
     std::string groups;
@@ -199,7 +213,8 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const L
   return text;
 }
 
-std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt) {
+std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt,
+                            const Whereabouts& where) {
   std::vector<std::string> groups;
   for (const GroupLevel& level : plan.groups.levels) {
     for (const Group& group : level.groups) {
@@ -227,6 +242,12 @@ std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const L
     text += format(
         R"("learnt":{{"ranks":{},"shorter":{},"not_awake":{},"slept":{},"yields_banned_ns":{}}},)",
         learnt.ranks, learnt.shorter, learnt.not_awake, learnt.slept, learnt.yields_banned_ns);
+  }
+  if (!where.pus.empty()) {
+    std::vector<std::string> pus;
+    for (const Word pu : where.pus) pus.push_back(pu == 0 ? "null" : std::to_string(pu - 1));
+    text += format(R"("whereabouts":{{"pus":{},"composed":{},"changes":{}}},)", listed(pus),
+                   quoted(where.composed), where.changes);
   }
   return text +
          format(R"("memory":{{"bytes":{},"bytes_per_rank":{},"paged":{},"line_bytes":{}}}}})",

@@ -18,11 +18,21 @@ struct Learnt {
   std::int64_t yields_banned_ns = 0;
 };
 
-std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {});
+/// Where participants that nobody has bound have been seen.
+struct Whereabouts {
+  std::vector<Word> pus;  ///< by rank, 1 + the PU, or 0: it has not said; empty: nothing is learnt
+  std::string composed;   ///< what runs now, as far as this process knows
+  unsigned changes = 0;   ///< of what runs
+};
+
+std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {},
+                            const Whereabouts& where = {});
 
 /// One object: algorithm, asked, why, participants, shared, usable_cpus, wait {policy, why,
 /// spin_ns, yield_ns}, levels_dropped, groups [{level, members, leader}] bottom up, steps [text],
-/// memory {bytes, bytes_per_rank, paged, line_bytes}, and what `learnt` is, if it is told.
-std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {});
+/// memory {bytes, bytes_per_rank, paged, line_bytes}, and what `learnt` is, if it is told; also
+/// whereabouts {pus (null: not known), composed, changes}, if it is.
+std::string explain_as_json(const Plan& plan, const BlockLayout& layout, const Learnt& learnt = {},
+                            const Whereabouts& where = {});
 
 }  // namespace muster

@@ -12,7 +12,6 @@
 #include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
-#include "topology/topology.hpp"
 
 namespace muster {
 namespace {
@@ -223,6 +222,8 @@ void check(const muster_options& o) {
 
 }  // namespace
 
+const Topology& whole_machine() { return cached_topology(""); }
+
 void Plan::make_schedule() {
   if (algorithm.name != "scheduled") return;
   schedule = compose_proved(&groups, participants, algorithm.recipe);
@@ -287,7 +288,17 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
       return cached_choice(*bindings.topology, bindings.pus, options.progress != nullptr);
     };
   }
+  const auto learn = [&] {  // what takes milliseconds is done where it can matter
+    const bool wanted = plan.participants > 2 && plan.participants <= followed_max &&
+                        plan.participants + options.others <= plan.usable_cpus && !plan.split &&
+                        !plan.completes;
+    if (situation.bound || !wanted) return;
+    const Topology& machine = cached_topology(or_default(options.topology, ""));
+    situation.follows = !machine.level_sets().empty();
+    if (situation.follows) plan.numa_nodes = std::max(1U, machine.numa_nodes());
+  };
   const auto choose = [&](const std::string& prefix) {
+    learn();
     Choice choice = choose_barrier(situation);
     plan.algorithm = choice.algorithm;
     plan.why = prefix + choice.why;

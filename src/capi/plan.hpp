@@ -8,7 +8,7 @@
 
 #include "barrier/registry.hpp"
 #include "muster/muster.h"
-#include "topology/tree.hpp"
+#include "topology/topology.hpp"
 #include "wait/policy.hpp"
 
 namespace muster {
@@ -42,6 +42,10 @@ struct Plan {
   /// Once the algorithm and its groups are known. O(cells log cells).
   void make_schedule();
 };
+
+/// Where participants are who do not say it: on MUSTER_TOPOLOGY's machine, or this one. Throws
+/// Error.
+const Topology& whole_machine();
 
 /// `elsewhere`: for the machine that options.topology describes, whose CPUs count then; nobody will
 /// wait here. Throws Error: invalid, unknown_name, declined, unsupported.

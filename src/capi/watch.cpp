@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "capi/engine.hpp"
+#include "fitting/follower.hpp"
 #include "machine/made_once.hpp"
 
 namespace muster {
@@ -83,6 +84,11 @@ Hooks Watch::hooks() noexcept {
   hooks.inspect = [](void* self, std::int64_t waited_ns) {
     return static_cast<Watch*>(self)->inspect(waited_ns);
   };
+  if (follower_ != nullptr) {
+    hooks.compose = [](void* self, std::span<const Word> pus) {
+      return static_cast<Watch*>(self)->follower_->look(pus);
+    };
+  }
   return hooks;
 }
 

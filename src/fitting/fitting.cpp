@@ -29,6 +29,17 @@ constexpr double poll_turn_of_mpi_ns = 240;
 
 }  // namespace
 
+std::span<const std::string_view> fitted_recipes() { return recipes; }
+
+Costs costs_on(const KnownMachine& like, bool progresses) {
+  Costs costs = like.costs;
+  if (progresses) {
+    costs.call = call_of_mpi_ns;
+    costs.poll_turn = poll_turn_of_mpi_ns;
+  }
+  return costs;
+}
+
 std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<PuSet>& bindings) {
   std::vector<NamedGroups> ways;
   std::vector<std::string> sets = topology.level_sets();
@@ -91,13 +102,8 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
 
 Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
   const auto [like, why] = nearest_machine(topology);
-  Costs costs = like.costs;
-  if (progresses) {
-    costs.call = call_of_mpi_ns;
-    costs.poll_turn = poll_turn_of_mpi_ns;
-  }
-  const Fitting best =
-      fit_barrier(all_groups(topology, bindings), seats_of(topology, bindings, like), costs);
+  const Fitting best = fit_barrier(all_groups(topology, bindings),
+                                   seats_of(topology, bindings, like), costs_on(like, progresses));
   char us[16];
   std::snprintf(us, sizeof us, "%.2f", best.ns / 1000);
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +

@@ -3,11 +3,13 @@
 // levels, estimated; the quickest is taken.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "barrier/registry.hpp"
-#include "fitting/estimate.hpp"
+#include "fitting/known_machines.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
@@ -30,6 +32,12 @@ struct Fitting {
 
 /// `ways` is not empty. Deterministic, thread-safe. Some milliseconds for hundreds of participants.
 Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs);
+
+/// What fit_barrier() tries over each set of levels.
+std::span<const std::string_view> fitted_recipes();
+
+/// Those of a known machine; of an MPI's progress loop, if `progresses`.
+Costs costs_on(const KnownMachine& like, bool progresses);
 
 /// The same as `auto` takes it, by the costs of the nearest known machine; those of an MPI's
 /// progress loop, if `progresses`. `bindings` say where each one is. Throws as all_groups().

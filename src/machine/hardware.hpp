@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <new>
 
+#include "machine/current_pu.hpp"
 #include "machine/error.hpp"
 #include "machine/lifetime.hpp"
 #include "machine/machine.hpp"
@@ -72,6 +73,8 @@ struct Hooks {
   /// While a wait takes long, about every millisecond; a nonzero Breakage::encode() ends it and
   /// breaks the barrier for all.
   Word (*inspect)(void* context, std::int64_t waited_ns) = nullptr;
+  /// Machine::compose(), of the participant that looks where all sit.
+  std::span<const Word> (*compose)(void* context, std::span<const Word> pus) = nullptr;
   void* context = nullptr;
 };
 
@@ -103,20 +106,26 @@ class Hardware {
   }
 
   /// Where the cells are in this process: a rank's `line` bytes apart, `rank_stride` bytes between
-  /// its first and the next rank's; global ones `global_stride` bytes apart (0: a line).
+  /// its first and the next rank's; global ones `global_stride` bytes apart (0: a line). Plain
+  /// words are at `words`.
   class Cells {
    public:
     Cells() = default;
     Cells(std::byte* global, std::byte* ranks, std::size_t line, std::size_t rank_stride,
-          std::size_t global_stride = 0) noexcept
+          std::size_t global_stride = 0, std::byte* words = nullptr) noexcept
         : global_(global),
           ranks_(ranks),
           line_(line),
           rank_stride_(rank_stride),
-          global_stride_(global_stride != 0 ? global_stride : line) {}
+          global_stride_(global_stride != 0 ? global_stride : line),
+          words_(words) {}
     Cell& global(unsigned index) const noexcept { return at(global_ + index * global_stride_); }
     Cell& of(unsigned rank, unsigned index) const noexcept {
       return at(ranks_ + rank * rank_stride_ + index * line_);
+    }
+
+    Plain<Word>& word(unsigned index) const noexcept {
+      return *std::launder(reinterpret_cast<Plain<Word>*>(words_ + index * sizeof(Word)));
     }
 
    private:
@@ -129,6 +138,7 @@ class Hardware {
     std::size_t line_ = 0;
     std::size_t rank_stride_ = 0;
     std::size_t global_stride_ = 0;
+    std::byte* words_ = nullptr;
   };
 
   /// `shared`: the participants are several processes. `asks`: see FutexLot.
@@ -259,6 +269,13 @@ class Hardware {
     const bool all_here = count.count_in(episode);
     here.store(count.word(), std::memory_order_relaxed);
     return all_here ? Awaited::other_pus : Awaited::anyone;
+  }
+
+  Word pu() noexcept { return pu_.now(); }
+
+  std::span<const Word> compose(std::span<const Word> pus) noexcept {
+    if (hooks_.compose == nullptr) return {};
+    return hooks_.compose(hooks_.context, pus);
   }
 
   /// Where it is not known to gain, nothing: alone, without hold_reads(), it loses when lines are
@@ -417,6 +434,7 @@ class Hardware {
   Hooks hooks_;
   std::int64_t deadline_ns_ = WaitPolicy::forever;
   Patience patience_;
+  CurrentPu pu_;
   // By atomic_ref, since ports are copied.
   mutable Patience::Stay stay_ = Patience::Stay::whole;
   mutable Word slept_ = 0;

@@ -108,6 +108,18 @@ concept Machine = requires(M& m, typename M::Cell& cell, CellSet<M> set, Word wo
   // as a wait does.
   { m.all_arrived() } -> std::same_as<bool>;
 };
+
+/// What participants that move need besides.
+template <class M>
+concept MovingMachine = Machine<M> && requires(M& m, typename M::Cells cells, unsigned index) {
+  // plain words of the barrier, one after another
+  { cells.word(index) } -> std::same_as<typename M::template Plain<Word>&>;
+  // Where it happens to run: 1 + the PU's number, 0 where that is not known. A hint.
+  { m.pu() } -> std::same_as<Word>;
+  // What is to run from now on where the ranks sit now, as pu() has told of each: a packed schedule
+  // (barrier/packed.hpp). Empty: what runs.
+  { m.compose(std::span<const Word>{}) } -> std::same_as<std::span<const Word>>;
+};
 // clang-format on
 
 }  // namespace muster

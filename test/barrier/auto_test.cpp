@@ -58,6 +58,7 @@ TEST(Auto, PicksByRule) {
       {{.participants = 8, .usable_cpus = 8, .bound = true, .numa_nodes = 2},
        "topo",
        "2 NUMA nodes"},
+      {{.participants = 8, .usable_cpus = 8, .follows = true}, "following", "not all are bound"},
       {{.participants = 8, .usable_cpus = 8}, "dissemination", "few participants"},
       {{.participants = 32, .usable_cpus = 32}, "combining-tree", "many participants"},
   };
@@ -95,6 +96,7 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
                       .bound = true,
                       .share_cores = true,
                       .numa_nodes = 2,
+                      .follows = true,
                       .needs_split = true,
                       .compose = [] {
                         return Choice{parse_algorithm("scheduled"), "it fits"};
@@ -116,6 +118,8 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
   s.compose = {};
   next();
   s.bound = false;
+  next();
+  s.follows = false;
   next();
   s.needs_champion = true;
   next();

@@ -21,9 +21,9 @@ class TemplateSubject : public Subject {
       : participants_(shape.participants),
         limit_ns_(limit_ns),
         layout_(B::layout(shape)),
-        memory_((1 + layout_.global_cells +
-                 std::size_t{shape.participants} * std::max(1U, layout_.cells_per_rank)) *
-                line_bytes),
+        memory_((1 + layout_.global_cells + std::size_t{shape.participants} * lines_per_rank()) *
+                    line_bytes +
+                layout_.words * sizeof(Word)),
         domain_(*reinterpret_cast<Hardware::Domain*>(memory_.data())),
         barrier_(shape, cells()) {
     if (shape.first_episode != 0) {
@@ -71,10 +71,13 @@ class TemplateSubject : public Subject {
     typename B::Ticket ticket;
   };
 
+  std::size_t lines_per_rank() const { return std::max(1U, layout_.cells_per_rank); }
+
   Hardware::Cells cells() const {
     std::byte* const global = memory_.data() + line_bytes;
-    const std::size_t stride = std::max(1U, layout_.cells_per_rank) * line_bytes;
-    return {global, global + layout_.global_cells * line_bytes, line_bytes, stride};
+    std::byte* const ranks = global + layout_.global_cells * line_bytes;
+    const std::size_t stride = lines_per_rank() * line_bytes;
+    return {global, ranks, line_bytes, stride, 0, ranks + participants_ * stride};
   }
 
   unsigned participants_;

@@ -222,7 +222,8 @@ std::vector<std::string> with_champion() {
   std::vector<std::string> names;
   for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
     const std::string_view algorithm = *name;
-    if (algorithm != "dissemination" && algorithm != "scheduled") names.emplace_back(*name);
+    if (algorithm != "dissemination" && algorithm != "scheduled" && algorithm != "following")
+      names.emplace_back(*name);
   }
   names.emplace_back("auto");
   return names;

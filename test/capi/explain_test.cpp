@@ -36,5 +36,20 @@ TEST(Explain, IsJsonWhateverTheTextsHaveInThem) {
             3);
 }
 
+TEST(Explain, SaysWhereItBelievesEverybodyToSit) {
+  Plan plan;
+  plan.participants = 3;
+  plan.algorithm.name = "following";
+  EXPECT_FALSE(nlohmann::json::parse(explain_as_json(plan, BlockLayout{})).contains("whereabouts"));
+  const Whereabouts where{{8, 0, 1}, "scheduled-NUMA:flat+line", 2};
+  const auto told = nlohmann::json::parse(explain_as_json(plan, BlockLayout{}, {}, where));
+  EXPECT_EQ(told["whereabouts"]["pus"], nlohmann::json::parse("[7,null,0]"));
+  EXPECT_EQ(told["whereabouts"]["composed"], "scheduled-NUMA:flat+line");
+  EXPECT_EQ(told["whereabouts"]["changes"], 2);
+  const std::string text = explain_as_text(plan, BlockLayout{}, {}, where);
+  EXPECT_NE(text.find("seats         on CPU, by rank: 7 ? 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("runs          scheduled-NUMA:flat+line (2 changes)\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster

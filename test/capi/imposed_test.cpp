@@ -46,6 +46,20 @@ class Imposed : public testing::TestWithParam<bool> {
   muster_options options_ = plain_options(14, "topo");
 };
 
+// All run on the first few CPUs here, which are of one NUMA node there.
+TEST_P(Imposed, FollowsWhomNobodyHasBound) {
+  const HangGuard guard(60);
+  options_ = plain_options(14, "following");
+  options_.flags = GetParam() ? unsigned{MUSTER_SHARED} : 0U;
+  const json explained = run();
+  const json& where = explained["whereabouts"];
+  ASSERT_EQ(where["pus"].size(), 14U);
+  for (const json& pu : where["pus"]) EXPECT_LT(pu.get<unsigned>(), 128U);
+  if (GetParam()) return;  // rank 0's process knows what runs
+  EXPECT_GE(where["changes"].get<unsigned>(), 1U);
+  EXPECT_THAT(where["composed"].get<std::string>(), testing::StartsWith("scheduled-"));
+}
+
 TEST_P(Imposed, MappedByNumaNode) {
   const HangGuard guard(60);
   options_.map_by = "numa";

@@ -170,6 +170,7 @@ std::vector<Change> changes_of(const Access& access) {
 
 std::vector<Slip> slips_of(const std::string& algorithm) {
   if (under_tsan) return {};
+  if (algorithm == "following") return {Slip::episode_kept};
   if (algorithm == "scheduled") return {Slip::child_forgotten, Slip::episode_kept};
   std::vector<Slip> slips = {Slip::sense_kept};
   if (algorithm == "dissemination") slips.push_back(Slip::parity_lost);

@@ -23,6 +23,7 @@ namespace muster::test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr unsigned ranks = 8;
 constexpr unsigned episodes = 100;
@@ -179,6 +180,46 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Barriers, FourNodes, ::testing::ValuesIn(algorithms()), test_name);
+
+/// On CPU turn + 3 * rank: not told the barrier.
+constexpr unsigned wandering(unsigned rank, unsigned turn) { return (turn + 3 * rank) % 8; }
+
+std::string explained(const muster_barrier* barrier) {
+  std::string text(std::size_t{1} << 14, '\0');
+  EXPECT_EQ(muster_barrier_explain(barrier, "text", text.data(), text.size(), nullptr), MUSTER_OK);
+  return text.c_str();
+}
+
+TEST(Unbound, AreFollowedToWhereTheyGo) {
+  muster_options options;
+  muster_options_init(&options);
+  options.participants = ranks;
+  muster_barrier* barrier = nullptr;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+  EXPECT_THAT(explained(barrier), HasSubstr("algorithm     following (asked for: auto)"));
+  for (const unsigned turn : {0U, 1U}) {
+    std::atomic<unsigned> met{0};
+    std::vector<std::thread> threads;
+    for (unsigned rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        ASSERT_TRUE(bind_to_cpu(wandering(rank, turn)));
+        for (unsigned episode = 0; episode < 10 * episodes; ++episode) {
+          ASSERT_EQ(muster_barrier_timedwait(barrier, rank, patience_ns), MUSTER_OK);
+        }
+        ++met;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(met, ranks);
+    std::string seats = "seats         on CPU, by rank:";
+    for (unsigned rank = 0; rank < ranks; ++rank) {
+      seats += " " + std::to_string(wandering(rank, turn));
+    }
+    EXPECT_THAT(explained(barrier), HasSubstr(seats + "\n"));
+    EXPECT_THAT(explained(barrier), HasSubstr("\nruns          scheduled-"));
+  }
+  muster_barrier_destroy(barrier);
+}
 
 // The checks above can fail: memory of one NUMA node is recognised as such.
 TEST(Pages, AreSeenWhereTheyAre) {
