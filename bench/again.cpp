@@ -79,12 +79,17 @@ std::string command_of(const std::string& name, const Json& json) {
   }
   if (name == "mpi") {
     const Json& set = json.at("settings");
-    return "muster bench mpi" + option("--ranks", listed(set.at("ranks"))) +
-           option("--rounds", set.at("rounds").dump()) +
+    const std::string rounds = option("--rounds", set.at("rounds").dump());
+    if (set.contains("regimes")) {
+      return "muster bench mpi" + option("--ranks", listed(set.at("participants"))) +
+             option("--regime", listed(set.at("regimes"))) +
+             option("--turn", set.at("turn_ms").dump()) + rounds + output;
+    }
+    return "muster bench mpi" + option("--ranks", listed(set.at("ranks"))) + rounds +
            option("--seconds", set.at("seconds").dump()) +
            option("--hopeless", set.at("hopeless").dump()) +
            option("--only", text_of(set, "only")) +
-           (set.at("own_algorithms") == true ? "" : " --defaults") + output + "/mpi.json";
+           (set.at("own_algorithms") == true ? "" : " --defaults") + output;
   }
   const std::string machine = option("--machine", text_of(json, "machine"));
   if (name == "sim") {

@@ -44,7 +44,7 @@ step "4. Locks: increments in a critical section, 1, 2 and 8 threads" $((seconds
 "$muster" bench lock --locks auto,peers --threads 1,2,8 --seconds $((seconds / 2)) \
   --output "$out" >"$out/lock.txt" || failed lock
 step "5. One MPI program, unmodified, without Muster and with it" 20
-"$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out/mpi.json" \
+"$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out" \
   >"$out/mpi.txt" || failed mpi
 step "6. By the model: 128 ranks, 63 threads of a server that is not here" 3
 "$muster" sim barrier --machine kunpeng920-2s --algorithms all,auto --output "$out" \

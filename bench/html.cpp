@@ -11,10 +11,9 @@ namespace muster::bench {
 namespace {
 
 constexpr const char* style = R"(
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --line: #d8d8d8;
-  --bar: #8a9bad; --ours: #0072b2; }
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --line: #d8d8d8; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181b; --faint: #a0a0a0;
-  --line: #3a3d42; --bar: #66727f; --ours: #56b4e9; } }
+  --line: #3a3d42; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
 h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(--line);
@@ -24,14 +23,12 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } td.n, th.n { text-align: right; white-space: nowrap; }
+td:last-child:not(.n) { overflow-wrap: anywhere; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure img { background: #fff; border-radius: 6px; padding: .5rem; box-sizing: border-box;
   width: 100%; min-width: 38rem; display: block; }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-radius: 6px;
-  font-size: .8125rem; }
-.bar { display: inline-block; height: .7rem; background: var(--bar); }
-.ours .bar { background: var(--ours); } .ours td:first-child { font-weight: 600; }
-.charts { width: 100%; } .charts th { padding-top: 1rem; } td.chart { width: 60%; }
+  font-size: .8125rem; } pre.again { white-space: pre-wrap; }
 @media print { body { max-width: none; } figure img { min-width: 0; }
   pre { white-space: pre-wrap; } pre, table { font-size: .6875rem; }
   .wide, figure, pre { overflow: visible; } h2, h3 { break-after: avoid; }

@@ -11,7 +11,7 @@
 
 #include "bench/again.hpp"
 #include "bench/html.hpp"
-#include "bench/html_mpi.hpp"
+#include "bench/html_waits.hpp"
 #include "bench/report.hpp"
 #include "bench/summary.hpp"
 #include "machine/error.hpp"
@@ -24,7 +24,9 @@ std::string picture(const ReportSource& source, const std::string& name, const s
   const auto found = source.pictures.find(name);
   if (found != source.pictures.end()) return image(found->second, about);
   return fmt::format(
-      "<p class=faint>No {}.svg: with python3-matplotlib installed, the command draws it.</p>\n",
+      "<p class=faint>No {}.svg: the command draws it where python3-matplotlib is installed and "
+      "there "
+      "is something to draw.</p>\n",
       name);
 }
 
@@ -190,7 +192,7 @@ std::string again(const ReportSource& source) {
     commands += command_of(name, *json) + "\n";
   }
   return fmt::format(
-      "<h2 id=again>How to do it again</h2>\n{}<pre>{}muster report results\n</pre>\n",
+      "<h2 id=again>How to do it again</h2>\n{}<pre class=again>{}muster report results\n</pre>\n",
       commits.empty() ? "" : fmt::format("<p>Built of commit {}.</p>\n", fmt::join(commits, ", ")),
       escaped(commands));
 }
@@ -211,7 +213,7 @@ std::string page(const ReportSource& source) {
   }
   if (!groups.empty()) body += "<h2 id=groups>Groups, and other pictures</h2>\n" + groups;
   body += section("barrier", "Barriers", "latency of barriers by participants");
-  if (const Json* const json = result(source, "mpi")) body += html_of_mpi(*json);
+  body += section("mpi", "MPI_Barrier", "MPI_Barrier under each MPI, with and without Muster");
   if (!source.waits.empty()) body += html_of_waits(source.waits);
   body += section("lock", "Critical sections", "throughput and latency of locks by threads");
   body += section("sim", "Barriers, predicted", "predicted latency of barriers");

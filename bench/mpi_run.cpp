@@ -398,13 +398,16 @@ MpiService try_launcher(const Words& launcher, const Environment& environment,
                     : fmt::format("{} did not end in {} s", launcher.front(), timeout_s));
   }
   MpiService service;
-  service.mean_us = value_of(first_line(outcome.out.substr(result)), "mean");
+  const std::string told = first_line(outcome.out.substr(result));
+  service.mean_us = value_of(told, "mean");
+  service.ranks = static_cast<unsigned>(value_of(told, "ranks"));
+  service.cpus = static_cast<unsigned>(value_of(told, "cpus"));
   const auto after = [&](const std::string& words_before) {
     const std::size_t at = outcome.err.find(words_before);
     return at == std::string::npos ? std::string{}
                                    : first_line(outcome.err.substr(at + words_before.size()));
   };
-  service.placed_by = after("placements by ");
+  service.placed = after("; placements ");
   service.ours = are_ours(outcome.err);
   if (!service.ours) service.why = after("the MPI's own barrier serves: ");
   return service;

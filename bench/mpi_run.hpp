@@ -49,9 +49,11 @@ std::string why_not_ours(const MpiContender& contender, const std::string& err);
 /// Who serves the ranks that a command starts.
 struct MpiService {
   bool ours = false;
-  std::string placed_by;  ///< "PMIx locality strings" or "affinity masks"; empty: not told
-  std::string why;        ///< if they are not ours; empty if no Muster is there
-  double mean_us = 0;     ///< a barrier; 0: not measured
+  std::string placed;  ///< "by PMIx locality strings", "by affinity masks", ...; empty: not told
+  std::string why;     ///< if they are not ours; empty if no Muster is there
+  double mean_us = 0;  ///< a barrier
+  unsigned ranks = 0;
+  unsigned cpus = 0;  ///< that rank 0 may run on
 };
 
 /// Launches a few ranks for a moment: `launcher` and what it is given, such as {"srun", "-n", "4"},

@@ -12,6 +12,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,12 @@ static average fetch_and_op_us(double seconds) {
   return of_all;
 }
 
+/* Those that this rank may run on. */
+static int own_cpus(void) {
+  cpu_set_t cpus[64];
+  return sched_getaffinity(0, sizeof cpus, cpus) == 0 ? CPU_COUNT_S(sizeof cpus, cpus) : 0;
+}
+
 int main(int argc, char** argv) {
   const double seconds = argc > 2 ? atof(argv[2]) : 0;
   const bool in_turns = argc > 2 && argv[2][0] == '/';
@@ -236,9 +243,9 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     printf(
         "result mean=%.4f least=%.4f greatest=%.4f count=%d cycle=%.4f cycles=%d skew=%.4f "
-        "fetch=%.4f fetch_median=%.4f\n",
+        "fetch=%.4f fetch_median=%.4f ranks=%d cpus=%d\n",
         latency.mean, latency.least, latency.greatest, count, cycle.greatest, cycles, skew,
-        fetch.mean, fetch.median);
+        fetch.mean, fetch.median, size, own_cpus());
     fflush(stdout);
   }
   return finalize();

@@ -95,12 +95,18 @@ std::string format_violation(const Program& program, const Violation& violation)
   const Graph& graph = violation.graph;
   Number numbers;
   std::string text;
-  const auto add_line = [&](int number, std::string line, const Site& site) {
-    const std::string at = format_site(site);
-    if (!at.empty() && line.size() < 76) line.resize(76, ' ');
+  // The place is at the right edge of a terminal, below where there is no room beside.
+  const auto add_line = [&](int number, const std::string& line, const Site& site) {
+    constexpr std::size_t columns = 79;
     const std::string digits = std::to_string(number);
-    text += std::string(5 - std::min<std::size_t>(4, digits.size()), ' ') + "#" + digits + "  " +
-            line + (at.empty() ? "" : "  " + at) + "\n";
+    const std::string all =
+        std::string(5 - std::min<std::size_t>(4, digits.size()), ' ') + "#" + digits + "  " + line;
+    const std::string at = format_site(site);
+    const bool fits = all.size() + 2 + at.size() <= columns;
+    const std::size_t before = columns - std::min(columns, at.size() + (fits ? all.size() : 0));
+    text += all;
+    if (!at.empty()) text += (fits ? "" : "\n") + std::string(before, ' ') + at;
+    text += "\n";
   };
   int number = 0;
   for (const EventId id : in_order(graph)) {

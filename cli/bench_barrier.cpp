@@ -48,7 +48,7 @@ void run(Options& options) {
   } else if (options.csv) {
     fmt::print("{}", bench::to_csv(results));
   } else {
-    fmt::print("{}", bench::to_text(results));
+    fmt::print("{}", for_a_terminal(bench::to_text(results)));
   }
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));

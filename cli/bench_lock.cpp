@@ -46,7 +46,7 @@ void run(Options& options) {
   const std::string json = format_json(bench::to_json(results));
   fmt::print("{}", options.json  ? json
                    : options.csv ? bench::to_csv(results)
-                                 : bench::to_text(results));
+                                 : for_a_terminal(bench::to_text(results)));
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));
   bench::end_if_stopped();

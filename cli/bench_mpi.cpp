@@ -179,11 +179,14 @@ std::string to_json(const bench::MpiRunOptions& options, const MpiRunResults& re
   return format_json(all);
 }
 
+ResultFiles files_of(const Options& options) { return {options.output, "mpi", "plot_mpi.py", ""}; }
+
 /// Who changes nothing has the barrier that an MPI chooses itself: ours are measured beside that.
 void run_regimes(Options& options) {
   static_cast<void>(bench::parse_regimes(options.regimes));  // before MPIs are asked what they have
   bench::check_turn(options.turn_ms);
-  if (!options.output.empty()) expect_writable(options.output);
+  const ResultFiles files = files_of(options);
+  files.prepare();
   options.run.own_algorithms = false;
   std::vector<bench::MpiInstallation> mpis;
   bench::RunOptions turns;
@@ -203,8 +206,9 @@ void run_regimes(Options& options) {
   line.clear();
   if (results.rows.empty()) bench::end_if_stopped();
   const std::string json = format_json(bench::to_json(results));
-  fmt::print("{}", options.json ? json : bench::to_text(results));
-  if (!options.output.empty()) write_run(options.output, json);
+  fmt::print("{}", options.json ? json : for_a_terminal(bench::to_text(results)));
+  std::fflush(stdout);
+  files.write(json, "");
   const bool failed = std::any_of(
       results.rows.begin(), results.rows.end(),
       [](const bench::Row& row) { return row.ours && row.status == bench::RowStatus::failed; });
@@ -215,7 +219,8 @@ void run_regimes(Options& options) {
 void run(Options& options) {
   if (!options.regimes.empty()) return run_regimes(options);
   options.run.own_algorithms = !options.defaults;
-  if (!options.output.empty()) expect_writable(options.output);
+  const ResultFiles files = files_of(options);
+  files.prepare();
   if (options.run.ranks.empty()) options.run.ranks = {2, 4, 8, 16};
   bench::stop_on_ctrl_c();
   ProgressLine line;
@@ -227,8 +232,9 @@ void run(Options& options) {
   const std::string json = to_json(options.run, results);
   fmt::print("{}", options.json  ? json
                    : options.osu ? to_osu(results)
-                                 : to_text(results, options.run.ranks));
-  if (!options.output.empty()) write_run(options.output, json);
+                                 : for_a_terminal(to_text(results, options.run.ranks)));
+  std::fflush(stdout);
+  files.write(json, "");
   const bool failed =
       std::any_of(results.samples.begin(), results.samples.end(),
                   [](const MpiSamples& s) { return s.contender.ours && !s.why.empty(); });
@@ -281,7 +287,7 @@ void add_bench_mpi(Command& group) {
   command->add_flag("--osu", options->osu, "Print what osu_barrier -f prints")
       ->excludes(json)
       ->excludes(regime);
-  command->add_option("--output", options->output, "File for the JSON object");
+  command->add_option("--output", options->output, "Folder for mpi.json, and a plot (PNG and SVG)");
   command->footer(
       "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while\n"
       "there are enough, and not bound where there are more. Latencies are medians of the rounds;\n"

@@ -47,8 +47,7 @@ void add_bench_summary(Command& group) {
       "summary", "Say what the result files in a folder show, in three sentences");
   command
       ->add_option("folder", *folder,
-                   "Where `--output` of bench barrier, bench lock, sim barrier and sim lock went, "
-                   "and of bench mpi, as mpi.json")
+                   "Where `--output` of bench barrier, lock and mpi, sim barrier and lock went")
       ->required();
   command->callback([folder] { run(*folder); });
 }

@@ -342,14 +342,15 @@ void run_programs(const CheckOptions& options) {
   std::size_t failures = 0;
   std::size_t ran = 0;
   std::string example;
+  std::string shown;
   for (const Job& job : jobs) {
     const std::optional<Row> done = run_job(job, weakening, progress, example);
     if (!done) continue;
     const Row& row = *done;
     if (ran == 0 && !options.json) {
       progress.clear();
-      fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8}\n", "algorithm", "P",
-                 "E", "groups", "variant", "executions", "blocked", "verdict", "seconds");
+      fmt::print("  {:>2} {:>2} {:<32} {:>10} {:>8} {:<8} {:>8}\n", "P", "E", "groups, variant",
+                 "executions", "blocked", "verdict", "seconds");
     }
     ++ran;
     failures += holds(row) ? 0 : 1;
@@ -358,9 +359,11 @@ void run_programs(const CheckOptions& options) {
       continue;
     }
     progress.clear();
-    fmt::print("{:<24} {:>2} {:>2} {:<20} {:<13} {:>10} {:>8} {:<8} {:>8.3f}\n", job.algorithm,
-               row.job.participants, job.episodes, job.groups, job.variant, row.result.executions,
-               row.result.blocked, check::verdict_name(row.result.verdict), row.seconds);
+    if (job.algorithm != shown) fmt::print("{}\n", shown = job.algorithm);
+    fmt::print("  {:>2} {:>2} {:<32} {:>10} {:>8} {:<8} {:>8.3f}\n", row.job.participants,
+               job.episodes, job.groups + (job.groups.empty() ? "" : " ") + job.variant,
+               row.result.executions, row.result.blocked, check::verdict_name(row.result.verdict),
+               row.seconds);
     if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
   }
   progress.clear();
@@ -448,14 +451,16 @@ std::string to_text(const check::Mutation& mutation) {
   } else if (const check::Marker* const marker = check::marker_of(mutation.access.site)) {
     why = marker->reason;
   }
-  const std::string fate = check::fate_name(mutation.fate);
-  if (is_by_hand(mutation)) {
-    return fmt::format("{:<24} {:<73}  {:<14} {}", by_hand_name, mutation.algorithm, fate, why);
-  }
-  return fmt::format("{:<24} {:<34} {:<16} {:<7} -> {:<7}      {:<14} {}", mutation.algorithm,
-                     check::format_site(mutation.access.site), mutation.access.what,
-                     check::ordering_name(mutation.access.order),
-                     check::ordering_name(mutation.weaker), fate, why);
+  const std::string what =
+      is_by_hand(mutation)
+          ? fmt::format("{}: {}", by_hand_name, mutation.algorithm)
+          : fmt::format("{}: {} at {}, {} -> {}", mutation.algorithm, mutation.access.what,
+                        check::format_site(mutation.access.site),
+                        check::ordering_name(mutation.access.order),
+                        check::ordering_name(mutation.weaker));
+  return wrapped(fmt::format("{}\n{}{}{}", what, check::fate_name(mutation.fate),
+                             why.empty() ? "" : ": ", why),
+                 2);
 }
 
 void run_mutate(const CheckOptions& options) {
@@ -464,10 +469,6 @@ void run_mutate(const CheckOptions& options) {
   Json json = Json::object();
   json["results"] = Json::array();
   std::map<check::Fate, std::size_t> fates;
-  if (!options.json) {
-    fmt::print("{:<24} {:<34} {:<16} {:<22}  {:<14} {}\n", "algorithm", "site", "access",
-               "order      weaker", "fate", "noticed by, or reason");
-  }
   for (const Gate& gate : gates) {
     const auto note = [&](const check::Mutation& mutation) {
       ++fates[mutation.fate];

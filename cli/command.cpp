@@ -2,6 +2,7 @@
 #include "cli/command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -30,9 +31,36 @@ Command* Command::add_subcommand(const std::string& name, const std::string& abo
   return &commands_.emplace_back(app_->add_subcommand(name, about));
 }
 
+namespace {
+
+/// What CLI11 takes for one value, and is none: nothing, as of a script's variable that is not set;
+/// for 64 bits without a sign also "-1" and what is too large, which it wraps and cuts.
+template <class T>
+std::string fault_of(const std::string& text) {
+  if (text.empty()) return "its value is empty";
+  if constexpr (std::is_same_v<T, std::uint64_t> ||
+                std::is_same_v<T, std::optional<std::uint64_t>>) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc::result_out_of_range || text.front() == '-') {
+      return text + " is out of range";
+    }
+  }
+  return "";
+}
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
+
+}  // namespace
+
 template <class T>
 Option* Command::add_option(const std::string& name, T& value, const std::string& about) {
-  return &options_.emplace_back(app_->add_option(name, value, about));
+  CLI::Option* const option = app_->add_option(name, value, about);
+  if constexpr (!is_list<T>) option->check(fault_of<T>);
+  return &options_.emplace_back(option);
 }
 template Option* Command::add_option(const std::string&, std::string&, const std::string&);
 template Option* Command::add_option(const std::string&, std::vector<std::string>&,

@@ -18,6 +18,7 @@
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "machine/usable_cpus.hpp"
 
 namespace muster {
 namespace {
@@ -58,7 +59,7 @@ std::vector<Check> checks_for(const std::vector<std::string>& names) {
 /// How its barrier does, or ours under it.
 std::string time_of(const bench::MpiService& service) {
   std::string text = fmt::format("{} a barrier", bench::format_ns(1000 * service.mean_us));
-  if (!service.placed_by.empty()) text += fmt::format(", placements by {}", service.placed_by);
+  if (!service.placed.empty()) text += ", placements " + service.placed;
   return text;
 }
 
@@ -69,6 +70,15 @@ Finding finding_of(const std::string& name, const bench::MpiService& as_is,
   finding.measured.emplace_back("as_it_is_us", as_is.mean_us);
   if (as_is.ours) {
     finding.found = fmt::format("Muster serves ({}).", time_of(as_is));
+    const unsigned cpus = affinity_cpus();
+    if (as_is.cpus < cpus || as_is.ranks > cpus || as_is.ranks < 2) return finding;
+    finding.verdict = Verdict::costs;
+    finding.found +=
+        fmt::format(" But a rank of {} may run on any of {} CPUs, so nobody knows who is near.",
+                    as_is.ranks, as_is.cpus);
+    finding.remedy =
+        "Bind each rank to a core: --bind-to core (Open MPI), -bind-to core (MPICH), I_MPI_PIN=1 "
+        "(Intel MPI), --cpu-bind=cores (srun).";
     return finding;
   }
   finding.found = fmt::format("Its own barrier serves ({}){}.", time_of(as_is),

@@ -176,10 +176,10 @@ std::string to_text(const sim::Measured& measured, const std::vector<sim::Closur
   }
   if (!sim::all_close(closures)) {
     text +=
-        "This description does not close: the model does not give back what was measured. Measure\n"
+        "This description does not close: the model does not give back what was measured. Measure "
         "again when the machine is quiet; if it stays so, the model lacks something it does.\n\n";
   }
-  return text + sim::format_machine(measured.machine);
+  return for_a_terminal(text) + sim::format_machine(measured.machine);
 }
 
 void run_measure(MeasureArguments& arguments) {

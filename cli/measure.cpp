@@ -365,6 +365,9 @@ void run(const Options& options) {
   if (!options.machine.empty() && options.from.empty()) {
     throw Error(Status::invalid, "--machine goes with --from: this machine is asked itself");
   }
+  if (!options.from.empty() && (!options.cpus.empty() || options.rounds)) {
+    throw Error(Status::invalid, "--from is measured already: without --cpus and --rounds");
+  }
   const ResultFiles files{options.output, "measure", "plot_measure.py"};
   Subject subject;
   if (!options.from.empty()) {

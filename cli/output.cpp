@@ -158,6 +158,22 @@ nlohmann::ordered_json read_results(const std::string& path) {
   return json;
 }
 
+std::string for_a_terminal(const std::string& text) {
+  constexpr std::size_t columns = 80;
+  std::string all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t begin = line.find_first_not_of(' ');
+    if (line.size() > columns) {
+      const std::size_t gap = line.find("  ", begin);
+      if (gap != std::string::npos) begin = line.find_first_not_of(' ', gap);
+      line = line.substr(0, begin) + wrapped(line.substr(begin), begin);
+    }
+    all += line + "\n";
+  }
+  return all;
+}
+
 std::string format_json(const nlohmann::ordered_json& json) {
   if (json.is_object() && !json.contains("schema")) {
     nlohmann::ordered_json first{{"schema", 1}};

@@ -45,6 +45,10 @@ class ProgressLine {
 /// lines begin with `indent` spaces. So many columns are taken on the first line already.
 std::string wrapped(const std::string& text, std::size_t indent = 0);
 
+/// Lines of more than 80 columns go on below: where what follows their first two spaces begins,
+/// behind a name, or where they begin themselves.
+std::string for_a_terminal(const std::string& text);
+
 /// As every `--json` prints it; bytes that are not UTF-8 are replaced. An object begins with the
 /// number of its schema: another one if a name goes or means something else than before.
 std::string format_json(const nlohmann::ordered_json& json);

@@ -28,23 +28,6 @@ char** arguments = nullptr;  ///< of this program
 
 enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
-/// CLI11's help in lines of 79 columns: what is too long goes on below where its text begins.
-std::string for_a_terminal(const std::string& help) {
-  constexpr std::size_t columns = 79;
-  std::string text;
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) {
-    std::size_t begin = line.find_first_not_of(' ');
-    if (line.size() > columns) {
-      const std::size_t gap = line.find("  ", begin);  // behind an option's name
-      if (gap != std::string::npos) begin = line.find_first_not_of(' ', gap);
-      line = line.substr(0, begin) + wrapped(line.substr(begin), begin);
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
 /// The innermost command that was named: its help is the one to point at.
 const CLI::App* named_command(const CLI::App* app) {
   for (const CLI::App* command : app->get_subcommands()) return named_command(command);
@@ -74,14 +57,14 @@ std::string reworded(const CLI::App* command, const std::string& text) {
       {std::regex("(\\S+): 1 required .* missing"), "$1: its value is missing"},
       {std::regex("(\\S+) excludes (\\S+)"), "$1 and $2 exclude each other"},
   };
+  for (const auto& [theirs, ours] : words) {
+    if (std::regex_match(text, theirs)) return std::regex_replace(text, theirs, ours);
+  }
   const std::vector<std::string> extras = command->remaining();
   if (!extras.empty()) {
     return extras.front().substr(0, 1) == "-"
                ? fmt::format("no option {}", extras.front())
                : fmt::format("\"{}\" is one word too many", extras.front());
-  }
-  for (const auto& [theirs, ours] : words) {
-    if (std::regex_match(text, theirs)) return std::regex_replace(text, theirs, ours);
   }
   return text;
 }

@@ -64,10 +64,10 @@ void add_report(Command& app) {
   Command* const command =
       app.add_subcommand("report", "Make one page of a folder's results, to show to others");
   command
-      ->add_option("folder", options->folder,
-                   "Where `--output` of measure, bench barrier, bench lock, sim barrier, sim lock "
-                   "and sim validate went; of bench mpi as mpi.json; doctor.json; waits.jsonl, by "
-                   "MUSTER_REPORT")
+      ->add_option(
+          "folder", options->folder,
+          "Where `--output` of measure, bench barrier, lock and mpi, sim barrier, lock and "
+          "validate went; doctor.json; waits.jsonl, by MUSTER_REPORT")
       ->required();
   command->add_option("--output", options->output,
                       "The HTML file (default: report.html in the folder, made anew each time)");

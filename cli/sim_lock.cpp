@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "bench/report.hpp"
@@ -112,9 +114,13 @@ class Places {
     if (options_.affinity == "none") {
       return sim::all_placements(tree_, threads, server_core(threads), memory);
     }
-    const std::string text = read_text_file(
-        options_.affinity,
-        "--affinity takes apart, hierarchical, none, or a file with a placement; file");
+    if (!std::filesystem::exists(options_.affinity)) {
+      throw Error(Status::unknown_name,
+                  fmt::format("--affinity takes apart, hierarchical, none, or a file with a "
+                              "placement: there is no file '{}'",
+                              options_.affinity));
+    }
+    const std::string text = read_text_file(options_.affinity, "placement");
     return {{sim::parse_placement(text, options_.affinity, tree_, threads), 1}};
   }
 
@@ -171,22 +177,43 @@ std::string to_csv(const Json& json) {
   return text;
 }
 
+/// Where a placement is too wide to stand in its row, its number does, and it is told below: parts
+/// of the machine in lines of their own, broken between caches.
 std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& rows) {
-  std::string text = fmt::format("{}: {}\n\n{:<15} {:<10} {:>7}  {:>10} {:>8} {:>7} {:>8}  {}\n",
-                                 machine.name, machine.about, "lock", "pattern", "threads",
-                                 "Mops/s", "misses %", "far %", "doubled", "placement");
+  static const std::regex ends_a_line("\\||[^ |]{74}");
+  std::size_t lock_width = 4;
+  for (const Row& row : rows) lock_width = std::max(lock_width, row.query.lock.size());
+  const std::string titles =
+      fmt::format("{:<{}} {:<11}{:>7} {:>9} {:>8} {:>5} {:>7}  ", "lock", lock_width, "pattern",
+                  "threads", "Mops/s", "misses %", "far %", "doubled");
+  std::vector<std::string> wide;
+  for (const Row& row : rows) {
+    if (titles.size() + row.placement.size() > 79 &&
+        std::find(wide.begin(), wide.end(), row.placement) == wide.end())
+      wide.push_back(row.placement);
+  }
+  const auto place = [&](const std::string& placement) {
+    const auto at = std::find(wide.begin(), wide.end(), placement);
+    return at == wide.end() ? placement : fmt::format("[{}]", at - wide.begin() + 1);
+  };
+  std::string text = wrapped(machine.name + ": " + machine.about) + "\n\n" + titles + "where\n";
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
-    text +=
-        fmt::format("{:<15} {:<10} {:>7}  {:>10.3f} {:>8.1f} {:>7.0f} {:>+7.1f}%  {}\n",
-                    row.query.lock, pattern_name(row.query.pattern),
-                    row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
-                    o.cache_misses_percent, o.far_memory_percent, 100 * o.change, row.placement);
+    text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f} {:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
+                        row.query.lock, lock_width, pattern_name(row.query.pattern),
+                        row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
+                        o.cache_misses_percent, o.far_memory_percent, 100 * o.change,
+                        place(row.placement));
+  }
+  text += '\n';
+  for (const std::string& placement : wide) {
+    text += fmt::format("{:<5}", place(placement)) +
+            wrapped(std::regex_replace(placement, ends_a_line, "$&\n"), 5) + "\n";
   }
   text +=
-      "\nS server, w thread (a digit: so many), . nobody, m the array's memory.\n"
-      "misses: accesses to the array that no cache of the core and its die held. far: lines from "
-      "another NUMA node's memory.\n"
+      "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
+      "misses: accesses to the array that no cache of the core and its die held.\n"
+      "far: lines from another NUMA node's memory.\n"
       "doubled: what the first half of the window says more than the whole.\n";
   return text;
 }

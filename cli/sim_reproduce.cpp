@@ -87,9 +87,10 @@ std::string summary(const sim::Reproduction& all) {
 std::string to_text(const sim::Reproduction& all) {
   std::string text;
   for (const sim::Claim& claim : all.claims) {
-    text +=
-        fmt::format("{:<10} {}: {}\n           modelled: {}\n", sim::verdict_name(claim.verdict),
-                    claim.source, claim.claim, claim.modelled);
+    text += fmt::format("{:<10} ", sim::verdict_name(claim.verdict)) +
+            wrapped(fmt::format("{}: {}\nmodelled: {}", claim.source, claim.claim, claim.modelled),
+                    11) +
+            "\n";
   }
   return text + "\n" + summary(all);
 }

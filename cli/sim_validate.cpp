@@ -85,18 +85,18 @@ std::string share_text(const char* what, const sim::Share& share) {
 
 std::string to_text(const sim::MachineModel& machine, const std::vector<sim::Measurement>& measured,
                     const sim::Validation& v) {
-  std::string text = fmt::format("{}\n\n{:<26} {:>6}  {:<7} {:>9} {:>9} {:>16} {:>8} {:>9}\n",
+  std::string text = fmt::format("{}\n\n{:<23} {:>5} {:<6} {:>8} {:>8} {:>12} {:>6} {:>5}\n",
                                  machine.name, "algorithm", "ranks", "map by", "measured",
                                  "modelled", "interval", "error", "naive");
   for (std::size_t n = 0; n < measured.size(); ++n) {
     const sim::Prediction& p = v.modelled[n];
     text +=
-        fmt::format("{:<26} {:>6}  {:<7} {:>9.2f} {:>9.2f} {:>16} {:>+6.1f} % {:>9}\n",
+        fmt::format("{:<23} {:>5} {:<6} {:>8.2f} {:>8.2f} {:>12} {:>+4.0f} % {:>5}\n",
                     measured[n].query.algorithm, measured[n].query.ranks,
                     mapping_name(measured[n].query.map_by), measured[n].latency_us, p.latency_us,
-                    fmt::format("{:.2f} to {:.2f}", p.latency_us_low, p.latency_us_high),
+                    fmt::format("{:.3g} - {:.3g}", p.latency_us_low, p.latency_us_high),
                     100 * (p.latency_us / measured[n].latency_us - 1),
-                    v.naive_us[n] ? fmt::format("{:.2f}", *v.naive_us[n]) : "");
+                    v.naive_us[n] ? fmt::format("{:.3g}", *v.naive_us[n]) : "");
   }
   text += fmt::format("\n{:<42} {:.1f} %\n", "median error", 100 * v.median_error);
   text += fmt::format("{:<42} {:.3f}\n", "rms of the log ratios", v.rms);
@@ -105,10 +105,12 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<sim::Mea
   text += share_text("pairs over 15 % apart, ordered right", v.pairs_ordered);
   text += share_text("changes by mapping over 15 %, direction", v.mapping_directions);
   for (const sim::Pick& pick : v.picks) {
-    text += fmt::format(
-        "{:<42} {}: {:.1f} % over {}\n",
-        fmt::format("the model's pick, {} ranks by {}", pick.ranks, mapping_name(pick.map_by)),
-        pick.chosen, 100 * pick.regret, pick.best);
+    const std::string about =
+        fmt::format("the model's pick, {} ranks by {}", pick.ranks, mapping_name(pick.map_by));
+    text += fmt::format("{:<42} ", about) +
+            wrapped(fmt::format("{}: {:.1f} % over {}", pick.chosen, 100 * pick.regret, pick.best),
+                    43) +
+            "\n";
   }
   if (v.naive_median_error) {
     text += fmt::format("{:<42} {:.1f} % (the model, on the same: {:.1f} %)\n",

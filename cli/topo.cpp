@@ -150,7 +150,7 @@ std::string to_text(const Answer& answer) {
   text += fmt::format("\ngroups of {}, {}\n", counted(answer.bindings.size(), "rank"),
                       answer.placed_by);
   if (answer.grouping.status != Status::ok) {
-    return text + fmt::format("  declined: {}\n", answer.grouping.reason);
+    return text + "  " + wrapped("declined: " + answer.grouping.reason, 2) + "\n";
   }
   return text + format_tree(answer.grouping.tree);
 }

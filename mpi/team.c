@@ -237,10 +237,10 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
 enum { binding_bytes = 1024 };
 typedef char binding[binding_bytes];
 
-/* Where the members and the job's other processes of this host may run. Locality strings where the
- * MPI has them for all members, else affinity masks. */
-static const char* find_bindings(void* comm, const roster* all, binding* texts,
-                                 const char** bindings, bool localities) {
+/* Where the members may run. Locality strings where the MPI has them for all members, else affinity
+ * masks, and false. */
+static bool find_bindings(void* comm, const roster* all, binding* texts, const char** bindings,
+                          bool localities) {
   bool known = localities && mpi->locality != NULL;
   for (unsigned i = 0; i < all->inside && known; ++i) {
     known = mpi->locality(comm, (int)all->here[i], texts[i], binding_bytes) && texts[i][0] != '\0';
@@ -249,7 +249,7 @@ static const char* find_bindings(void* comm, const roster* all, binding* texts,
     if (!known) affinity_text((pid_t)all->members[i].pid, texts[i], binding_bytes);
     bindings[i] = texts[i];
   }
-  return known ? "by PMIx locality strings" : "by affinity masks";
+  return known;
 }
 
 typedef struct company {
@@ -309,10 +309,13 @@ static slot* make_slot(void* comm, const roster* all, offer* told, const char** 
   enum { by_locality, by_mask, unknown, ways };
   for (int way = mpi->locality != NULL ? by_locality : by_mask; way < ways && made == NULL; ++way) {
     const bool placed = way != unknown && texts != NULL && bindings != NULL;
-    *placed_by =
-        placed ? find_bindings(comm, all, texts, bindings, way == by_locality) : "not known";
+    const bool localities = placed && find_bindings(comm, all, texts, bindings, way == by_locality);
+    *placed_by = !placed              ? "not known"
+                 : localities         ? "by PMIx locality strings"
+                 : way == by_locality ? "by affinity masks, as PMIx tells no localities"
+                                      : "by affinity masks";
     options.bindings = placed ? bindings : NULL;
-    options.other_bindings = placed && way == by_mask ? others.bindings : NULL;
+    options.other_bindings = placed && !localities ? others.bindings : NULL;
     made = pool_make(all->members, all->inside, &options,
                      settings->report != NULL && all->hosts == 1, told, why, why_bytes);
   }

@@ -81,7 +81,8 @@ def scale(rows):
             if row["latency_ns"]["mean"] <= 50 * fastest[row["mode"], row["participants"]]
             or row["implementation"] == "muster"]
     low = min(row["latency_ns"]["mean_ci95"][0] for row in kept)
-    high = max(row["latency_ns"]["mean_ci95"][1] for row in kept)
+    high = max(min(row["latency_ns"]["mean_ci95"][1], 2 * row["latency_ns"]["mean"])
+               for row in kept)  # a wide band says that nothing is known, not how slow it is
     return low / 1.8, high * (3 if len(kept) == len(rows) else 10)  # room for their names
 
 
@@ -100,10 +101,12 @@ def draw_panel(axes, rows, style, cpus):
         axes.text(high, 1.012, "more participants than CPUs", fontsize=8.5, color="#8a7a55",
                   ha="right", va="bottom", transform=axes.get_xaxis_transform())
     off_scale = []
+    lowest = min((row["latency_ns"]["mean"] for row in rows if row["status"] == "ok"
+                  and row["implementation"] in REFERENCES), default=0)
     for name, points in curves(rows).items():
         if points[0]["implementation"] in REFERENCES:
             mean = points[0]["latency_ns"]["mean"]
-            below = name == "limit"
+            below = mean == lowest
             axes.axhline(mean, color="#8c8c8c", lw=0.9, ls=":", zorder=1)
             axes.annotate(f"{name} of two: {format_ns(mean)}", xy=(high, mean),
                           xytext=(-4, -3 if below else 2), textcoords="offset points",
@@ -251,15 +254,15 @@ def found(rows, modes, letters):
                 ratios.setdefault(mode, []).append((count, ours / best["peer"]))
     if not ratios:
         return "Barrier latency: nobody to compare with"
-    name = "auto" if any(row["algorithm"] == "auto" for row in rows) else "our best"
+    name = "Muster's auto" if any(row["algorithm"] == "auto" for row in rows) else "Muster's best"
     parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
              f"({', '.join(str(count) for count, _ in pairs)} {mode})"
              for mode, pairs in ratios.items()]
-    text = f"{name}'s time as a multiple of the best other's: {'; '.join(parts)}"
+    text = f"{name} takes {'; '.join(parts)} times the best other's time"
     if len(text) <= letters:
         return text
     each = [ratio for pairs in ratios.values() for _, ratio in pairs]
-    return f"{name}'s time is {min(each):.2g} to {max(each):.2g} times the best other's"
+    return f"{name} takes {min(each):.2g} to {max(each):.2g} times the best other's time"
 
 
 def draw(data):

@@ -97,10 +97,10 @@ def found(rows, patterns, threads):
             best[kind] = max(best.get(kind, (0, "")), (speed, row["lock"]))
         ours = best.get("auto", best.get("ours"))
         sentence = f"{pattern}, " + (
-            f"{ours[1]} does {ours[0]:.3g} million increments a second" if ours else
+            f"Muster's {ours[1]} does {ours[0]:.3g} million increments a second" if ours else
             "none of ours was measured")
         if ours and "peer" in best:
-            sentence += f", {ours[0] / best['peer'][0]:.2g} times {best['peer'][1]}, the best other"
+            sentence += f", {ours[0] / best['peer'][0]:.2f} times {best['peer'][1]}, the best other"
         sentences.append(sentence)
     return f"{threads} thread{'s' if threads > 1 else ''}: " + "; ".join(sentences)
 

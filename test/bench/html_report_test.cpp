@@ -60,6 +60,19 @@ Json barrier() {
           {"results", {row}}};
 }
 
+Json mpi() {
+  return {{"benchmark", "mpi"},
+          {"settings",
+           {{"ranks", {2, 4}},
+            {"rounds", 3},
+            {"seconds", 0.1},
+            {"hopeless", 50.0},
+            {"only", ""},
+            {"own_algorithms", false}}},
+          {"machine", {{"model", "This"}, {"cpus", 4}, {"kernel", "L"}}},
+          {"results", Json::array()}};
+}
+
 TEST(HtmlReport, TellsWhatIsThereAndNothingElse) {
   const std::string page = html_report(
       {"some <folder>", {{"measure", measured()}}, {}, {{"topo", "<svg id=\"a#b\"/>"}}});
@@ -99,33 +112,10 @@ TEST(HtmlReport, PutsPredictedBesideMeasured) {
   EXPECT_THAT(page, HasSubstr("--ranks 4 --output r"));
 }
 
-TEST(HtmlReport, DrawsMpiOnOneScale) {
-  const auto row = [](const char* barrier, bool ours, unsigned ranks, double us) {
-    return Json{{"mpi", "Open MPI"},
-                {"barrier", barrier},
-                {"ours", ours},
-                {"ranks", ranks},
-                {"latency_us", {us, us, 9 * us}}};
-  };
-  const Json mpi{
-      {"benchmark", "mpi"},
-      {"settings",
-       {{"ranks", {2}},
-        {"rounds", 5},
-        {"seconds", 0.2},
-        {"hopeless", 50.0},
-        {"only", ""},
-        {"own_algorithms", true}}},
-      {"machine", {{"model", "This"}, {"cpus", 4}, {"kernel", "L"}}},
-      {"results",
-       {row("default", false, 2, 10), row("preload", true, 2, 1), row("default", false, 4, 100)}}};
-  const std::string page = html_report({"r", {{"mpi", mpi}}, {}, {}});
-  const std::size_t ours = page.find("<tr class=ours><td>preload</td><td class=n>1.00 us</td>");
-  ASSERT_NE(ours, std::string::npos);
-  EXPECT_LT(ours, page.find("<td>default</td>")) << "the fastest comes first";
-  EXPECT_THAT(page, HasSubstr("width:33.3%"));
-  EXPECT_THAT(page, HasSubstr("width:66.7%"));
-  EXPECT_THAT(page, HasSubstr("width:100.0%"));
+TEST(HtmlReport, ShowsThePictureOfMpis) {
+  const std::string page = html_report({"r", {{"mpi", mpi()}}, {}, {{"mpi", "<svg id=\"m\"/>"}}});
+  EXPECT_THAT(page, HasSubstr("<h2 id=mpi>MPI_Barrier</h2>\n<figure>"));
+  EXPECT_THAT(page, Not(HasSubstr("id=groups")));  // it is not shown twice
 }
 
 TEST(HtmlReport, SplitsWaits) {
@@ -152,15 +142,16 @@ TEST(Again, SaysTheCommand) {
   EXPECT_EQ(command_of("barrier", barrier()),
             "muster bench barrier --algorithms all --participants 2,4 --mode threads,processes "
             "--map-by core --wait auto --peers all --seconds 25.0 --rounds 5 --output results");
-  EXPECT_EQ(command_of("mpi", Json{{"settings",
-                                    {{"ranks", {2, 4}},
-                                     {"rounds", 3},
-                                     {"seconds", 0.1},
-                                     {"hopeless", 50.0},
-                                     {"only", ""},
-                                     {"own_algorithms", false}}}}),
+  EXPECT_EQ(command_of("mpi", mpi()),
             "muster bench mpi --ranks 2,4 --rounds 3 --seconds 0.1 --hopeless 50.0 --defaults "
-            "--output results/mpi.json");
+            "--output results");
+  EXPECT_EQ(command_of("mpi", Json{{"settings",
+                                    {{"participants", {2, 4}},
+                                     {"regimes", {"quiet", "hogs"}},
+                                     {"turn_ms", 100.0},
+                                     {"rounds", 7}}}}),
+            "muster bench mpi --ranks 2,4 --regime quiet,hogs --turn 100.0 --rounds 7 "
+            "--output results");
   EXPECT_EQ(command_of("sim", sim(1)),
             "muster sim barrier --machine oak --algorithms mcs --ranks 4 --map-by core --output "
             "results");

@@ -131,8 +131,8 @@ TEST(ResultFiles, PicturesThatCannotBeDrawnAreAFailureInALine) {
   }
   const std::filesystem::path directory =
       std::filesystem::path(testing::TempDir()) / ("muster-plot-" + std::to_string(getpid()));
-  for (const char* const script :
-       {"plot_barrier.py", "plot_lock.py", "plot_measure.py", "plot_sim.py", "plot_sim_lock.py"}) {
+  for (const char* const script : {"plot_barrier.py", "plot_lock.py", "plot_measure.py",
+                                   "plot_mpi.py", "plot_sim.py", "plot_sim_lock.py"}) {
     const ResultFiles files{directory, "x", script, "csv"};
     files.prepare();
     testing::internal::CaptureStderr();

@@ -94,14 +94,23 @@ failed=' (default|\*muster \(preload\)) +failed: it ended with exit code 0'
 [ "$(grep -cE "$failed" <<<"$text")" = 6 ] ||
   fail "of ranks that take no part it says: $text"
 echo kept >"$scratch/file"
-for output in "$scratch/file/below" "$scratch" /proc/file; do # which nobody can write
+for output in "$scratch/file/below" "$scratch/file" /proc/folder; do # which nobody can make
   if text=$(played --ranks 2 --output "$output" 2>&1); then fail "it writes $output"; fi
-  [ "$text" = "${text#*muster: "$output" cannot be written: }" ] && fail "of $output it says: $text"
+  [ "$text" = "${text#*muster: "$output" cannot be made: }" ] && fail "of $output it says: $text"
   launched 0 .
 done
 [ "$(<"$scratch/file")" = kept ] || fail "a file is overwritten"
-played --ranks 2 --output "$scratch/new.json" >/dev/null 2>&1 || fail "--output"
-grep -q '"benchmark": "mpi"' "$scratch/new.json" || fail "--output: $(cat "$scratch/new.json")"
+said=$(played --ranks 2,4 --output "$scratch/new" 2>&1 >/dev/null) || fail "--output: $said"
+grep -q '"benchmark": "mpi"' "$scratch/new/mpi.json" || fail "--output: $(ls "$scratch/new")"
+drawn() { # <folder> <what it has to say>
+  /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || return 0
+  [ -s "$1/mpi.png" ] || fail "no picture: $(ls "$1")"
+  tr '\n' ' ' <"$1/mpi.svg" | grep -qF -- "$2" || fail "the picture does not say: $2"
+}
+drawn "$scratch/new" "MPI_Barrier takes"
+drawn "$scratch/new" "Intel MPI 9.8.7, muster (preload)"
+"$muster" report "$scratch/new" 2>/dev/null || fail "the report"
+grep -q "MPI_Barrier</h2>" "$scratch/new/report.html" || fail "the report has no MPI"
 text=$("$muster" bench mpi --peers "$scratch/peers" --only nonsense 2>&1) && fail "nonsense found"
 grep -qF 'nothing is named like "nonsense"' <<<"$text" || fail "of nonsense it says: $text"
 
@@ -164,14 +173,14 @@ END
 # ---- where others want the CPUs, too ----
 
 text=$(timeout 1500 "$muster" bench mpi --regime quiet,hogs,late --ranks 2 --turn 5 --rounds 2 \
-  --peers none --output "$scratch/mpi.json") || fail "--regime: $text"
+  --peers none --output "$scratch/regimes") || fail "--regime: $text"
 for regime in quiet hogs late; do
   grep -qE "^In $regime, Muster takes .* times the time of .*'s own barrier" <<<"$text" ||
     fail "no sentence about $regime: $text"
 done
 ! grep -E '.{81}' <<<"$text" || fail "too wide"
-! pgrep -f "$scratch/mpi.json" || fail "hogs are left"
-python3 - "$scratch/mpi.json" <<'END' || fail "--regime: $(cat "$scratch/mpi.json")"
+! pgrep -f "$scratch/regimes" || fail "hogs are left"
+python3 - "$scratch/regimes/mpi.json" <<'END' || fail "--regime: $(cat "$scratch/regimes/mpi.json")"
 import json, sys
 results = json.load(open(sys.argv[1]))
 found = {}
@@ -188,6 +197,7 @@ for barriers in found.values():
     assert "default" in barriers and "muster (preload)" in barriers, found
 assert len(results["conclusions"]) == len(found), results["conclusions"]
 END
-rm "$scratch/new.json"
-"$muster" bench summary "$scratch" | grep -q "hogs" || fail "the summary has no regime"
+drawn "$scratch/regimes" "2 ranks, hogs"
+"$muster" report "$scratch/regimes" 2>/dev/null || fail "the report of regimes"
+"$muster" bench summary "$scratch/regimes" | grep -q "hogs" || fail "the summary has no regime"
 exit 0

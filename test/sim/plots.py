@@ -19,13 +19,14 @@ except ImportError:
 sys.path.insert(0, sys.argv[1])
 import plot_barrier
 import plot_lock
+import plot_mpi
 import plot_sim
 import plot_sim_lock
 import plot_waits
 
 PATTERNS = ["sequential", "strided", "random"]
 figures = {}
-for script in (plot_barrier, plot_lock, plot_sim, plot_sim_lock):
+for script in (plot_barrier, plot_lock, plot_mpi, plot_sim, plot_sim_lock):
     script.save = lambda figure, directory, name, **how: figures.update({name: figure})
 # No two figures alike: whatever is drawn in another's place is found out.
 values = itertools.count(3)
@@ -255,20 +256,49 @@ def check_titles():
                                       ("limit", None, 1))
                 for mode in ("threads", "processes") for count in (2, 4)]
     expect(plot_barrier.found(barriers, ["threads", "processes"], 200),
-           "auto's time as a multiple of the best other's: 0.75, 0.75 (2, 4 threads); "
-           "0.75, 0.75 (2, 4 processes)", "title")
+           "Muster's auto takes 0.75, 0.75 (2, 4 threads); 0.75, 0.75 (2, 4 processes) times the "
+           "best other's time", "title")
     expect(plot_barrier.found(barriers, ["threads", "processes"], 80),
-           "auto's time is 0.75 to 0.75 times the best other's", "title")
+           "Muster's auto takes 0.75 to 0.75 times the best other's time", "title")
     locks = [{"lock": name, "kind": kind, "threads": 2, "pattern": "random",
               "throughput_ops_s": {"mean": 1e6 * speed}}
              for name, kind, speed in (("rcl", "ours", 90), ("auto", "ours", 60),
                                        ("pthread_mutex", "peer", 20), ("ck-fas", "peer", 30))]
-    expect(plot_lock.found(locks, ["random"], 2), "2 threads: random, auto does 60 million "
-           "increments a second, 2 times ck-fas, the best other", "title")
+    expect(plot_lock.found(locks, ["random"], 2), "2 threads: random, Muster's auto does "
+           "60 million increments a second, 2.00 times ck-fas, the best other", "title")
+
+
+def check_mpis():
+    """A panel for each number of ranks, a line for each barrier; of rounds that failed nothing."""
+    rows = [{"mpi": mpi, "barrier": barrier, "ours": ours, "ranks": ranks,
+             "latency_us": [us * ranks, None, 3 * us * ranks]}
+            for mpi, barrier, ours, us in (("A", "default", False, 4), ("A", "muster", True, 1),
+                                           ("B", "default", False, 8), ("B", "muster", True, 2))
+            for ranks in (2, 4)]
+    rows.append(dict(rows[0], barrier="failed", latency_us=[None]))
+    machine = {"model": "m", "cpus": 2}
+    figure = drawn({"machine": machine, "results": rows}, "mpi", plot_mpi)["mpi"]
+    expect([axes.get_title(loc="left") for axes in figure.axes], ["2 ranks", "4 ranks"], "panels")
+    expect([label.get_text() for label in figure.axes[0].get_yticklabels()][::-1],
+           ["A, muster", "A, default", "B, muster", "B, default"], "lines from the top")
+    for axes, ranks in zip(figure.axes, (2, 4)):
+        medians = {3 - line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines
+                   if len(line.get_xdata()) == 1}
+        expect([round(medians[place]) for place in range(4)],
+               [2000 * us * ranks for us in (1, 4, 2, 8)], "medians, ns")
+    expect(title_of(figure), "Muster's MPI_Barrier takes 0.25, 0.25 (2, 4 ranks) times the best "
+           "MPI's own time", "title")
+    turns = [{"mpi": "A", "barrier": name, "ours": ours, "ranks": 2, "regime": regime,
+              "round_means_ns": [ns]} for name, ours, ns in (("x", False, 10), ("y", True, 5))
+             for regime in ("quiet", "hogs")]
+    figure = drawn({"machine": machine, "results": turns}, "mpi", plot_mpi)["mpi"]
+    expect([axes.get_title(loc="left") for axes in figure.axes],
+           ["2 ranks, quiet", "2 ranks, hogs"], "panels")
 
 
 check_reproduction()
 check_barriers_of_the_model()
 check_titles()
 check_locks()
+check_mpis()
 check_waits()
