@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What `following` takes in the model while threads move: every so many episodes one of them goes
 // to a core at random, and who is there comes to where it was. Beside it what bound participants
-// would get on each of these placements (fitting.hpp). Every known machine, half of its cores and
-// all of them, threads' settings.
+// would get on each of these placements (fitting.hpp). Every known machine of several places, half
+// of its cores and all of them, threads' settings.
 //
 //   muster-bench-moving [--every EPISODES] [--moves NUMBER] [MACHINE...]
 #include <fmt/format.h>
@@ -192,6 +192,7 @@ int main(int count, char** words) {
     sim::MachineModel machine = sim::load_machine(std::string(known.name));
     machine.set("call", 5, "a thread's loop");
     machine.set("poll-turn", 10, "a thread's loop");
+    if (!Follower::pays_on(*machine.shape)) continue;
     const auto cores = static_cast<unsigned>(machine.shape->cores().size());
     for (const unsigned ranks : {cores / 2, cores}) cases.push_back({machine, ranks});
   }

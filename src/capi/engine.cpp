@@ -89,7 +89,7 @@ class EngineOf final : public Engine {
     if (rank != 0) return nullptr;
     try {
       const Topology& machine = whole_machine();
-      if (machine.level_sets().empty()) return nullptr;
+      if (!Follower::pays_on(machine)) return nullptr;
       own_follower_ = std::make_unique<Follower>(machine, plan().participants,
                                                  hooks().progress != nullptr, now_ns);
       follower_.store(own_follower_.get(), std::memory_order_release);  // pairs with whereabouts()

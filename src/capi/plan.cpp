@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "fitting/fitting.hpp"
+#include "fitting/follower.hpp"
 #include "fitting/profile.hpp"
 #include "machine/format.hpp"
 #include "machine/made_once.hpp"
@@ -294,7 +295,7 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
                         !plan.completes;
     if (situation.bound || !wanted) return;
     const Topology& machine = cached_topology(or_default(options.topology, ""));
-    situation.follows = !machine.level_sets().empty();
+    situation.follows = Follower::pays_on(machine);
     if (situation.follows) plan.numa_nodes = std::max(1U, machine.numa_nodes());
   };
   const auto choose = [&](const std::string& prefix) {

@@ -42,6 +42,13 @@ std::vector<Algorithm> candidates_on(const Topology& topology) {
 
 }  // namespace
 
+bool Follower::pays_on(const Topology& topology) {
+  for (const unsigned home : homes_of(topology)) {
+    if (home != nowhere && home != 0) return true;
+  }
+  return false;
+}
+
 Follower::Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock)
     : topology_(topology),
       like_(nearest_machine(topology).machine),

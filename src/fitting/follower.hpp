@@ -22,7 +22,10 @@ class Follower {
  public:
   using Clock = std::function<std::int64_t()>;  ///< nanoseconds
 
-  /// `topology` must outlive it, and have level sets. `progresses`: as fit_choice().
+  /// Whether there are PUs that have not all their groups in common: else all places are equal.
+  static bool pays_on(const Topology& topology);
+
+  /// `topology` must outlive it. `progresses`: as fit_choice().
   Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock);
 
   /// `pus`: by rank, 1 + where it is, or 0. Empty: what runs is to go on; else a packed schedule,

@@ -176,6 +176,15 @@ std::vector<Word> by_numa_node() {
   return pus;
 }
 
+TEST(Follower, PaysWhereThereAreSeveralPlaces) {
+  for (const char* one : {"package:1 core:2 pu:1", "package:1 [numa] l3:1 core:64 pu:1"}) {
+    EXPECT_FALSE(Follower::pays_on(Topology::from_synthetic(one))) << one;
+  }
+  for (const char* several : {"package:1 [numa] l3:2 core:2 pu:1", "package:2 core:4 pu:2"}) {
+    EXPECT_TRUE(Follower::pays_on(Topology::from_synthetic(several))) << several;
+  }
+}
+
 TEST(Follower, FindsAsGoodAsAuto) {
   Server server;
   std::vector<PuSet> bindings;
