@@ -438,12 +438,12 @@ bool Delegated::wait_to_take(std::int64_t end_ns) {
 
 /// Others' sections may need a lock that this thread still has.
 void Delegated::give_acquired() {
-  const auto [seat, habit] = own_client();
+  const Client own = own_client();
   if (Inside::any()) {
-    ++habit.inlined;
-    give(seat.port);
+    ++own.habit.inlined;
+    give(own.seat.port);
   } else {
-    auto_.give(seat.port, habit, [&] { visit(seat, habit); });
+    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
   }
 }
 
