@@ -198,8 +198,7 @@ std::string why_not(const std::string& path, int scripts = 0) {
 
 /// In the build tree, where `folder` has it, or where it was installed; "" if it is nowhere.
 std::string find_library(const std::string& folder, const std::string& name) {
-  const std::string found =
-      own_file({folder + "/" + name, "../lib/" + name, MUSTER_LIBDIR "/" + name});
+  std::string found = own_file({folder + "/" + name, "../lib/" + name, MUSTER_LIBDIR "/" + name});
   if (found.find_first_of(" :") == std::string::npos) return found;
   throw Error(Status::system, "LD_PRELOAD cannot name " + found +
                                   ": it parts libraries at blanks and colons; install elsewhere");

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "barrier/shape.hpp"
@@ -162,7 +163,7 @@ class Mailboxes<sim::Modelled> {
   static constexpr unsigned cells_per_rank(unsigned ranks) { return 2 * ranks; }
 
   Mailboxes(unsigned ranks, Word first, sim::Modelled::Cells cells)
-      : ranks_(ranks), first_(first), cells_(cells) {}
+      : ranks_(ranks), first_(first), cells_(std::move(cells)) {}
 
   void prepare(sim::Modelled& m) const {
     for (unsigned to = 0; to < ranks_; ++to) {

@@ -44,18 +44,17 @@ TEST(Mpi, RanksOverFourNumaNodesHaveTheirBarrierAtHome) {
       });
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
 
-  // Which recipe is a matter of the estimate; that it groups by NUMA node is not.
+  // Which levels and recipe is a matter of the estimate; that each rank's cells are at home is not.
   std::vector<testing::Matcher<std::string>> expected;
   for (unsigned rank = 0; rank < 8; ++rank) {
     const std::string numa = std::to_string(rank % 4);
     expected.insert(expected.end(), 2,
-                    AllOf(StartsWith(std::to_string(rank) + " on NUMA node " + numa +
-                                     ", its pages on " + numa + ": scheduled-NUMA"),
-                          HasSubstr("; NUMA {0,4} {1,5} {2,6} {3,7}; ")));
+                    StartsWith(std::to_string(rank) + " on NUMA node " + numa + ", its pages on " +
+                               numa + ": scheduled-"));
   }
   EXPECT_THAT(with(lines, " on NUMA node "), UnorderedElementsAreArray(expected));
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("communicator of 8: 8 ranks on this host: "),
-                                    HasSubstr("algorithm scheduled-NUMA"))));
+                                    HasSubstr("algorithm scheduled-"))));
   // Two communicators of 10 barriers, and the one before the end; none was the MPI's.
   const Lines counters = with(lines, "counters: ");
   EXPECT_THAT(counters, SizeIs(8));
