@@ -71,11 +71,11 @@ struct Situation {
   unsigned participants = 1;
   unsigned others = 0;  ///< that want CPUs too
   unsigned usable_cpus = 1;
-  bool bound = false;        ///< every participant's binding is known
-  bool share_cores = false;  ///< several of them are bound to one core
-  unsigned numa_nodes = 1;   ///< that hold participants
-  bool follows = false;      ///< if not: it matters where they sit, and that can be learnt
-  bool needs_split = false;  ///< arrive and depart are called apart
+  bool bound = false;           ///< every participant's binding is known
+  bool share_cores = false;     ///< several of them are bound to one core
+  unsigned numa_nodes = 1;      ///< that hold participants
+  bool follows = false;         ///< if not: it matters where they sit, and that can be learnt
+  bool needs_split = false;     ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures
   /// Composes what fits where they sit (fitting/fitting.hpp), which takes milliseconds; empty where
   /// that is not known.
