@@ -69,7 +69,9 @@ TEST(AttachByFd, GivesTheSameBarrier) {
                       [&](unsigned rank) {
                         muster_barrier* mine = nullptr;
                         must(muster_barrier_attach(&mine, muster_barrier_fd(barrier.handle())));
-                        if (explain(mine) != explain(barrier.handle())) {
+                        // `following` tells what others have said meanwhile.
+                        if (*name != std::string("following") &&
+                            explain(mine) != explain(barrier.handle())) {
                           throw std::runtime_error("it explains itself differently");
                         }
                         meet(mine, rank, rounds(300));
