@@ -8,6 +8,7 @@ try:
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 except ImportError:
     sys.exit(3)
 
@@ -31,6 +32,18 @@ def format_ns(value, _=None):
 
 def format_us(value):
     return format_ns(1000 * value)
+
+
+def time_axis(axis, subs=(1, 2, 3, 5), **keywords):
+    """Logarithmic, over nanoseconds."""
+    axis.set_major_locator(LogLocator(subs=subs, **keywords))
+    axis.set_major_formatter(FuncFormatter(format_ns))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def open_frame(axes):
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
 
 
 def title(figure, text, about=""):

@@ -11,7 +11,7 @@ import math
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save
+from common import COLOURS, format_ns, in_order, nothing_to_draw, open_frame, plt, run, save
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -137,8 +137,7 @@ def draw_panel(axes, rows, style, cpus):
     axes.grid(True, which="major", color="#e0e0e0", lw=0.8)
     axes.grid(True, which="minor", axis="y", color="#efefef", lw=0.5)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_frame(axes)
     axes.set_xlabel("participants")
 
 
@@ -166,8 +165,7 @@ def draw_dots(axes, rows, style):
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major", color="#e0e0e0", lw=0.8)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_frame(axes)
     axes.set_xlabel("latency of an episode (mean)")
 
 

@@ -12,10 +12,9 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import format_ns, nothing_to_draw, plt, run, save, title
+from common import format_ns, nothing_to_draw, open_frame, plt, run, save, time_axis, title
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 FRAMES = ["white", "#111111", "#d55e00"]  # of the found levels, the innermost first
 TICKS_MAX = 40
@@ -85,9 +84,7 @@ def draw_map(figure, axes, bars, data, norm):
     for side in bars.spines.values():
         side.set_visible(False)
     colours = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    colours.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
-    colours.ax.yaxis.set_major_formatter(FuncFormatter(format_ns))
-    colours.ax.yaxis.set_minor_formatter(NullFormatter())
+    time_axis(colours.ax.yaxis)
     colours.set_label("one way")
 
 
@@ -108,13 +105,10 @@ def draw_counts(axes, data, values, norm):
                       textcoords="offset points", fontsize=7, ha="center", va="bottom")
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
-    axes.xaxis.set_major_formatter(FuncFormatter(format_ns))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    time_axis(axes.xaxis)
     axes.set_xlabel("one way between two CPUs; dotted: medians of the levels")
     axes.set_ylabel("pairs of CPUs")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_frame(axes)
 
 
 def main():

@@ -12,8 +12,8 @@ import statistics
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save, title
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from common import (COLOURS, format_ns, in_order, nothing_to_draw, open_frame, plt, run, save,
+                    time_axis, title)
 
 OURS = dict(color=COLOURS[0], marker="D", markersize=6, zorder=3)
 THEIRS = dict(color="#777777", marker="o", markersize=5, zorder=2)
@@ -66,15 +66,11 @@ def draw(axes, rows, lines):
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.35)  # room for what is written there
-    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if high > 30 * low else (1, 2, 5),
-                                            numticks=5))
-    axes.xaxis.set_major_formatter(FuncFormatter(format_ns))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    time_axis(axes.xaxis, (1,) if high > 30 * low else (1, 2, 5), numticks=5)
     axes.tick_params(labelsize=8)
     axes.grid(axis="x", color="#dddddd", lw=0.6)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_frame(axes)
 
 
 def main():

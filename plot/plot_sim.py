@@ -13,7 +13,8 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_us, in_order, nothing_to_draw, plt, run, save, title
+from common import (COLOURS, format_us, in_order, nothing_to_draw, open_frame, plt, run, save,
+                    title)
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 # Families of barriers: colour and line. `auto` and the best other stand out.
@@ -209,8 +210,7 @@ def main():
     figure, axes = plt.subplots(figsize=(9, 6.5 if curves else 1.9 + 0.24 * lines),
                                 layout="constrained")
     (against_measured if measured else by_ranks if curves else by_algorithm)(axes, rows)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_frame(axes)
     axes.grid(True, axis="y" if curves else "x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     title(figure, judged(data, rows) if measured else found(data, rows))
