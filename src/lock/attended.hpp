@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An `auto` lock and the server that comes to it and leaves again: what a station
 // (delegation/station.hpp) is to many locks, for one. A server takes the lock for a round through
-// the clients' requests.
+// the clients' requests. The model runs this; the station has serve_round() (round.hpp), which is
+// checked.
 //
 // Cost: as auto's; with a server two line transfers a section.
 // Source: Lozi et al. 2016, section 3.2.
@@ -11,8 +12,6 @@
 //    finds it free may take it then.
 // 2. What is pending when the server leaves is its client's: who sees no server takes the lock.
 #pragma once
-
-#include <vector>
 
 #include "lock/auto.hpp"
 #include "lock/reception.hpp"
@@ -50,30 +49,28 @@ class Attended {
   bool serve(M& m, Work& work) const {
     m.store(*server_, 1, relaxed);  // a hint: clients look at the lock, too
     do {
-      const Word count = m.load(reception_.clients(), relaxed);
-      std::vector<typename M::Cell*> slots;
-      for (unsigned client = 0; client < count; ++client) {
-        slots.push_back(&desk_.rings.at_last(m, client));  // a ring of one entry: always the same
-      }
-      slots.push_back(&reception_.news());
+      const auto watched = reception_.watched(
+          m, [&](unsigned client) -> auto& {
+            return desk_.rings.at_last(m, client);  // a ring of one entry: always the same
+          });
+      const std::size_t news = watched.size() - 1;
       bool has = false;
       for (std::size_t at = 0;; ++at) {
         const std::size_t from = at;
-        at = m.await_any(slots, at_least(1), relaxed, at);  // rings.serve acquires
+        at = m.await_any(watched, at_least(1), relaxed, at);  // rings.serve acquires
         if (at == no_cell) return false;
-        if (has && (at < from || at == count)) {
+        if (has && (at < from || at == news)) {
           desk_.give(m);
           has = false;
         }
-        if (at == count) break;
-        while (!has && !(has = desk_.take(m))) {
-          if (!m.await(*desk_.held, equals(0), relaxed)) return false;  // take acquires
-        }
+        if (at == news) break;
+        if (!has && !desk_.take_when_free(m)) return false;
+        has = true;
         desk_.rings.serve(m, static_cast<unsigned>(at), desk_.lock, work);
       }
     } while (reception_.next(m));
     reception_.reopen(m);
-    m.store(*server_, 0, release);
+    m.store(*server_, 0, relaxed);
     return true;
   }
 

@@ -16,8 +16,6 @@
 //    later sees the lock free.
 #pragma once
 
-#include <vector>
-
 #include "lock/desk.hpp"
 #include "lock/reception.hpp"
 
@@ -60,20 +58,17 @@ class Rcl {
   /// Serves until told to stop. False if it gave up.
   template <class Work>
   bool serve(M& m, Work& work) const {
-    while (!desk_.take(m)) {
-      if (!m.await(*desk_.held, equals(0), relaxed)) return false;  // take acquires
-    }
+    if (!desk_.take_when_free(m)) return false;
     do {
-      const Word count = m.load(reception_.clients(), relaxed);
-      std::vector<typename M::Cell*> slots;
-      for (unsigned client = 0; client < count; ++client) {
-        slots.push_back(&desk_.rings.at_last(m, client));  // a ring of one entry: always the same
-      }
-      slots.push_back(&reception_.news());
+      const auto watched = reception_.watched(
+          m, [&](unsigned client) -> auto& {
+            return desk_.rings.at_last(m, client);  // a ring of one entry: always the same
+          });
+      const std::size_t news = watched.size() - 1;
       for (std::size_t at = 0;; ++at) {
-        at = m.await_any(slots, at_least(1), relaxed, at);  // rings.serve acquires
+        at = m.await_any(watched, at_least(1), relaxed, at);  // rings.serve acquires
         if (at == no_cell) return false;
-        if (at == count) break;
+        if (at == news) break;
         desk_.rings.serve(m, static_cast<unsigned>(at), desk_.lock, work);
       }
     } while (reception_.next(m));

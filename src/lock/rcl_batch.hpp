@@ -57,12 +57,11 @@ class RclBatch {
   template <class Work>
   bool serve(M& m, Work& work) const {
     do {
-      const Word count = m.load(reception_.clients(), relaxed);
-      std::vector<typename M::Cell*> slots;
-      for (unsigned client = 0; client < count; ++client) slots.push_back(&request(client));
-      slots.push_back(&reception_.news());
+      const auto watched = reception_.watched(
+          m, [this](unsigned client) -> auto& { return request(client); });
+      const auto count = static_cast<unsigned>(watched.size() - 1);
       for (;;) {
-        const std::size_t at = m.await_any(slots, at_least(1), relaxed);  // pass acquires
+        const std::size_t at = m.await_any(watched, at_least(1), relaxed);  // pass acquires
         if (at == no_cell) return false;
         if (at == count) break;
         pass(m, count, work);

@@ -7,6 +7,8 @@
 // 3. Who is told to stop knows all requests that were posted before.
 #pragma once
 
+#include <vector>
+
 #include "lock/shape.hpp"
 
 namespace muster::locks {
@@ -44,6 +46,15 @@ class Reception {
   void enter(M& m, unsigned client) const {
     raise_clients(m, clients(), client);
     m.exchange(news(), 1, release);  // pairs with next's; no store: it would hide earlier ones
+  }
+  /// What a server waits for: request(client) of each, then the news.
+  template <class RequestFn>  // M::Cell& request(unsigned client)
+  std::vector<typename M::Cell*> watched(M& m, RequestFn&& request) const {
+    std::vector<typename M::Cell*> all;
+    const Word count = m.load(clients(), relaxed);
+    for (unsigned client = 0; client < count; ++client) all.push_back(&request(client));
+    all.push_back(&news());
+    return all;
   }
   /// By anybody, while a server serves.
   void stop(M& m) const {
