@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/report.hpp"
@@ -166,6 +167,9 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
   if (!options.mutant.empty()) return make_mutant_jobs(options);
   const Chosen chosen = choose(options);
   std::vector<Job> jobs;
+  const auto add = [&](Job job) {
+    if (options.variant.empty() || options.variant == job.variant) jobs.push_back(std::move(job));
+  };
   for (const Algorithm& algorithm : chosen.barriers) {
     GroupTree groups;
     if (!options.groups.empty()) {
@@ -177,11 +181,8 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
     const auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes,
                                                options.groups.empty() ? nullptr : &groups);
     for (const check::Scenario& scenario : scenarios) {
-      const std::string variant = check::variant_name(scenario.variant);
-      if (!options.variant.empty() && options.variant != variant) continue;
-      jobs.push_back(
-          {algorithm.text(), scenario.participants, scenario.episodes,
-           check::format_groups(scenario.groups), variant,
+      add({algorithm.text(), scenario.participants, scenario.episodes,
+           check::format_groups(scenario.groups), check::variant_name(scenario.variant),
            scenario.variant == check::Variant::gives_up, expected_executions(scenario),
            [scenario](Tuning& tuning) { return check::make_barrier_program(scenario, tuning); }});
     }
@@ -189,29 +190,23 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
   for (const std::string& lock : chosen.locks) {
     for (const check::LockScenario& scenario :
          check::lock_scenarios(lock, !options.variant.empty())) {
-      const std::string variant =
-          variant_text(scenario.clients, scenario.sections, scenario.variant);
-      if (!options.variant.empty() && options.variant != variant) continue;
-      jobs.push_back(
-          {lock_prefix + lock, 0, scenario.sections, "", variant, false, 1000,
+      add({lock_prefix + lock, 0, scenario.sections, "",
+           variant_text(scenario.clients, scenario.sections, scenario.variant), false, 1000,
            [scenario](Tuning& tuning) { return check::make_lock_program(scenario, tuning); }});
     }
   }
   for (const std::string& mutex : chosen.mutexes) {
     for (const check::MutexScenario& scenario : check::mutex_scenarios(mutex)) {
-      const std::string variant =
-          variant_text(scenario.participants, scenario.sections, scenario.variant);
-      if (!options.variant.empty() && options.variant != variant) continue;
-      jobs.push_back(
-          {mutex_prefix + mutex, 0, scenario.sections, "", variant, false, 1000,
+      add({mutex_prefix + mutex, 0, scenario.sections, "",
+           variant_text(scenario.participants, scenario.sections, scenario.variant), false, 1000,
            [scenario](Tuning& tuning) { return check::make_mutex_program(scenario, tuning); }});
     }
   }
   for (const check::SleepProgram& program : check::sleep_programs()) {
     const std::string name = program.name;
-    if (!chosen.sleep || (!options.variant.empty() && options.variant != name)) continue;
-    jobs.push_back({sleep_name, 0, 1, "", name, false, 1000,
-                    [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
+    if (!chosen.sleep) break;
+    add({sleep_name, 0, 1, "", name, false, 1000,
+         [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
   }
   if (jobs.empty()) {
     throw Error(Status::invalid,

@@ -2,8 +2,7 @@
 // The subcommands of `muster`. Each has a file of its own, cli/<name>.cpp, and registers itself
 // here; a file that does not exist yet is left out by cli/CMakeLists.txt.
 //
-// A subcommand throws muster::Error for what goes wrong: main() prints it after "muster: " and
-// exits with 2 for a mistake in the command line (invalid, unknown_name), else with 1.
+// A subcommand throws muster::Error for what goes wrong: see run_command_line() (program.hpp).
 #pragma once
 
 namespace CLI {
