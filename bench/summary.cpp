@@ -180,7 +180,7 @@ void add_predictions(ResultSummary& summary, const Json& results) {
       auto& group = groups.at(fmt::format("{} threads{}", row.at("threads").get<unsigned>(),
                                           pattern == "sequential" ? "" : ", " + pattern));
       const auto name = row.at("lock").get<std::string>();
-      (name == "rcl" ? group.ours : group.others)
+      (name == "rcl" || name == "auto" ? group.ours : group.others)
           .push_back({name, inverted({row.at("throughput_ops_s").get<double>()})});
     } else {
       auto& group = groups.at(fmt::format("{} ranks", row.at("ranks").get<unsigned>()));
