@@ -51,12 +51,13 @@ def title(figure, text, about=""):
     For figures with a constrained layout."""
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(text, int(10.5 * width), break_on_hyphens=False)
-    depth = 0.12 + 0.21 * len(lines) + 0.2 * bool(about) + 0.06
+    smaller = textwrap.wrap(about, int(14.5 * width), break_on_hyphens=False)
+    depth = 0.12 + 0.21 * len(lines) + 0.16 * len(smaller) + 0.04 * bool(smaller) + 0.06
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - depth / height))
     figure.text(0.1 / width, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, fontweight="bold",
                 va="top")
-    if about:
-        figure.text(0.1 / width, 1 - (depth - 0.06) / height, about, fontsize=8.5, color="#555555",
+    if smaller:
+        figure.text(0.1 / width, 1 - (depth - 0.06) / height, "\n".join(smaller), fontsize=8.5, color="#555555",
                     va="bottom")
 
 

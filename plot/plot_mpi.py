@@ -47,10 +47,9 @@ def found(rows):
                 ratios.setdefault(regime, []).append((ranks, best[True] / best[False]))
     if not ratios:
         return "MPI_Barrier: nobody to compare with"
-    parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
-             f"({', '.join(str(ranks) for ranks, _ in pairs)} ranks"
-             f"{f', {regime}' if regime else ''})" for regime, pairs in ratios.items()]
-    return f"Muster's MPI_Barrier takes {'; '.join(parts)} times the best MPI's own time"
+    parts = [f"{ratio:.2g} with {ranks} ranks{f', {regime}' if regime else ''}"
+             for regime, pairs in ratios.items() for ranks, ratio in pairs]
+    return f"Muster's MPI_Barrier as a multiple of the best MPI's own time: {'; '.join(parts)}"
 
 
 def draw(axes, rows, lines):

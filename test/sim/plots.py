@@ -276,8 +276,11 @@ def check_mpis():
                                            ("B", "default", False, 8), ("B", "muster", True, 2))
             for ranks in (2, 4)]
     rows.append(dict(rows[0], barrier="failed", latency_us=[None]))
-    machine = {"model": "m", "cpus": 2}
+    machine = {"model": "A processor of a long name (R)", "cpus": 2}
     figure = drawn({"machine": machine, "results": rows}, "mpi", plot_mpi)["mpi"]
+    for text in figure.texts:
+        if text.get_window_extent().x1 > figure.bbox.x1:
+            sys.exit(f"FAILED: cut off at the right: {text.get_text()}")
     expect([axes.get_title(loc="left") for axes in figure.axes], ["2 ranks", "4 ranks"], "panels")
     expect([label.get_text() for label in figure.axes[0].get_yticklabels()][::-1],
            ["A, muster", "A, default", "B, muster", "B, default"], "lines from the top")
@@ -286,8 +289,8 @@ def check_mpis():
                    if len(line.get_xdata()) == 1}
         expect([round(medians[place]) for place in range(4)],
                [2000 * us * ranks for us in (1, 4, 2, 8)], "medians, ns")
-    expect(title_of(figure), "Muster's MPI_Barrier takes 0.25, 0.25 (2, 4 ranks) times the best "
-           "MPI's own time", "title")
+    expect(title_of(figure), "Muster's MPI_Barrier as a multiple of the best MPI's own time: "
+           "0.25 with 2 ranks; 0.25 with 4 ranks", "title")
     turns = [{"mpi": "A", "barrier": name, "ours": ours, "ranks": 2, "regime": regime,
               "round_means_ns": [ns]} for name, ours, ns in (("x", False, 10), ("y", True, 5))
              for regime in ("quiet", "hogs")]
