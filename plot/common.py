@@ -54,11 +54,12 @@ def title(figure, text, about=""):
     smaller = textwrap.wrap(about, int(14.5 * width), break_on_hyphens=False)
     depth = 0.12 + 0.21 * len(lines) + 0.16 * len(smaller) + 0.04 * bool(smaller) + 0.06
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - depth / height))
-    figure.text(0.1 / width, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, fontweight="bold",
+    left = 0.1 / width
+    figure.text(left, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, fontweight="bold",
                 va="top")
     if smaller:
-        figure.text(0.1 / width, 1 - (depth - 0.06) / height, "\n".join(smaller), fontsize=8.5, color="#555555",
-                    va="bottom")
+        figure.text(left, 1 - (depth - 0.06) / height, "\n".join(smaller), fontsize=8.5,
+                    color="#555555", va="bottom")
 
 
 def save(figure, directory, name, **keywords):

@@ -107,7 +107,7 @@ drawn() { # <folder> <what it has to say>
   [ -s "$1/mpi.png" ] || fail "no picture: $(ls "$1")"
   tr '\n' ' ' <"$1/mpi.svg" | grep -qF -- "$2" || fail "the picture does not say: $2"
 }
-drawn "$scratch/new" "MPI_Barrier takes"
+drawn "$scratch/new" "Muster's MPI_Barrier as a multiple of"
 drawn "$scratch/new" "Intel MPI 9.8.7, muster (preload)"
 "$muster" report "$scratch/new" 2>/dev/null || fail "the report"
 grep -q "MPI_Barrier</h2>" "$scratch/new/report.html" || fail "the report has no MPI"
