@@ -375,7 +375,8 @@ TEST(Texts, OfEachCommandFitATerminal) {
   expect_narrow({"list"});
   expect_narrow({"topo", "--bindings", ""});
   expect_narrow({"place", "--servers", "1", "--threads", "9"});
-  expect_narrow({"check", "--participants", "2", "--episodes", "1"});
+  expect_narrow({"check", "--participants", "2,4", "--episodes", "2", "--algorithms",
+                 "sense-reversing-counter,topo,sleep,lock:ticket"});
   expect_narrow({"check", "--mutate", "--algorithms", "dissemination,scheduled,sleep"});
   expect_narrow(with({"bench", "barrier", "--seconds", "0.3", "--peers", "none"}, bench));
   expect_narrow(with(

@@ -430,8 +430,9 @@ TEST_P(Millions, EachIsExecutedOnce) {
   const auto executed = [&] { return sections_run() - before; };
   // Most locks that are carried to the section are fair: where other programs need the CPUs, each
   // section may take a context switch or two.
-  const bool may_be_slow = locks::traits_of(kind).style == locks::Style::direct;
-  const std::int64_t enough_ns = now_ns() + (may_be_slow ? 60'000'000'000 : INT64_MAX / 2);
+  const bool may_be_slow =
+      locks::traits_of(kind).style == locks::Style::direct || kind == std::string_view("rcl-batch");
+  const std::int64_t enough_ns = now_ns() + (may_be_slow ? 15'000'000'000 : INT64_MAX / 2);
   const std::uint64_t at_once = may_be_slow ? rounds(5000) : each;
   do {
     EXPECT_EQ("", run_lock_trial(*lock, {.seed = case_seed(),
@@ -439,13 +440,12 @@ TEST_P(Millions, EachIsExecutedOnce) {
                                          .sections = at_once,
                                          .posts = with_server ? 63U : 0U}))
         << replay_command();
-  } while (executed() < clients * each && now_ns() < enough_ns);
+  } while (executed() < clients * each && (now_ns() < enough_ns || executed() < rounds(100'000)));
   if (!may_be_slow) {
     EXPECT_EQ(clients * each, executed());
     EXPECT_GE(executed(), (soaks ? 40'000'000U : 1'000'000U) / (reduced ? 8 : 1));
   } else if (executed() < clients * each) {
-    EXPECT_GE(executed(), rounds(100'000));
-    std::printf("%llu sections in 60 s, of %llu\n", static_cast<unsigned long long>(executed()),
+    std::printf("%llu sections in 15 s, of %llu\n", static_cast<unsigned long long>(executed()),
                 static_cast<unsigned long long>(clients * each));
   }
   if (with_server) {
