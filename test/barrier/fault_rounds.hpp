@@ -6,7 +6,7 @@
 
 namespace muster::test {
 
-/// 20 times, 200 in a soak, 3 under a sanitizer or an emulator.
+/// 12 times, 200 in a soak, 3 under a sanitizer or an emulator.
 inline unsigned fault_rounds() {
   if (std::getenv("MUSTER_SOAK") != nullptr) return 200;  // NOLINT(concurrency-mt-unsafe)
 #if defined(MUSTER_TEST_REDUCED) || defined(__SANITIZE_ADDRESS__)

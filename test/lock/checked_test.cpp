@@ -27,6 +27,7 @@ class CheckedLock : public testing::TestWithParam<std::string> {};
 
 /// What `muster check` leaves out for want of time; the rest is its own test's.
 class LongCheckedLock : public CheckedLock {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongCheckedLock);
 
 TEST_P(LongCheckedLock, HoldsInAllExecutions) {
   for (const LockScenario& scenario : lock_scenarios(GetParam(), true)) {
