@@ -63,6 +63,13 @@ Plot plot(const std::string& name, const std::string& data, const std::string& f
   return Plot::left_out;
 }
 
+/// A device, a pipe or a link is written to: in its place a file would be a loss.
+bool can_be_replaced(const std::string& path) {
+  std::error_code none;
+  const auto status = std::filesystem::symlink_status(path, none);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
 /// Where a file is made before it gets its name.
 std::string unfinished(const std::string& path) { return fmt::format("{}.{}", path, getpid()); }
 
@@ -184,7 +191,7 @@ std::string format_json(const nlohmann::ordered_json& json) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-  const std::string made = unfinished(path);
+  const std::string made = can_be_replaced(path) ? unfinished(path) : path;
   const int fd = open_new(made);
   bool good = fd >= 0 && write_all(fd, text);
   int error = errno;
@@ -192,18 +199,22 @@ void write_file(const std::string& path, const std::string& text) {
     good = false;
     error = errno;
   }
-  if (good && rename(made.c_str(), path.c_str()) != 0) {
+  if (good && made != path && rename(made.c_str(), path.c_str()) != 0) {
     good = false;
     error = errno;
   }
   if (good) return;
-  if (fd >= 0) unlink(made.c_str());
+  if (fd >= 0 && made != path) unlink(made.c_str());
   fail_to_write(path, error);
 }
 
 void expect_writable(const std::string& path) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) fail_to_write(path, EISDIR);
+  if (!can_be_replaced(path)) {
+    if (access(path.c_str(), W_OK) != 0) fail_to_write(path, errno);
+    return;
+  }
   const std::string made = unfinished(path);
   const int fd = open_new(made);
   if (fd < 0) fail_to_write(path, errno);

@@ -110,9 +110,8 @@ int run_command_line(int argc, char** argv,
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help, --version
     std::ostringstream text;
-    const int code = app.exit(help, text, text);
+    app.exit(help, text, text);
     fmt::print("{}", for_a_terminal(text.str()));
-    return code == 0 ? kSuccess : kFailure;
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, explain(app, error));
   } catch (const Error& error) {

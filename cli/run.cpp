@@ -351,17 +351,12 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
 /// The program as it is, watched; then what was seen. Never returns: the exit code is the
 /// program's, as shells say it.
 [[noreturn]] void become_watched(const Options& options) {
-  std::string file = options.json;
-  if (file.empty()) {
-    file = (fs::temp_directory_path() / "muster-run-XXXXXX").string();
-    const int made = mkstemp(file.data());
-    if (made < 0) throw Error(Status::system, fmt::format("{}: {}", file, std::strerror(errno)));
-    close(made);
-    set("MUSTER_RUN_JSON", file);
-  } else {
-    file = fresh_file(file);
-    set("MUSTER_RUN_JSON", file);
-  }
+  if (!options.json.empty()) expect_writable(options.json);
+  std::string file = (fs::temp_directory_path() / "muster-run-XXXXXX").string();
+  const int made = mkstemp(file.data());
+  if (made < 0) throw Error(Status::system, fmt::format("{}: {}", file, std::strerror(errno)));
+  close(made);
+  set("MUSTER_RUN_JSON", file);
   // Ctrl-C is the program's: what it has done by then is told.
   for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
   const pid_t child = fork();
@@ -391,7 +386,8 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   if (all.empty()) {
     fmt::print(stderr, "muster run: no report: no process of the program ended by exit\n");
   }
-  options.json.empty() ? static_cast<void>(fs::remove(file)) : write_file(file, all);
+  fs::remove(file);
+  if (!options.json.empty()) write_file(options.json, all);
   std::_Exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 

@@ -97,7 +97,8 @@ static void print(int file) {
           run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
 }
 
-static void print_json(int file) {
+/* False, with errno, if the last of it could not be written: then this was no report. */
+static bool print_json(int file) {
   dprintf(file, "{\"program\": \"");
   print_escaped(file, program_invocation_short_name, "u00");
   dprintf(file,
@@ -130,7 +131,7 @@ static void print_json(int file) {
             memory.pages_already_there, memory.pages_refused, memory.regions_refused,
             memory.threads_adrift);
   }
-  dprintf(file, "}\n");
+  return dprintf(file, "}\n") > 0;
 }
 
 void run_report(void) {
@@ -142,6 +143,9 @@ void run_report(void) {
     return;
   }
   flock(file, LOCK_EX); /* other processes append their lines */
-  print_json(file);
+  if (!print_json(file)) {
+    dprintf(STDERR_FILENO, "muster run: no whole report in %s: %s\n", settings.json,
+            strerror(errno));
+  }
   close(file);
 }

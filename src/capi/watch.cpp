@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "capi/engine.hpp"
 #include "fitting/follower.hpp"
@@ -25,9 +27,10 @@ std::int64_t watchdog_ns() {
   return interval.get([] {
     const char* const text = secure_getenv("MUSTER_WATCHDOG");
     if (text == nullptr || *text == '\0') return WaitPolicy::forever;
-    char* end = nullptr;
-    const double seconds = std::strtod(text, &end);
-    if (*end != '\0' || !(seconds >= 0 && seconds < 1e9)) {
+    const char* const end = text + std::strlen(text);
+    double seconds = 0;  // not by strtod, for which the program's locale has the decimal point
+    const auto read = std::from_chars(text, end, seconds);
+    if (read.ptr != end || read.ec != std::errc() || !(seconds >= 0 && seconds < 1e9)) {
       static constinit std::atomic_flag told;
       if (!told.test_and_set(std::memory_order_relaxed)) {
         std::fprintf(stderr,

@@ -12,7 +12,10 @@ shift 3
 fail() { echo "$*" >&2; exit 1; }
 
 for library in "$@"; do
-  ! nm -D --undefined-only "$library" | grep -w getenv || fail "$library: take secure_getenv"
+  undefined=$(nm -D --undefined-only "$library")
+  ! grep -w getenv <<<"$undefined" || fail "$library: take secure_getenv"
+  ! grep -wE 'strto(d|f|ld)|atof' <<<"$undefined" ||
+    fail "$library: the program's locale says how a number is read: take std::from_chars"
 done
 
 printf 'root:secret\033]0;title\a\n' >"$secret"

@@ -288,8 +288,11 @@ TEST(Explain, PredictsOnAModelledMachine) {
 }
 
 TEST(Cli, AFullDiskIsNoSuccess) {
-  const std::string command = std::string(MUSTER_PROGRAM) + " list >/dev/full 2>/dev/null";
-  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  for (const char* const words : {"list", "--help", "sim --help", "--version"}) {
+    const std::string command =
+        std::string(MUSTER_PROGRAM) + " " + words + " >/dev/full 2>/dev/null";
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1) << words;
+  }
 }
 
 TEST(List, HasEverythingThatCanBeAskedFor) {

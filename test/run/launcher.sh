@@ -29,6 +29,12 @@ expect 2 'no barrier "nonsense"; there are: auto, .*mcs' --barrier=nonsense -- t
 expect 2 'program' --mutex mcs
 expect 1 '--json: /nowhere/at/all' --json /nowhere/at/all -- true
 
+if [ -c /dev/full ]; then
+  expect 0 'no whole report in /dev/full: No space left' --json /dev/full -- true
+  expect 1 '/dev/full cannot be written: No space left' --report --json /dev/full -- true
+  [ -c /dev/full ] || fail "a device was replaced by a file"
+fi
+
 echo "-- exit codes and words"
 expect 7 '' -- sh -c 'exit 7'
 expect 127 'no-such-program' -- ./no-such-program
