@@ -44,7 +44,7 @@ using OthersAnswerLost = Faulty<18>;
 using NoLastPass = Faulty<19>;
 using CombinesLate = Faulty<20>;
 using ServerTrusted = Faulty<21>;
-using RoundNotLookedAgain = Faulty<22>;
+using NotLookedAgain = Faulty<22>;
 using LinkLeft = Faulty<23>;
 using BusyIsDone = Faulty<24>;
 using SentEarly = Faulty<25>;
@@ -52,6 +52,7 @@ using KeptUncounted = Faulty<26>;
 using TriedByLook = Faulty<27>;
 using StaleLink = Faulty<28>;
 using FreeIsTaken = Faulty<29>;
+using KeptForAny = Faulty<30>;
 
 }  // namespace
 }  // namespace muster::check
@@ -276,8 +277,7 @@ template <>
 template <class Work>
 unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Word but) const {
   unsigned executed = 0;
-  const Word count = m.load(*clients, relaxed);
-  for (unsigned client = 0; client < count; ++client) {
+  for (Word client = 0, count = m.load(*clients, relaxed); client < count; ++client) {
     if (client == but || rings.next(m, client).request == 0) continue;
     if (rings.serve(m, client, lock, work)) ++executed;
   }
@@ -286,21 +286,33 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
 
 /// A server executes, with the lock, what it saw without: another one may have done so meanwhile.
 template <>
-bool serve_round(check::RoundNotLookedAgain& m, const Rings<check::RoundNotLookedAgain>& rings,
-                 check::Checked::Cell& clients,
-                 const check::Round<check::RoundNotLookedAgain>& server) {
-  bool found = false;
-  const Word count = m.load(clients, relaxed);
-  for (Word client = 0; client < count; ++client) {
+bool serve_round(check::NotLookedAgain& m, const Rings<check::NotLookedAgain>& rings,
+                 check::Checked::Cell& clients, check::Round<check::NotLookedAgain>&& server) {
+  for (Word client = 0, count = m.load(clients, relaxed); client < count; ++client) {
     const auto seen = rings.next(m, client);
-    if (seen.request == 0) continue;
     const Word lock = rings.lock_of(seen.request);
-    if (!server.take(lock)) continue;
+    if (seen.request == 0 || !server.take(lock)) continue;
     server.execute(lock, client, seen);
-    found = true;
-    if (!server.give(lock, client)) break;
+    server.give(lock);
   }
-  return found;
+  return false;
+}
+
+/// It keeps the lock for a request that names another one.
+template <>
+bool serve_round(check::KeptForAny& m, const Rings<check::KeptForAny>& rings,
+                 check::Checked::Cell& clients, check::Round<check::KeptForAny>&& server) {
+  Word has = rings.locks_max;
+  for (Word client = 0, count = m.load(clients, relaxed); client < count; ++client) {
+    auto wanted = rings.next(m, client);
+    if (wanted.request == 0) continue;
+    if (has == rings.locks_max && !server.take(rings.lock_of(wanted.request))) continue;
+    if (has == rings.locks_max) has = rings.lock_of(wanted.request);
+    wanted = rings.next(m, client);
+    if (wanted.request != 0) server.execute(rings.lock_of(wanted.request), client, wanted);
+  }
+  if (has != rings.locks_max) server.give(has);
+  return false;
 }
 
 /// Of two clients that come at once one may be forgotten.
@@ -391,10 +403,8 @@ bool Auto<check::ServerTrusted>::finish(check::ServerTrusted& m, Ring& ring, Hab
     const auto first =
         wanted_.wait_for_either(m, entry, *desk_.held, Expectation{h.is_used_to(), combines()});
     if (first.gave_up) return false;
-    if (first.own) {
-      desk_.rings.has_answer(ring);
-      return true;
-    }
+    if (first.own) desk_.rings.has_answer(ring);
+    if (first.own) return true;
     if (!desk_.take(m)) continue;
     const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
     h.set_delegates(false);
@@ -414,10 +424,8 @@ bool Auto<check::BusyIsDone>::finish(check::BusyIsDone& m, Ring& ring, Habit& h,
     const auto first =
         wanted_.wait_for_either(m, entry, *desk_.held, Expectation{h.is_used_to(), combines()});
     if (first.gave_up) return false;
-    if (first.own) {
-      desk_.rings.has_answer(ring);
-      return true;
-    }
+    if (first.own) desk_.rings.has_answer(ring);
+    if (first.own) return true;
     if (!desk_.take(m)) continue;
     desk_.rings.serve(m, ring.client, desk_.lock, work);
     h.set_delegates(false);
@@ -584,7 +592,8 @@ std::vector<HandWritten> hand_written_locks() {
       mutant_of(LockVariant::sleeps, "bell: a ring not counted", rehearse_bell<WokenUncounted>),
       mutant_of(LockVariant::sleeps, "bell: no fence between a post and the look for the server",
                 rehearse_bell<NoLightFence>),
-      mutant<Auto, RoundNotLookedAgain>("rounds: a request not read again under the lock"),
+      mutant<Auto, NotLookedAgain>("rounds: a request not read again under the lock"),
+      mutant<Auto, KeptForAny>("rounds: the lock kept for a request of another one"),
   };
 }
 

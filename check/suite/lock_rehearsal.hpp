@@ -101,12 +101,14 @@ struct Round {
       nullptr;  ///< sections give the lock up in between, and say when it's over
 
   bool take(Word lock) const { return desks[lock].take(m); }
-  void execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
+  /// Keeps the lock after each other client.
+  bool execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);
     if (paused != nullptr) work.pause([&] { yield(desks[lock]); });
     desks[lock].rings.execute(m, client, first, work);
     while (desks[lock].rings.serve(m, client, lock, work)) {
     }
+    return client % 2 == 0;
   }
   /// As when it waits for a condition.
   void yield(const locks::Desk<M>& desk) const {
@@ -114,7 +116,7 @@ struct Round {
     while (!desk.take(m)) m.await(*desk.held, equals(0), relaxed);
     m.store(*paused, 1, relaxed);
   }
-  bool give(Word lock, Word) const {
+  bool give(Word lock) const {
     desks[lock].give(m);
     return true;
   }

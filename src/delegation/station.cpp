@@ -282,13 +282,16 @@ class Station::Round {
   Round(Station& station, Servant& self, RingPort& port) noexcept
       : station_(station), self_(self), port_(port) {}
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
-  [[gnu::flatten]] void execute(Word lock, Word client, const Rings::Next& first) const {
+  [[gnu::flatten]] bool execute(Word lock, Word client, const Rings::Next& first) {
+    client_ = client;
     station_.execute_for(self_, port_, client, lock, first);
+    return this_thread.todo == 0 && self_.counted.load(std::memory_order_relaxed) &&
+           !station_.is_wanted(lock);
   }
-  bool give(Word lock, Word client) const {
+  bool give(Word lock) const {
     station_.give(port_, lock);
     if (this_thread.todo != 0) [[unlikely]]
-      station_.post_for(self_, client);
+      station_.post_for(self_, client_);
     if (self_.counted.load(std::memory_order_relaxed)) [[likely]]
       return true;
     // Another one is at work by now, and may sleep: while this one executed a request, the client's
@@ -301,6 +304,7 @@ class Station::Round {
   Station& station_;
   Servant& self_;
   RingPort& port_;
+  unsigned client_ = 0;  ///< whose request was executed last
 };
 
 /// In one piece: each call between a request and its answer is time that its client waits.
