@@ -100,6 +100,8 @@ class Engine {
   void touch(unsigned participant, std::uint64_t address, bool writes);
   /// Does something else for so long.
   void delay(unsigned participant, Time duration);
+  /// From then on every wait gives up, and no time passes.
+  bool is_abandoned() const { return abandoned_; }
   /// So many turns of a waiting loop.
   void linger(unsigned participant, unsigned turns) { delay(participant, poll_turn_ * turns); }
 

@@ -113,6 +113,34 @@ class Modelled {
   void touch(const Array& array, std::uint64_t index, bool writes) {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
+  /// A client of `auto` waits for its answer, or until the lock is free; when it has done so for
+  /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: gave up.
+  template <Order O, class Expectation>
+  int await_either(Cell& own, Cell& held, OrderTag<O> order, Cell& wanted, const Expectation&) {
+    constexpr std::int64_t answer_ns = 2'000;
+    constexpr std::int64_t patience_ns = 8'000;
+    constexpr unsigned turns = 4;
+    const bool asked = load(wanted, relaxed) != 0;
+    const std::int64_t until_ns = time_ns() + (asked ? answer_ns : patience_ns);
+    for (std::int64_t look_ns = 1'000, next_ns = time_ns() + look_ns;
+         time_ns() < until_ns && !engine_->is_abandoned();) {
+      if (load(own, order) == 0) return 0;
+      linger(turns);
+      if (time_ns() < next_ns) continue;
+      unsigned looks = 16;  // it is free for a moment between two sections of one client, too
+      for (; looks > 0 && load(held, relaxed) == 0; --looks) {
+        if (load(own, order) == 0) return 0;
+        linger(1);
+      }
+      if (looks == 0) return 1;
+      look_ns *= 2;
+      next_ns += look_ns;
+    }
+    store(wanted, 1, relaxed);
+    Cell* const both[] = {&own, &held};
+    const std::size_t which = await_any(CellSet<Modelled>(both), equals(0), order);
+    return which == no_cell ? -1 : static_cast<int>(which);
+  }
   /// What locks wait before they try again.
   void linger(unsigned turns) { engine_->linger(participant_, turns); }
   std::int64_t time_ns() const {
