@@ -114,7 +114,8 @@ class Modelled {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
   /// A client of `auto` waits for its answer, or until the lock is free; when it has done so for
-  /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: gave up.
+  /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: it
+  /// gave up.
   template <Order O, class Expectation>
   int await_either(Cell& own, Cell& held, OrderTag<O> order, Cell& wanted, const Expectation&) {
     constexpr std::int64_t answer_ns = 2'000;
