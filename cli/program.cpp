@@ -47,6 +47,19 @@ std::string names_of(const CLI::App* command) {
   return names;
 }
 
+/// Of the command's options the one that is meant by `word`: one has more letters than the other.
+std::string meant(const CLI::App* command, const std::string& word) {
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      const std::string whole = "--" + name;
+      if (word.size() > 3 && (whole.starts_with(word) || word.starts_with(whole))) {
+        return "; there is " + whole;
+      }
+    }
+  }
+  return "";
+}
+
 /// CLI11's words, in ours.
 std::string reworded(const CLI::App* command, const std::string& text) {
   static const std::pair<std::regex, const char*> words[] = {
@@ -63,7 +76,7 @@ std::string reworded(const CLI::App* command, const std::string& text) {
   const std::vector<std::string> extras = command->remaining();
   if (!extras.empty()) {
     return extras.front().substr(0, 1) == "-"
-               ? fmt::format("no option {}", extras.front())
+               ? fmt::format("no option {}{}", extras.front(), meant(command, extras.front()))
                : fmt::format("\"{}\" is one word too many", extras.front());
   }
   return text;

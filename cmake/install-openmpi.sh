@@ -7,14 +7,17 @@ build=$1
 prefix=${2:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-[ -e "$build/mpi/mca_coll_muster.so" ] ||
-  { echo "No component in $build: install libopenmpi-dev, then make build." >&2; exit 1; }
 # The programs of the Open MPI that it was built against are beside that one's compiler.
 mpicc=$(sed -n 's/^MUSTER_OPENMPI_MPICC:[^=]*=//p' "$build/CMakeCache.txt")
 info=$(dirname "$mpicc")/ompi_info
 mpirun=$(dirname "$mpicc")/mpirun${mpicc##*/mpicc}
 cmake --install "$build" --component openmpi --prefix "$scratch" >/dev/null
-from=$(dirname "$(find "$scratch" -name mca_coll_muster.so)")
+component=$(find "$scratch" -name mca_coll_muster.so)
+[ -n "$component" ] || {
+  echo "$build is without the component: Open MPI's development headers (Debian: libopenmpi-dev)" \
+    "were not found beside ${mpicc:-its compiler}." >&2
+  exit 1
+}
 if [ -n "$prefix" ]; then
   to=$prefix/lib/openmpi
 else
@@ -22,7 +25,7 @@ else
 fi
 mkdir -p "$to"
 # New files, not new contents: jobs that run have the old ones mapped.
-cp --remove-destination "$from"/* "$to"
+cp --remove-destination "$(dirname "$component")"/* "$to"
 echo "Installed: $to/mca_coll_muster.so"
 system=$("$info" --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p') || true
 # An mpirun may tell its ranks where components are, whatever they know themselves.

@@ -16,7 +16,7 @@ program threads
   options%participants = count
   options%wait = c_loc(way)
   if (muster_barrier_create(barrier, options) /= MUSTER_EUNKNOWN) error stop "a way that is none"
-  print '(a)', muster_last_error()
+  print '(2a)', "a mistake is explained: ", muster_last_error()
   options%wait = c_null_ptr
   if (muster_barrier_create(barrier, options) /= MUSTER_OK) error stop muster_last_error()
 

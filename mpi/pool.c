@@ -317,7 +317,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
   options.progress = progress_of_slot;
   options.context = made;
   if (libmuster.barrier_memory(&options, &bytes, &alignment) != MUSTER_OK) {
-    explain(why, why_bytes, "no barrier", libmuster.last_error());
+    explain(why, why_bytes, "libmuster", libmuster.last_error());
     free(made);
     free(list);
     return NULL;
@@ -341,7 +341,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
       ++in->slots;
       return made;
     }
-    explain(why, why_bytes, "no barrier", libmuster.last_error());
+    explain(why, why_bytes, "libmuster", libmuster.last_error());
     at->used = false;
     in->too_large = SIZE_MAX;
   }

@@ -69,6 +69,16 @@ said=$(OMPI_MCA_mca_base_component_path=${option[2]%%:*} \
   bash "$source/cmake/install-openmpi.sh" "$build") || fail "where mpirun's ranks look elsewhere"
 grep -q "^mpirun finds it with: .*:$HOME/.openmpi/components\$" <<<"$said" ||
   fail "it does not say that mpirun's ranks look elsewhere: $said"
+mkdir -p "$scratch/without/mpi"
+touch "$scratch/without/"{cmake_install.cmake,CMakeCache.txt,mpi/mca_coll_muster.so}
+said=$(bash "$source/cmake/install-openmpi.sh" "$scratch/without" "$scratch/nothing" 2>&1) &&
+  fail "installed what was not configured"
+[ ! -e "$scratch/nothing" ] && grep -q "is without the component" <<<"$said" ||
+  fail "of a build without the component: $said"
+said=$(cmake -S "$source" -B "$scratch/none" -DMUSTER_OPENMPI_MPICC=/nowhere/mpicc 2>&1) &&
+  fail "configured for a compiler that is not there"
+grep -q "MUSTER_OPENMPI_MPICC=/nowhere/mpicc: no such" <<<"$said" ||
+  fail "of a compiler that is not there: $said"
 export HOME=$scratch/other
 mkdir -p "$HOME/.openmpi"
 not_ours "nobody was told of the prefix"
