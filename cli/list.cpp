@@ -18,6 +18,7 @@
 #include "cli/subcommands.hpp"
 #include "lock/registry.hpp"
 #include "machine/hardware.hpp"
+#include "sim/machine_model.hpp"
 #include "topology/levels.hpp"
 #include "topology/topology.hpp"
 #include "wait/policy.hpp"
@@ -110,6 +111,13 @@ void add_levels(Json& results) {
         LevelKind::group, LevelKind::die, LevelKind::package}) {
     const bool by_default = std::find(standard.begin(), standard.end(), kind) != standard.end();
     results.push_back(item("level", level_name(kind), {{"by_default", by_default}}));
+  }
+}
+
+void add_machines(Json& results) {
+  for (const auto& [name, text] : sim::shipped_machines()) {
+    results.push_back(
+        item("machine", name, {{"about", sim::load_machine(std::string(name)).about}}));
   }
 }
 
@@ -217,7 +225,7 @@ std::string to_text(const Json& results) {
 
 void add_list(Command& app) {
   Command* const command = app.add_subcommand(
-      "list", "List algorithms, levels, mappings, wait policies, locks and the benchmarks' peers");
+      "list", "List algorithms, machines, levels, mappings, wait policies, locks and peers");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([json] {
@@ -225,6 +233,7 @@ void add_list(Command& app) {
     add_algorithms(results);
     add_compared(results);
     add_levels(results);
+    add_machines(results);
     add_mappings(results);
     add_wait_policies(results);
     add_others(results);

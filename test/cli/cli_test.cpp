@@ -326,6 +326,7 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
   for (const char* name : {"CORE", "L1", "L2", "L3", "NUMA", "GROUP", "DIE", "PACKAGE"}) {
     EXPECT_TRUE(found.count({"level", name}) == 1) << name;
   }
+  EXPECT_TRUE(found.count({"machine", "kunpeng920-2s"}) == 1);
   for (const char* name : {"core", "numa", "socket", "none"}) {
     EXPECT_TRUE(found.count({"mapping", name}) == 1) << name;
   }
