@@ -53,7 +53,7 @@ void run(const Options& options) {
                             read_text_file(entry.path().string(), "picture"));
   }
   const std::string output =
-      options.output.empty() ? options.folder + "/report.html" : options.output;
+      options.output.empty() ? (fs::path(options.folder) / "report.html").string() : options.output;
   write_and_tell(output, bench::html_report(source), " (open it in a browser)");
 }
 

@@ -74,9 +74,9 @@ TEST_F(Measure, WritesWhatImportReads) {
 TEST_F(Measure, IsReported) {
   const std::filesystem::path folder = folder_ / "results";
   ASSERT_EQ(run_muster({"measure", "--from", matrix_, "--output", folder}).exit_code, 0);
-  const Outcome outcome = run_muster({"report", folder});
+  const Outcome outcome = run_muster({"report", folder.string() + "/"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("report.html"));
+  EXPECT_THAT(outcome.err, HasSubstr("results/report.html"));
   std::ifstream file(folder / "report.html");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(page, HasSubstr("<td>level 1</td><td>4 of 8</td>"));
