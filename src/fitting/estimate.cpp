@@ -196,13 +196,9 @@ class Estimate {
     for (unsigned n = 0; n < step.awaits; ++n) awaited_.push_back(&flag(step.first_cell + n));
     std::sort(awaited_.begin(), awaited_.end(), earlier);
     // More lines than the cache has ways for come from the domain's cache in each pass.
-    double hit = costs_.hit;
-    double gap = costs_.load_gap;
-    if (step.awaits > costs_.poll_ways && costs_.set_fill > 0) {
-      hit = gap = costs_.set_fill;
-    } else if (step.awaits > costs_.poll_ways) {
-      hit = std::max(hit, inside_ / costs_.poll_overlap);
-    }
+    const double hit = step.awaits > costs_.poll_ways
+                           ? std::max(costs_.hit, inside_ / costs_.poll_overlap)
+                           : costs_.hit;
     double time = time_[rank];
     for (std::size_t n = 0; n < awaited_.size();) {
       if (awaited_[n]->ready > time) {
@@ -214,7 +210,7 @@ class Estimate {
       std::size_t missed = 0;
       for (; n < awaited_.size() && awaited_[n]->ready <= begin; ++n, ++missed) {
         double& slot = misses_[missed % misses_.size()];
-        time = std::max(time, slot) + gap;
+        time = std::max(time, slot) + costs_.load_gap;
         slot = read(*awaited_[n], rank, time);
         end = std::max(end, slot);
       }
