@@ -287,6 +287,7 @@ class Run {
     engine_.start(*setup_.server, [this] {
       Port port = this->port(*setup_.server);
       Section section{bench_};
+      lock_.start(port);
       lock_.serve(port, section);
       serving_ = false;
     });

@@ -98,14 +98,21 @@ class BellRehearsal {
     }
   };
 
-  struct Server {
-    Checked& m;
-    const locks::Rings<Checked>& rings;
-    Work& work;
+  struct Server : locks::Walk<Checked> {
+    BellRehearsal& all;
+    Work work{all};
 
+    bool goes_on(bool found) {
+      if (work.executed == all.clients_ * all.posts_) return false;
+      const auto is_wanted = [this] {
+        return locks::any_pending(port_, all.rings_, all.cells_.global(0));
+      };
+      if (!found) locks::Bell<Lot>::sleep(all.lot(port_), all.all_, is_wanted);
+      return true;
+    }
     bool take(Word) const { return true; }
-    bool execute(Word, Word client, const locks::Rings<Checked>::Next& next) const {
-      rings.execute(m, client, next, work);
+    bool execute(Word, Word client, const locks::Rings<Checked>::Next& next) {
+      all.rings_.execute(port_, client, next, work);
       return true;
     }
     bool give(Word) const { return true; }
@@ -120,14 +127,7 @@ class BellRehearsal {
     }
   }
 
-  void serve(Checked& m) {
-    Work work{*this};
-    const auto is_wanted = [&] { return locks::any_pending(m, rings_, cells_.global(0)); };
-    while (work.executed < clients_ * posts_) {
-      if (locks::serve_round(m, rings_, cells_.global(0), Server{m, rings_, work})) continue;
-      locks::Bell<Lot>::sleep(lot(m), all_, is_wanted);
-    }
-  }
+  void serve(Checked& m) { locks::serve(m, rings_, Server{{m, cells_.global(0)}, *this}); }
 
   Lot lot(Checked& m) const { return {m, tuning_, wakes_}; }
 

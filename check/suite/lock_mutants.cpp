@@ -287,8 +287,8 @@ unsigned Desk<check::NotReadAgain>::pass(check::NotReadAgain& m, Work& work, Wor
 /// A server executes, with the lock, what it saw without: another one may have done so meanwhile.
 template <>
 bool serve_round(check::NotLookedAgain& m, const Rings<check::NotLookedAgain>& rings,
-                 check::Checked::Cell& clients, check::Round<check::NotLookedAgain>&& server) {
-  for (Word client = 0, count = m.load(clients, relaxed); client < count; ++client) {
+                 check::PassingServer<check::NotLookedAgain>& server) {
+  for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
     const auto seen = rings.next(m, client);
     const Word lock = rings.lock_of(seen.request);
     if (seen.request == 0 || !server.take(lock)) continue;
@@ -301,9 +301,9 @@ bool serve_round(check::NotLookedAgain& m, const Rings<check::NotLookedAgain>& r
 /// It keeps the lock for a request that names another one.
 template <>
 bool serve_round(check::KeptForAny& m, const Rings<check::KeptForAny>& rings,
-                 check::Checked::Cell& clients, check::Round<check::KeptForAny>&& server) {
+                 check::PassingServer<check::KeptForAny>& server) {
   Word has = rings.locks_max;
-  for (Word client = 0, count = m.load(clients, relaxed); client < count; ++client) {
+  for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
     auto wanted = rings.next(m, client);
     if (wanted.request == 0) continue;
     if (has == rings.locks_max && !server.take(rings.lock_of(wanted.request))) continue;
@@ -324,7 +324,7 @@ void raise_clients(check::ClientForgotten& m, check::Checked::Cell& clients, uns
 /// The server looks first and then clears the news: what happens in between is lost.
 template <>
 bool Reception<check::NewsLost>::next(check::NewsLost& m) const {
-  const bool goes_on = m.load(stopping(), acquire) == 0;
+  const bool goes_on = m.load(serving(), acquire) != 0;
   m.exchange(news(), 0, acquire);
   return goes_on;
 }
@@ -377,7 +377,6 @@ bool RclBatch<check::NoLastPass>::serve(check::NoLastPass& m, Work& work) const 
       pass(m, count, work);
     }
   } while (reception_.next(m));
-  reception_.reopen(m);
   return true;
 }
 

@@ -90,34 +90,35 @@ class CheckedWork {
   std::function<void()> pause_;
 };
 
-/// What Station's server does in its rounds.
+/// A station's server, for some rounds; it waits for nobody.
 template <class M>
-struct Round {
-  M& m;
+struct PassingServer : locks::Walk<M> {
   std::vector<locks::Desk<M>> desks;  ///< by lock
   Data& data;
   unsigned nobody;  ///< a number that no client has
   Checked::Cell* paused =
       nullptr;  ///< sections give the lock up in between, and say when it's over
+  int rounds;
 
-  bool take(Word lock) const { return desks[lock].take(m); }
+  bool goes_on(bool) { return rounds-- > 0; }
+  bool take(Word lock) const { return desks[lock].take(this->port_); }
   /// Keeps the lock after each other client.
   bool execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);
     if (paused != nullptr) work.pause([&] { yield(desks[lock]); });
-    desks[lock].rings.execute(m, client, first, work);
-    while (desks[lock].rings.serve(m, client, lock, work)) {
+    desks[lock].rings.execute(this->port_, client, first, work);
+    while (desks[lock].rings.serve(this->port_, client, lock, work)) {
     }
     return client % 2 == 0;
   }
   /// As when it waits for a condition.
   void yield(const locks::Desk<M>& desk) const {
-    desk.give(m);
-    while (!desk.take(m)) m.await(*desk.held, equals(0), relaxed);
-    m.store(*paused, 1, relaxed);
+    desk.give(this->port_);
+    desk.take_when_free(this->port_);
+    this->port_.store(*paused, 1, relaxed);
   }
   bool give(Word lock) const {
-    desks[lock].give(m);
+    desks[lock].give(this->port_);
     return true;
   }
 };
@@ -151,6 +152,7 @@ class LockRehearsal {
     M setup(memory, tuning_);
     const L lock(shape_, cells_);
     if constexpr (requires { lock.prepare(setup); }) lock.prepare(setup);
+    if constexpr (has_server_of_its_own) lock.start(setup);
     for (unsigned c = 0; c < scenario.clients; ++c) {
       posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
     }
@@ -356,6 +358,7 @@ class LockRehearsal {
       static_cast<void>(lock.serve(m, work));
       if (scenario_.variant == LockVariant::drain) check_drained(m);
       if (!needs_server || !scenario_.shuts_down()) return;
+      lock.start(m);
       m.store(left_, 1, release);
       static_cast<void>(lock.serve(m, work));
     } else {
@@ -363,17 +366,15 @@ class LockRehearsal {
     }
   }
 
-  /// What a station's server does, twice or once; it waits for nobody.
   void go_round(M& m) {
-    const int passes_max = scenario_.clients > 2 ? 1 : 2;
     const std::vector<locks::Desk<M>> all = desks();
     const locks::Desk<M>& first = all.front();
     Checked::Cell* const paused = scenario_.variant == LockVariant::yields ? &left_ : nullptr;
     if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
-    for (int passes = 0; passes < passes_max; ++passes) {
-      locks::serve_round(m, first.rings, *first.clients,
-                         Round<M>{m, all, data_, scenario_.clients, paused});
-    }
+    const int rounds = scenario_.clients > 2 ? 1 : 2;
+    locks::serve(
+        m, first.rings,
+        PassingServer<M>{{m, *first.clients}, all, data_, scenario_.clients, paused, rounds});
     m.store(server_cell(), 0, relaxed);
     if (paused != nullptr) m.store(*paused, 1, relaxed);
   }

@@ -7,6 +7,7 @@
 #include "check/suite/departure.hpp"
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
+#include "lock/attended.hpp"
 #include "lock/registry.hpp"
 
 namespace muster::check {
@@ -34,10 +35,10 @@ constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
 namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",     "server",  "shutdown", "attended", "closing",
-                                   "newcomer",  "two",     "drain",    "yields",   "rings",
-                                   "wraps",     "leaving", "sleeps",   "ends",     "acquires",
-                                   "successor", "stranger"};
+  constexpr const char* names[] = {"plain",    "server",    "shutdown", "attended", "closing",
+                                   "newcomer", "two",       "drain",    "visited",  "yields",
+                                   "rings",    "wraps",     "leaving",  "sleeps",   "ends",
+                                   "acquires", "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -72,6 +73,9 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps) return rehearse_bell(scenario, tuning);
   if (scenario.variant == LockVariant::wraps) return rehearse_rings<FewNumbers>(scenario, tuning);
+  if (scenario.variant == LockVariant::visited) {
+    return rehearse_lock<locks::Attended<Checked>, Checked>(scenario, tuning);
+  }
   if (scenario.lock == rings_name) return rehearse_rings<Checked>(scenario, tuning);
   return locks::with_lock<Checked>(
       scenario.lock, [&]<class L>() { return rehearse_lock<L, Checked>(scenario, tuning); });
@@ -119,6 +123,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::attended, V::two, V::server});
     add(1, 1, {V::yields});
     add(2, 2, {V::attended, V::two});
+    add(1, 1, {V::visited});
+    add(1, 2, {V::visited});
+    add(2, 1, {V::visited});
     add(3, 1, {V::plain});
     if (all) add(3, 1, {V::attended});
   } else if (style == locks::Style::server) {

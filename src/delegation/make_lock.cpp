@@ -83,6 +83,8 @@ class Plain : public AnyLock {
       lock_.prepare(port);
     }
     if constexpr (has_server<L>) {
+      PlainPort port(memory_.domain(), 0);
+      lock_.start(port);
       const NoSignals its_own;
       server_ = std::make_unique<std::thread>([this] { serve(); });
     }

@@ -238,30 +238,6 @@ std::optional<unsigned> Station::core() const {
   return phase_ == Phase::stopped ? std::nullopt : place_.core;
 }
 
-void Station::serve(Servant& self) {
-  { const std::scoped_lock made(roles_); }
-  this_thread.serving = this;
-  this_thread.servant = &self;
-  this_thread.error = &errno;
-  RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
-  std::optional<RingPort::Wait> idle;
-  for (;;) {
-    const bool goes_on = at_work_.load(std::memory_order_relaxed) == 1 &&
-                         self.counted.load(std::memory_order_relaxed) &&
-                         !stopping_.load(std::memory_order_relaxed);
-    if (!goes_on) {
-      idle.reset();
-      if (!remains(self)) return;
-    }
-    if (pass(self, port)) {
-      idle.reset();
-      continue;
-    }
-    if (!idle) idle.emplace(port, Awaited::anyone);  // in a crowd, too: its CPU is its own
-    if (idle->next() == RingPort::Next::sleep) sleep(port);
-  }
-}
-
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
  public:
@@ -276,11 +252,25 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
   const Entry& entry_;
 };
 
-/// How a round executes requests of the station's locks.
-class Station::Round {
+/// What a servant knows of the station's locks, and of waiting.
+class Station::Server : public locks::Walk<RingPort> {
  public:
-  Round(Station& station, Servant& self, RingPort& port) noexcept
-      : station_(station), self_(self), port_(port) {}
+  Server(Station& station, Servant& self, RingPort& port) noexcept
+      : Walk(port, station.cells_.global(0)), station_(station), self_(self) {}
+  [[gnu::noinline]] bool goes_on(bool found) {
+    if (found) {
+      idle_.reset();
+    } else {
+      if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
+      if (idle_->next() == RingPort::Next::sleep) station_.sleep(port_);
+    }
+    const bool is_at_work = station_.at_work_.load(std::memory_order_relaxed) == 1 &&
+                            self_.counted.load(std::memory_order_relaxed) &&
+                            !station_.stopping_.load(std::memory_order_relaxed);
+    if (is_at_work) return true;
+    idle_.reset();
+    return station_.remains(self_);
+  }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] bool execute(Word lock, Word client, const Rings::Next& first) {
     client_ = client;
@@ -303,13 +293,19 @@ class Station::Round {
  private:
   Station& station_;
   Servant& self_;
-  RingPort& port_;
   unsigned client_ = 0;  ///< whose request was executed last
+  std::optional<RingPort::Wait> idle_;
 };
 
-/// In one piece: each call between a request and its answer is time that its client waits.
-[[gnu::flatten]] bool Station::pass(Servant& self, RingPort& port) {
-  return locks::serve_round(port, rings_, cells_.global(0), Round(*this, self, port));
+/// Its rounds in one piece: each call between a request and its answer is time that its client
+/// waits.
+[[gnu::flatten]] void Station::serve(Servant& self) {
+  { const std::scoped_lock made(roles_); }
+  this_thread.serving = this;
+  this_thread.servant = &self;
+  this_thread.error = &errno;
+  RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
+  locks::serve(port, rings_, Server(*this, self, port));
 }
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,

@@ -160,7 +160,7 @@ class Station final : public LeavesRequests {
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
   };
-  class Round;
+  class Server;
   class ServerWork;
   enum class Phase : std::uint8_t { stopped, serving, leaving };
 
@@ -180,7 +180,6 @@ class Station final : public LeavesRequests {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  bool pass(Servant& self, RingPort& port);
   void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
                    const Rings::Next& first);
   bool is_wanted(Word lock) const noexcept {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An `auto` lock and the server that comes to it and leaves again: what a station
-// (delegation/station.hpp) is to many locks, for one. A server takes the lock for a round through
-// the clients' requests. The model runs this; the station has serve_round() (round.hpp), which is
-// checked.
+// (delegation/station.hpp) is to many locks, for one, and without threads. Its server lives as a
+// station's do (round.hpp). The model runs this, and the checker.
 //
 // Cost: as auto's; with a server two line transfers a section.
 // Source: Lozi et al. 2016, section 3.2.
@@ -13,8 +12,11 @@
 // 2. What is pending when the server leaves is its client's: who sees no server takes the lock.
 #pragma once
 
+#include <vector>
+
 #include "lock/auto.hpp"
 #include "lock/reception.hpp"
+#include "lock/round.hpp"
 
 namespace muster::locks {
 
@@ -26,15 +28,14 @@ class Attended {
   using Ticket = typename Auto<M>::Ticket;
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 3 + Reception<M>::cells,
+    return {.global_cells = 2 + Reception<M>::cells,
             .slots = shape.clients,
             .cells_per_slot = cells_per_ring(1)};
   }
   Attended(const Shape&, typename M::Cells cells)
-      : reception_(cells, 3),
+      : reception_(cells, 1),
         desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0},
-        server_(&cells.global(2)),
-        auto_(desk_, cells.global(1), server_) {}
+        auto_(desk_, cells.global(1 + Reception<M>::cells), &reception_.serving()) {}
   Ticket ticket(unsigned client) const { return auto_.ticket(client); }
 
   template <class Work>
@@ -44,43 +45,71 @@ class Attended {
     return auto_.execute(m, t, work);
   }
 
-  /// Serves until told to stop. False if it gave up.
+  /// Until told to stop, or it gave up.
   template <class Work>
-  bool serve(M& m, Work& work) const {
-    m.store(*server_, 1, relaxed);  // a hint: clients look at the lock, too
-    do {
-      const auto watched = reception_.watched(
-          m, [&](unsigned client) -> auto& {
-            return desk_.rings.at_last(m, client);  // a ring of one entry: always the same
-          });
-      const std::size_t news = watched.size() - 1;
-      bool has = false;
-      for (std::size_t at = 0;; ++at) {
-        const std::size_t from = at;
-        at = m.await_any(watched, at_least(1), relaxed, at);  // rings.serve acquires
-        if (at == no_cell) return false;
-        if (has && (at < from || at == news)) {
-          desk_.give(m);
-          has = false;
-        }
-        if (at == news) break;
-        if (!has && !desk_.take_when_free(m)) return false;
-        has = true;
-        desk_.rings.serve(m, static_cast<unsigned>(at), desk_.lock, work);
-      }
-    } while (reception_.next(m));
-    reception_.reopen(m);
-    m.store(*server_, 0, relaxed);
-    return true;
+  void serve(M& m, Work& work) const {
+    locks::serve(m, desk_.rings, Server<Work>(m, *this, work));
   }
 
-  /// By anybody, while a server serves.
-  void stop(M& m) const { reception_.stop(m); }
+  /// By who starts a server; and by anybody, while it serves. Clients execute what it leaves: it
+  /// need not know of that.
+  void start(M& m) const { reception_.start(m); }
+  void stop(M& m) const {
+    m.store(reception_.serving(), 0, relaxed);
+    reception_.tell(m);
+  }
 
  private:
+  template <class Work>
+  class Server {
+   public:
+    Server(M& m, const Attended& lock, Work& work) : m_(m), lock_(lock), work_(work) { watch(); }
+
+    bool goes_on(bool found) {
+      if (!found) at_ = m_.await_any(CellSet<M>(watched_).first(news_ + 1), at_least(1), relaxed);
+      if (at_ == no_cell) return false;
+      if (at_ == news_) {
+        lock_.reception_.hear(m_);
+        watch();
+      }
+      return m_.load(lock_.reception_.serving(), relaxed) != 0;
+    }
+    /// One operation, so that misses overlap. It ends at `serving`, or at the news that this is 0.
+    Word next(Word from) {
+      at_ = m_.await_any(watched_, at_least(1), relaxed, from);
+      return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
+    }
+    bool take(Word) const { return lock_.desk_.take_when_free(m_); }
+    bool execute(Word, Word client, const typename Rings<M>::Next& first) const {
+      lock_.desk_.rings.execute(m_, client, first, work_);
+      return true;
+    }
+    bool give(Word) const {
+      lock_.desk_.give(m_);
+      return true;
+    }
+
+   private:
+    void watch() {
+      watched_ = lock_.reception_.watched(
+          m_, [&](unsigned client) -> auto& {
+            return lock_.desk_.rings.at_last(m_, client);  // a ring of one entry: always the same
+          });
+      news_ = watched_.size() - 1;
+      watched_.push_back(&lock_.reception_.serving());
+      at_ = news_ + 1;
+    }
+
+    M& m_;
+    const Attended& lock_;
+    Work& work_;
+    std::vector<typename M::Cell*> watched_;  ///< the clients' requests, the news, and `serving`
+    std::size_t news_ = 0;
+    std::size_t at_ = 0;  ///< what was found last
+  };
+
   Reception<M> reception_;
   Desk<M> desk_;
-  typename M::Cell* server_;
   Auto<M> auto_;
 };
 

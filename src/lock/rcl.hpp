@@ -73,12 +73,12 @@ class Rcl {
       }
     } while (reception_.next(m));
     desk_.pass(m, work);
-    reception_.reopen(m);
     desk_.give(m);
     return true;
   }
 
-  /// By anybody, while a server serves.
+  /// By who starts a server; and by anybody, while it serves.
+  void start(M& m) const { reception_.start(m); }
   void stop(M& m) const { reception_.stop(m); }
 
  private:

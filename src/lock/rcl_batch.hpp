@@ -68,11 +68,11 @@ class RclBatch {
       }
     } while (reception_.next(m));
     pass(m, m.load(reception_.clients(), relaxed), work);  // also of those that these news told of
-    reception_.reopen(m);
     return true;
   }
 
-  /// By anybody, while a server serves.
+  /// By who starts a server; and by anybody, while it serves.
+  void start(M& m) const { reception_.start(m); }
   void stop(M& m) const { reception_.stop(m); }
 
  private:

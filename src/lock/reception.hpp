@@ -5,6 +5,7 @@
 // 1. `clients` is more than the number of any client that has posted a request.
 // 2. Whatever happens sets `news` afterwards; the server clears it before it looks.
 // 3. Who is told to stop knows all requests that were posted before.
+// 4. Who starts a server says so before it serves, and after the one before has left.
 #pragma once
 
 #include <vector>
@@ -42,10 +43,15 @@ class Reception {
 
   auto& clients() const { return cells_.global(first_); }
   auto& news() const { return cells_.global(first_ + 1); }
+  auto& serving() const { return cells_.global(first_ + 2); }
 
   void enter(M& m, unsigned client) const {
     raise_clients(m, clients(), client);
-    m.exchange(news(), 1, release);  // pairs with next's; no store: it would hide earlier ones
+    tell(m);
+  }
+  /// That there are news.
+  void tell(M& m) const {
+    m.exchange(news(), 1, release);  // pairs with hear's; no store: it would hide earlier ones
   }
   /// What a server waits for: request(client) of each, then the news.
   template <class RequestFn>  // M::Cell& request(unsigned client)
@@ -56,22 +62,21 @@ class Reception {
     all.push_back(&news());
     return all;
   }
+  void start(M& m) const { m.store(serving(), 1, relaxed); }
   /// By anybody, while a server serves.
   void stop(M& m) const {
-    m.store(stopping(), 1, release);  // pairs with next's load
-    m.exchange(news(), 1, release);   // likewise
+    m.store(serving(), 0, release);  // pairs with next's load
+    tell(m);
   }
+  /// By the server, when there are news, before it looks what they are.
+  void hear(M& m) const { m.exchange(news(), 0, acquire); }  // pairs with tell's
   /// By the server, when there are news: false to stop.
   bool next(M& m) const {
-    m.exchange(news(), 0, acquire);           // pairs with those above
-    return m.load(stopping(), acquire) == 0;  // pairs with stop's store: the news may be another's
+    hear(m);
+    return m.load(serving(), acquire) != 0;  // pairs with stop's store: the news may be another's
   }
-  /// By the server, as it leaves: another one may come.
-  void reopen(M& m) const { m.store(stopping(), 0, relaxed); }
 
  private:
-  auto& stopping() const { return cells_.global(first_ + 2); }
-
   typename M::Cells cells_;
   unsigned first_;
 };

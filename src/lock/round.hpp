@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A server's round through the rings of many locks: it looks at each client's next request, and
-// executes what it finds with the lock that the request names, if nobody else has that. It keeps
-// the lock while the next request names the same one: a core that executes no atomic operation
-// between two clients can wait for the lines of both at once.
+// A server's life: round after round through the rings of many locks. It looks at each client's
+// next request, and executes what it finds with the lock that the request names, if nobody else has
+// that. It keeps the lock while the next request names the same one: a core that executes no atomic
+// operation between two clients can wait for the lines of both at once. A station's servers
+// (delegation/station.cpp), the model's (attended.hpp) and the checker's are this, with what each
+// knows of its locks and of waiting.
 //
 // Cost: a line transfer for each client, none while its line does not change; an exchange of a line
 // that is the server's alone unless others take the lock, whenever the lock is another one.
@@ -19,21 +21,43 @@
 
 namespace muster::locks {
 
-/// `clients`: more than the number of any that has posted. True if a request was executed. `Server`
-/// knows the locks, and how requests are executed:
+constexpr Word no_client = ~Word{0};
+
+/// One client after another, of those that had come when the round began.
+template <Machine M>
+class Walk {
+ public:
+  /// `clients`: more than the number of any that has posted.
+  Walk(M& m, typename M::Cell& clients) : port_(m), clients_(clients) {}
+
+  Word next(Word from) {
+    if (from == 0) count_ = port_.load(clients_, relaxed);  // rings.next() acquires
+    const Word client = next_client(port_, from, count_);
+    return client < count_ ? client : no_client;
+  }
+
+ protected:
+  M& port_;
+
+ private:
+  typename M::Cell& clients_;
+  Word count_ = 0;
+};
+
+/// True if a request was executed. `Server` knows the clients, the locks, and how requests are
+/// executed:
+///   Word next(Word from)                        the first client from there on that may have a
+///                                               request; else no_client
 ///   bool take(Word lock)                        true: it now has the lock
 ///   bool execute(Word lock, Word client, Next)  that request, and the client's next ones for it;
 ///                                               false: the lock is to be given back at once
 ///   bool give(Word lock)                        gives the lock back; false: ends the round
 template <Machine M, class Server>
-[[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings,
-                                               typename M::Cell& clients, Server&& server) {
+[[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings, Server& server) {
   constexpr Word none = Rings<M>::locks_max;
   Word has = none;
   bool found = false;
-  const Word count = m.load(clients, relaxed);  // next() acquires
-  for (Word client = next_client(m, 0, count); client < count;
-       client = next_client(m, client + 1, count)) {
+  for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
     auto wanted = rings.next(m, client);
     if (wanted.request == 0) continue;
     if (!wanted.is_of(has)) {
@@ -50,6 +74,14 @@ template <Machine M, class Server>
   }
   if (has != none) server.give(has);
   return found;
+}
+
+/// Until `server` ends:
+///   bool goes_on(bool found)   before each round; `found` something in the last one, else it may
+///                              wait; false: it ends
+template <Machine M, class Server>
+[[gnu::always_inline]] inline void serve(M& m, const Rings<M>& rings, Server&& server) {
+  for (bool found = true; server.goes_on(found);) found = serve_round(m, rings, server);
 }
 
 }  // namespace muster::locks

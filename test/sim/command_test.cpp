@@ -396,17 +396,11 @@ TEST_F(Command, WanderingThreadsGiveTheMeanOfAllPlacements) {
   EXPECT_EQ(mean.at("far_memory_percent"), 100);
   for (const char* key : {"throughput_ops_s", "private_misses_percent"}) {
     double expected = 0;
-    double least = INFINITY;
-    double most = 0;
-    for (const auto& [row, share] : each) {
-      const double value = row.at(key);
-      expected += share * value;
-      least = std::min(least, value);
-      most = std::max(most, value);
-    }
-    EXPECT_LT(least, most) << key;
+    for (const auto& [row, share] : each) expected += share * row.at(key).get<double>();
     EXPECT_NEAR(mean.at(key).get<double>(), expected, 1e-9 * expected) << key;
   }
+  // Else any placement would be as good as their mean.
+  EXPECT_LT(each[0].first.at("throughput_ops_s"), each[2].first.at("throughput_ops_s"));
 }
 
 TEST_F(Command, AStrideSaysHowManyAccessesShareALine) {
