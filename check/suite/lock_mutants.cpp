@@ -569,7 +569,7 @@ std::vector<HandWritten> hand_written_locks() {
       mutant_of_rings<NotMarked>("rings: a request not marked begun"),
       mutant<Rcl, NotReadAgain>("rcl: a request not read again under the lock"),
       mutant<Rcl, ClientForgotten>("rcl: clients counted without an update"),
-      mutant<Rcl, NewsLost>("rcl: news cleared after the look"),
+      mutant<RclBatch, NewsLost>("rcl-batch: news cleared after the look"),
       mutant<RclBatch, ClearedLate>("rcl-batch: requests cleared after the response"),
       mutant<RclBatch, OthersAnswerLost>("rcl-batch: other answers lost"),
       mutant<RclBatch, NoLastPass>("rcl-batch: no last pass"),

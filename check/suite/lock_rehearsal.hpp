@@ -152,7 +152,9 @@ class LockRehearsal {
     M setup(memory, tuning_);
     const L lock(shape_, cells_);
     if constexpr (requires { lock.prepare(setup); }) lock.prepare(setup);
-    if constexpr (has_server_of_its_own) lock.start(setup);
+    if constexpr (has_server_of_its_own) {
+      if (scenario.has_server()) lock.start(setup);
+    }
     for (unsigned c = 0; c < scenario.clients; ++c) {
       posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
     }

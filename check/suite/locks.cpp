@@ -128,12 +128,18 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::visited});
     add(3, 1, {V::plain});
     if (all) add(3, 1, {V::attended});
+  } else if (lock == locks::Rcl<Checked>::traits.name) {
+    add(1, 2, {V::server, V::shutdown});
+    add(2, 1, {V::server, V::closing});
+    add(2, 2, {V::attended});
+    add(3, 1, {V::attended, V::newcomer});
+    if (all) add(2, 1, {V::shutdown});
   } else if (style == locks::Style::server) {
     add(1, 2, {V::server, V::shutdown});
     add(2, 1, {V::server, V::shutdown, V::drain});
     add(2, 2, {V::attended});
     add(3, 1, {V::attended, V::closing, V::newcomer, V::drain});
-    if (all && lock == locks::RclBatch<Checked>::traits.name) add(3, 1, {V::server});
+    if (all) add(3, 1, {V::server});
   } else {
     if (lock == locks::DsmSynch<Checked>::traits.name) add(2, 3, {V::plain});  // two slots a client
     add(3, 1, {V::plain});

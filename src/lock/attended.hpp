@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An `auto` lock and the server that comes to it and leaves again: what a station
-// (delegation/station.hpp) is to many locks, for one, and without threads. Its server lives as a
-// station's do (round.hpp). The model runs this, and the checker.
+// A lock and the server that comes to it and leaves again: what a station (delegation/station.hpp)
+// is to many locks, for one, and without threads. Its server lives as a station's do (round.hpp).
+// This is `auto` where it may have a server, and the base of `rcl`, in the model and the checker.
 //
 // Cost: as auto's; with a server two line transfers a section.
 // Source: Lozi et al. 2016, section 3.2.
@@ -40,9 +40,15 @@ class Attended {
 
   template <class Work>
   bool execute(M& m, Ticket& t, Work& work) const {
-    if (!t.ring.entered) reception_.enter(m, t.ring.client);
-    t.ring.entered = true;
+    enter(m, t);
     return auto_.execute(m, t, work);
+  }
+  bool is_served(M& m) const { return m.load(reception_.serving(), relaxed) != 0; }
+  /// Posts the section, whatever the client would do by itself.
+  template <class Work>
+  bool delegate(M& m, Ticket& t, Work& work) const {
+    enter(m, t);
+    return auto_.delegate(m, t.ring, t.habit, work, [] { return true; });
   }
 
   /// Until told to stop, or it gave up.
@@ -60,6 +66,10 @@ class Attended {
   }
 
  private:
+  void enter(M& m, Ticket& t) const {
+    if (!t.ring.entered) reception_.enter(m, t.ring.client);
+    t.ring.entered = true;
+  }
   template <class Work>
   class Server {
    public:
@@ -68,11 +78,15 @@ class Attended {
     bool goes_on(bool found) {
       if (!found) at_ = m_.await_any(CellSet<M>(watched_).first(news_ + 1), at_least(1), relaxed);
       if (at_ == no_cell) return false;
+      if (!found && at_ < news_ &&
+          !lock_.desk_.rings.await_executed(m_, static_cast<unsigned>(at_))) {
+        return false;
+      }
       if (at_ == news_) {
         lock_.reception_.hear(m_);
         watch();
       }
-      return m_.load(lock_.reception_.serving(), relaxed) != 0;
+      return lock_.is_served(m_);
     }
     /// One operation, so that misses overlap. It ends at `serving`, or at the news that this is 0.
     Word next(Word from) {

@@ -119,6 +119,13 @@ class Rings {
     return {};
   }
 
+  /// While somebody else executes that client's request. False if it gave up.
+  bool await_executed(M& m, unsigned client) const {
+    const Served so_far(m.load(served(client), relaxed));
+    return !so_far.is_busy ||  // next() acquires
+           m.await(served(client), at_least(Served::least_after(so_far.executed + 1)), relaxed);
+  }
+
   /// By who has the lock, and had it when it looked.
   template <class Work>
   void execute(M& m, unsigned client, const Next& next, Work& work) const {
