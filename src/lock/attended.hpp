@@ -76,12 +76,8 @@ class Attended {
     Server(M& m, const Attended& lock, Work& work) : m_(m), lock_(lock), work_(work) { watch(); }
 
     bool goes_on(bool found) {
-      if (!found) at_ = m_.await_any(CellSet<M>(watched_).first(news_ + 1), at_least(1), relaxed);
+      if (!found) wait();
       if (at_ == no_cell) return false;
-      if (!found && at_ < news_ &&
-          !lock_.desk_.rings.await_executed(m_, static_cast<unsigned>(at_))) {
-        return false;
-      }
       if (at_ == news_) {
         lock_.reception_.hear(m_);
         watch();
@@ -104,6 +100,14 @@ class Attended {
     }
 
    private:
+    /// For news, or for a request that nobody else executes.
+    void wait() {
+      const CellSet<M> all(watched_);
+      at_ = m_.await_any(all.first(news_ + 1), at_least(1), relaxed);
+      if (at_ >= news_) return;
+      auto& served = lock_.desk_.rings.served(static_cast<unsigned>(at_));
+      if (!await_executed(m_, served)) at_ = no_cell;
+    }
     void watch() {
       watched_ = lock_.reception_.watched(
           m_, [&](unsigned client) -> auto& {

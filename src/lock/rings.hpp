@@ -119,13 +119,6 @@ class Rings {
     return {};
   }
 
-  /// While somebody else executes that client's request. False if it gave up.
-  bool await_executed(M& m, unsigned client) const {
-    const Served so_far(m.load(served(client), relaxed));
-    return !so_far.is_busy ||  // next() acquires
-           m.await(served(client), at_least(Served::least_after(so_far.executed + 1)), relaxed);
-  }
-
   /// By who has the lock, and had it when it looked.
   template <class Work>
   void execute(M& m, unsigned client, const Next& next, Work& work) const {
@@ -144,11 +137,11 @@ class Rings {
     execute(m, client, found, work);
     return true;
   }
+  Cell& served(unsigned client) const { return cells_.of(client, depth_); }
 
  private:
   unsigned half() const { return depth_ > 1 ? depth_ / 2 : 1; }
   unsigned wrapped(unsigned place) const { return place & (depth_ - 1); }
-  Cell& served(unsigned client) const { return cells_.of(client, depth_); }
 
   unsigned depth_;
   typename M::Cells cells_;

@@ -25,4 +25,12 @@ struct Served {
   static constexpr unsigned depth_max = 1U << place_bits;
 };
 
+/// While the next one is being executed. False if the wait gave up.
+template <Machine M>
+bool await_executed(M& m, typename M::Cell& served) {
+  const Served so_far(m.load(served, relaxed));  // who looks for the next one acquires
+  const Word least = Served::least_after(so_far.executed + 1);
+  return !so_far.is_busy || m.await(served, at_least(least), relaxed);
+}
+
 }  // namespace muster::locks
