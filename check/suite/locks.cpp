@@ -150,13 +150,16 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
 std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
   std::vector<LockScenario> scenarios;
   std::vector<LockScenario> dear;  // come last
+  const bool is_rings = lock == rings_name;
   // What rings promise to several locks, the locks that stand on them alone do not need.
-  if (lock == "rcl" || lock == "auto") {
+  if (is_rings || lock == "rcl" || lock == "auto") {
     for (const LockScenario& scenario : lock_scenarios(rings_name)) {
       (scenario.clients * scenario.sections > 3 ? dear : scenarios).push_back(scenario);
     }
   }
-  for (const LockScenario& scenario : lock_scenarios(lock)) {
+  const std::vector<LockScenario> own =
+      is_rings ? std::vector<LockScenario>{} : lock_scenarios(lock);
+  for (const LockScenario& scenario : own) {
     // Tens of thousands of executions and more, which show no more than the cheaper ones.
     const bool adaptive = lock == locks::Auto<Checked>::traits.name;
     const bool large =
