@@ -150,10 +150,10 @@ int migrate(std::size_t mebibytes, unsigned rounds) {
     const unsigned to = round % 2;
     servers({});
     muster_memory_counters before;
-    muster_memory_get_counters(&before);
+    muster_memory_get_counters(&before, sizeof before);
     const double mine = seconds_of([&] { servers({to}); });
     muster_memory_counters after;
-    muster_memory_get_counters(&after);
+    muster_memory_get_counters(&after, sizeof after);
     const std::vector<int> numa(count, static_cast<int>(to));
     std::vector<int> status(count);
     const double plain = seconds_of(

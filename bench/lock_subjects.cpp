@@ -57,7 +57,7 @@ class Posting final : public Ours {
   Posting() : Ours("rcl") {}
   void run(Slice& slice) override {
     slice.run([lock = lock_->native_handle()](std::uint32_t* word) {
-      muster_post(lock, increment, word);  // no allocation
+      muster_lock_post(lock, increment, word);  // no allocation
     });
   }
   void settle() override {
@@ -217,7 +217,7 @@ const std::vector<LockEntry>& lock_entries() {
     for (const char* const* name = muster_lock_names(); *name != nullptr; ++name) {
       const bool is_c_librarys = std::string_view(*name) == "pthread-mutex";
       all.push_back({*name, LockEntry::ours, "",
-                     is_c_librarys ? "pthread_mutex through muster_execute" : "", make_ours});
+                     is_c_librarys ? "pthread_mutex through muster_lock_execute" : "", make_ours});
     }
     all.push_back({"rcl-post", LockEntry::ours, "",
                    "rcl without waiting: up to 16 requests of a thread outstanding",

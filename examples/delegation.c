@@ -42,12 +42,12 @@ static void pop_section(void* argument) {
 static void push(struct queue* queue, struct item* item) {
   item->next = NULL;
   struct call call = {queue, item};
-  muster_execute(queue->lock, push_section, &call);
+  muster_lock_execute(queue->lock, push_section, &call);
 }
 
 static struct item* pop(struct queue* queue) {
   struct call call = {queue, NULL};
-  muster_execute(queue->lock, pop_section, &call);
+  muster_lock_execute(queue->lock, pop_section, &call);
   return call.item;
 }
 
@@ -104,10 +104,10 @@ static int calls_are_right(void) {
   struct add later = {&total, 2};
 
   muster_lock* lock = NULL;
-  muster_lock_create(&lock, NULL);      // "auto"
-  muster_execute(lock, add, &request);  // add(&request) has run when this returns
-  muster_post(lock, add, &later);       // or: some time; `later` has to live until then
-  muster_lock_destroy(lock);            // after what was posted
+  muster_lock_create(&lock, NULL);           // "auto"
+  muster_lock_execute(lock, add, &request);  // add(&request) has run when this returns
+  muster_lock_post(lock, add, &later);       // or: some time; `later` has to live until then
+  muster_lock_destroy(lock);                 // after what was posted
 
   printf("calls: %ld\n", total);
   return total == 3;
@@ -126,14 +126,14 @@ static int server_is_right(void) {
   options.server = server;
   muster_lock* lock = NULL;
   muster_lock_create(&lock, &options);
-  muster_execute(lock, add, &request);  // by the server
+  muster_lock_execute(lock, add, &request);  // by the server
 
-  const int placed = muster_thread_place(lock, NULL);  // near the server of its lock
-  muster_thread_unplace();                             // as it was; so does the thread's end
+  const int placed = muster_thread_bind(lock, NULL);  // near the server of its lock
+  muster_thread_unbind();                             // as it was; so does the thread's end
 
-  muster_server_stop(server);  // what was posted is executed; its locks go on
+  muster_server_destroy(server);  // what was posted is executed; its locks go on
 
-  muster_execute(lock, add, &request);
+  muster_lock_execute(lock, add, &request);
   muster_lock_destroy(lock);
   printf("server: %ld\n", total);
   return placed == MUSTER_OK && total == 2;

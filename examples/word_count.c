@@ -23,7 +23,7 @@ static void count_section(void* argument) {
 
 static bool count_word(struct table* table, struct word word) {
   struct request request = {table, word, false};
-  return muster_execute(lock, count_section, &request) == MUSTER_OK && request.counted;
+  return muster_lock_execute(lock, count_section, &request) == MUSTER_OK && request.counted;
 }
 
 int main(int argc, char** argv) {
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   const int status = count_words(&options, count_word);
   if (options.verbose) {
     char what_it_did[2048];
-    muster_lock_explain(lock, what_it_did, sizeof what_it_did, NULL);
+    muster_lock_explain(lock, "text", what_it_did, sizeof what_it_did, NULL);
     fputs(what_it_did, stderr);
   }
   muster_lock_destroy(lock);

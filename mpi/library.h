@@ -12,14 +12,14 @@
 #define LIBRARY_FUNCTIONS(DO) \
   DO(strerror)                \
   DO(last_error)              \
-  DO(options_init)            \
+  DO(options_init_sized)      \
   DO(barrier_memory)          \
   DO(barrier_create)          \
   DO(barrier_attach_memory)   \
   DO(barrier_set_hooks)       \
   DO(barrier_wait)            \
   DO(barrier_blame)           \
-  DO(barrier_explain)         \
+  DO(barrier_get_choice)      \
   DO(barrier_destroy)         \
   DO(segment_create)          \
   DO(segment_attach)          \

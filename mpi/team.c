@@ -39,30 +39,15 @@ static void say(const char* format, ...) {
   if (write(STDERR_FILENO, text, (size_t)length) < 0) return;
 }
 
-/* The first lines of what the barrier says of itself, on one. */
 static void say_choice(const team* of, unsigned inside, unsigned hosts, const char* placed_by) {
-  char text[768];
-  if (libmuster.barrier_explain(of->slot->barrier, "text", text, sizeof text, NULL) != MUSTER_OK) {
-    return;
-  }
-  char line[768] = "";
-  size_t length = 0;
-  char* rest = text;
-  for (char* at = strtok_r(text, "\n", &rest); at != NULL; at = strtok_r(NULL, "\n", &rest)) {
-    if (strncmp(at, "algorithm", 9) != 0 && strncmp(at, "because", 7) != 0 &&
-        strncmp(at, "waiting", 7) != 0 && strncmp(at, "levels", 6) != 0) {
-      continue;
-    }
-    char* value = strchr(at, ' ');
-    while (value != NULL && *value == ' ') ++value;
-    const int wrote =
-        snprintf(line + length, sizeof line - length, "%s%.*s %s", length > 0 ? "; " : "",
-                 (int)strcspn(at, " "), at, value != NULL ? value : "");
-    if (wrote < 0 || (size_t)wrote >= sizeof line - length) break;
-    length += (size_t)wrote;
-  }
-  say("communicator of %u: %u rank%s on this host%s: %s; placements %s", of->size, inside,
-      inside == 1 ? "" : "s", hosts > 1 ? ", others on others" : "", line, placed_by);
+  muster_barrier_choice choice;
+  if (libmuster.barrier_get_choice(of->slot->barrier, &choice, sizeof choice) != MUSTER_OK) return;
+  const int has_levels_left = choice.levels_left[0] != '\0';
+  say("communicator of %u: %u rank%s on this host%s: algorithm %s (asked for: %s); "
+      "because %s; waiting %s (%s)%s%s; placements %s",
+      of->size, inside, inside == 1 ? "" : "s", hosts > 1 ? ", others on others" : "",
+      choice.algorithm, choice.asked, choice.why, choice.wait, choice.wait_why,
+      has_levels_left ? "; levels left " : "", choice.levels_left, placed_by);
 }
 
 void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
@@ -295,7 +280,7 @@ static slot* make_slot(void* comm, const roster* all, offer* told, const char** 
   char algorithm[256];
   algorithm_asked_for(settings, algorithm, sizeof algorithm);
   muster_options options;
-  libmuster.options_init(&options);
+  libmuster.options_init_sized(&options, sizeof options);
   options.participants = all->inside;
   options.algorithm = algorithm;
   options.wait = settings->wait != NULL && settings->wait[0] != '\0' ? settings->wait : NULL;

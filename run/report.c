@@ -14,7 +14,8 @@
 extern __typeof__(muster_memory_get_counters) muster_memory_get_counters __attribute__((weak));
 
 static bool get_memory(muster_memory_counters* memory) {
-  return muster_memory_get_counters != NULL && muster_memory_get_counters(memory) == MUSTER_OK;
+  return muster_memory_get_counters != NULL &&
+         muster_memory_get_counters(memory, sizeof *memory) == MUSTER_OK;
 }
 
 extern __typeof__(muster_preload_barriers) muster_preload_barriers __attribute__((weak));

@@ -4,8 +4,8 @@
  * whichever thread has the lock, or in a server thread on a core of its own. Part of muster.h.
  *
  *   muster_lock* lock;
- *   muster_lock_create(&lock, NULL);            "auto": the lock decides by itself
- *   muster_execute(lock, increment, &counter);  returns when increment(&counter) has run
+ *   muster_lock_create(&lock, NULL);                 "auto": the lock decides by itself
+ *   muster_lock_execute(lock, increment, &counter);  returns when increment(&counter) has run
  *   muster_lock_destroy(lock);
  *
  * A section runs on whatever thread executes it: thread-local variables are that thread's (errno
@@ -62,12 +62,16 @@ typedef struct muster_lock_options {
                              muster_server_start() takes them. Memory that follows the servers is
                              bound to their NUMA node with it, or lifted. Two threads; default NULL:
                              the lock shares a server */
-  int unlocks; /**< nonzero: sections call muster_unlocked(). "auto" and "rcl" then do not let
+  int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do,
                   and rcl-batch */
 } muster_lock_options;
 
-MUSTER_API void muster_lock_options_init(muster_lock_options* options);
+/** Sets the defaults. Else as muster_options_init_sized(). */
+MUSTER_API void muster_lock_options_init_sized(muster_lock_options* options, size_t size);
+static inline void muster_lock_options_init(muster_lock_options* options) {
+  muster_lock_options_init_sized(options, sizeof *options);
+}
 
 /** Makes a lock; `options` may be NULL. `*lock` is untouched on failure. Thread-safe. A process's
  * first one takes 5 to 20 ms if other threads have been started before it, else next to nothing,
@@ -92,14 +96,14 @@ MUSTER_API size_t muster_lock_memory(void);
  * executed: see muster_lock_recover().
  * MUSTER_ENOMEM: more than 16,384 threads use locks at once; one that has nested sections counts up
  * to once more for each level. */
-MUSTER_API int muster_execute(muster_lock* lock, muster_section section, void* argument);
+MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
 /** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
  * they are, while others are calls. Meanwhile the thread is in a section of the lock, for all
  * functions here. `auto`, `rcl`, `pthread-mutex`, `mcs`, `ticket` and `cas-spin`; MUSTER_ENOTSUP
  * for other kinds. Inside of other locks' sections, too; outside of all, what the thread has posted
  * to the lock's server comes before. Not a cancellation point; errno is untouched. Else fails as
- * muster_execute() does. */
+ * muster_lock_execute() does. */
 MUSTER_API int muster_lock_acquire(muster_lock* lock);
 /** The same if it is free at once, else MUSTER_ETIMEDOUT; also if what the thread has posted to its
  * server has not been executed yet. */
@@ -121,20 +125,20 @@ MUSTER_API int muster_lock_try_execute(muster_lock* lock, muster_section section
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
  * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of
- * "rcl-batch", it is muster_execute(). In a section: to a lock that the section has, it is executed
- * right after the section; to another "rcl" or "auto" lock it is sent when the thread is outside of
- * all sections, or waits for a condition; neither waits. Where a server's threads cannot keep up
- * with sending what a caller's sections have posted, its next call to that server outside of
- * sections, this one or muster_execute(), may wait for them, for a second at most. `argument` has
- * to live until it is executed. Fails as muster_execute() does. */
-MUSTER_API int muster_post(muster_lock* lock, muster_section section, void* argument);
+ * "rcl-batch", it is muster_lock_execute(). In a section: to a lock that the section has, it is
+ * executed right after the section; to another "rcl" or "auto" lock it is sent when the thread is
+ * outside of all sections, or waits for a condition; neither waits. Where a server's threads cannot
+ * keep up with sending what a caller's sections have posted, its next call to that server outside
+ * of sections, this one or muster_lock_execute(), may wait for them, for a second at most.
+ * `argument` has to live until it is executed. Fails as muster_lock_execute() does. */
+MUSTER_API int muster_lock_post(muster_lock* lock, muster_section section, void* argument);
 
 /** In a section, before it waits for something that sections posted to `lock` do: those that this
  * thread has posted, and that would only come after the section that waits, are executed there and
  * then. Elsewhere it does nothing, and `lock` may be gone. muster::future calls it by itself.
  * MUSTER_EINVAL: the caller is in a section of this very lock, so what has not been executed by now
- * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_execute(). */
-MUSTER_API int muster_prepare_wait(muster_lock* lock);
+ * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_lock_execute(). */
+MUSTER_API int muster_lock_prepare_wait(muster_lock* lock);
 
 /** Inside a section of `lock`, which is the innermost one, or where the lock is acquired: gives it
  * up, calls `outside(argument)` there and then, on the thread that executes the section, and takes
@@ -147,7 +151,7 @@ MUSTER_API int muster_prepare_wait(muster_lock* lock);
  * was called; so with MUSTER_ENOTSUP: the lock was made without `unlocks` (only "auto" and "rcl"
  * need it), or its kind cannot. MUSTER_EPEER, after the call and with the lock taken: as
  * muster_cond_wait(). */
-MUSTER_API int muster_unlocked(muster_lock* lock, muster_section outside, void* argument);
+MUSTER_API int muster_lock_unlocked(muster_lock* lock, muster_section outside, void* argument);
 
 /** Which of a line of forked processes the caller is in, once there is a lock: a fork's child gets
  * another number than its parent, and what was posted under that one is never executed in the
@@ -156,7 +160,7 @@ MUSTER_API unsigned muster_process_number(void);
 
 /** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
  * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock.
- * MUSTER_ENOTSUP: it is not shared. MUSTER_EBUSY: as muster_execute(). */
+ * MUSTER_ENOTSUP: it is not shared. MUSTER_EBUSY: as muster_lock_execute(). */
 MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
 
 /** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */
@@ -166,11 +170,14 @@ typedef struct muster_lock_counters {
   uint64_t by_combiners; /**< of these by clients */
   uint64_t switches;     /**< "auto": a client went over to the other way */
 } muster_lock_counters;
-MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters);
+/** `size`: sizeof *counters. More members may come after these. */
+MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters,
+                                        size_t size);
 
-/** What the lock does and why, as text. As muster_barrier_explain(). */
-MUSTER_API int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes,
-                                   size_t* needed);
+/** What the lock does and why, in lines "what: value", or one JSON object of these. As
+ * muster_barrier_explain(). */
+MUSTER_API int muster_lock_explain(const muster_lock* lock, const char* format, char* text,
+                                   size_t bytes, size_t* needed);
 
 /** After what was posted has been executed. Nobody may use the lock any more. NULL is ignored. In a
  * section of this very lock, where exit() destroys static objects, it does nothing: what was posted
@@ -215,15 +222,16 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
- * muster_server_explain() and muster_server_stop(): it was started before a fork, in the parent. */
-MUSTER_API int muster_server_place(muster_server* server, const char* where);
-/** Where it is and what it has done, as text. As muster_barrier_explain(). */
-MUSTER_API int muster_server_explain(const muster_server* server, char* text, size_t bytes,
-                                     size_t* needed);
+ * muster_server_explain() and muster_server_destroy(): it was started in the parent, before a fork.
+ */
+MUSTER_API int muster_server_move(muster_server* server, const char* where);
+/** Where it is and what it has done. As muster_lock_explain(). */
+MUSTER_API int muster_server_explain(const muster_server* server, const char* format, char* text,
+                                     size_t bytes, size_t* needed);
 /** Executes what was posted before, ends its threads and frees the handle. Its locks remain usable:
  * their clients then execute the sections. MUSTER_EINVAL, and it goes on, in a section of one of
  * its locks, whoever executes that: what was posted may need it. NULL is ignored. */
-MUSTER_API int muster_server_stop(muster_server* server);
+MUSTER_API int muster_server_destroy(muster_server* server);
 
 /** Has `changed` called after each server of the process starts, moves or ends (also those that
  * "rcl" and "auto" locks start by themselves), with the NUMA nodes of all servers by the operating
@@ -244,9 +252,9 @@ MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_n
  * given back when the thread ends. A thread that has a place gets another. `*core`, if not NULL:
  * which, among the topology's usable cores. On a machine that MUSTER_TOPOLOGY imposes the place is
  * counted, and the thread not bound. MUSTER_EDECLINED: no server runs; MUSTER_ESYSTEM. */
-MUSTER_API int muster_thread_place(const muster_lock* lock, unsigned* core);
+MUSTER_API int muster_thread_bind(const muster_lock* lock, unsigned* core);
 /** Gives the calling thread's place back, and binds it as it was before; nothing without one. */
-MUSTER_API void muster_thread_unplace(void);
+MUSTER_API void muster_thread_unbind(void);
 
 /** A core, as the functions below choose it. */
 typedef struct muster_place {

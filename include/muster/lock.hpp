@@ -44,9 +44,9 @@ using lock = delegating_lock;
 /// The result of a section that was not waited for. Its destructor waits.
 ///
 /// In a section, waiting executes what would otherwise come after that section there and then
-/// (muster_prepare_wait). A wait that cannot end throws muster::error: in a section, for one of the
-/// same lock that another thread has posted, where the destructor ends the program; and in a fork's
-/// child, for its parent's, where the destructor does not wait.
+/// (muster_lock_prepare_wait). A wait that cannot end throws muster::error: in a section, for one
+/// of the same lock that another thread has posted, where the destructor ends the program; and in a
+/// fork's child, for its parent's, where the destructor does not wait.
 template <class R>
 class future {
  public:
@@ -110,7 +110,7 @@ class future {
       if (has_result()) return MUSTER_OK;
     }
     if (posted_by_ != muster_process_number()) return MUSTER_EBUSY;
-    const int status = muster_prepare_wait(of_);
+    const int status = muster_lock_prepare_wait(of_);
     return has_result() ? MUSTER_OK : status;
   }
   void finish() noexcept {
@@ -137,18 +137,16 @@ class server {
   explicit server(const std::string& where = "pack") {
     detail::check(muster_server_start(&handle_, where.c_str()));
   }
-  ~server() { muster_server_stop(handle_); }
+  ~server() { muster_server_destroy(handle_); }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  void place(const std::string& where) {
-    detail::check(muster_server_place(handle_, where.c_str()));
-  }
+  void move(const std::string& where) { detail::check(muster_server_move(handle_, where.c_str())); }
   std::string explain() const {
     return detail::text_of(
         [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
-          return muster_server_explain(static_cast<const muster_server*>(handle), text, bytes,
-                                       needed);
+          return muster_server_explain(static_cast<const muster_server*>(handle), nullptr, text,
+                                       bytes, needed);
         },
         handle_);
   }
@@ -207,7 +205,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
       [[no_unique_address]] detail::order order;
     } mine{std::addressof(section), {}, detail::order(this)};
     mine.order.ask(&mine);
-    detail::check(muster_execute(
+    detail::check(muster_lock_execute(
         handle_,
         [](void* argument) {
           auto& self = *static_cast<call*>(argument);
@@ -261,7 +259,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   }
 
   /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
-  /// returns or throws what that does, with the lock taken again (muster_unlocked).
+  /// returns or throws what that does, with the lock taken again (muster_lock_unlocked).
   template <class F>
   requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto unlocked(F&& outside)
       -> std::invoke_result_t<F&> {
@@ -274,13 +272,14 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     };
     const detail::order order(this);
     order.give_up();
-    const int status = muster_unlocked(handle_, run, &mine);
+    const int status = muster_lock_unlocked(handle_, run, &mine);
     order.take_again();
     detail::check(status);
     return mine.result.take();
   }
 
-  /// Has a copy of the section executed some time (muster_post). What it throws ends the program.
+  /// Has a copy of the section executed some time (muster_lock_post). What it throws ends the
+  /// program.
   template <class F>
   void post(F&& section) {
     struct copy {
@@ -289,7 +288,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     };
     std::unique_ptr<copy> owned(new copy{std::forward<F>(section), detail::order(this)});
     owned->order.ask(owned.get());
-    detail::check(muster_post(
+    detail::check(muster_lock_post(
         handle_,
         [](void* argument) noexcept {
           const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
@@ -315,7 +314,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     auto mine = std::make_unique<request>(std::forward<F>(section), this);
     mine->order.ask(mine.get());
     const unsigned posted_by = muster_process_number();  // before it forks, if it is executed here
-    detail::check(muster_post(
+    detail::check(muster_lock_post(
         handle_,
         [](void* argument) noexcept {
           auto& self = *static_cast<request*>(argument);
@@ -332,14 +331,15 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   std::string explain() const {
     return detail::text_of(
         [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
-          return muster_lock_explain(static_cast<const muster_lock*>(handle), text, bytes, needed);
+          return muster_lock_explain(static_cast<const muster_lock*>(handle), nullptr, text, bytes,
+                                     needed);
         },
         handle_);
   }
   /// What became of its sections so far; all 0 but for `rcl` and `auto`.
   muster_lock_counters counters() const {
     muster_lock_counters counters{};
-    detail::check(muster_lock_get_counters(handle_, &counters));
+    detail::check(muster_lock_get_counters(handle_, &counters, sizeof counters));
     return counters;
   }
   muster_lock* native_handle() noexcept { return handle_; }
@@ -357,13 +357,13 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
 };
 
 /// Keeps its thread near the server of a lock, else near the first server, for as long as it lives:
-/// muster_thread_place(). A thread's.
+/// muster_thread_bind(). A thread's.
 class thread_place {
  public:
   explicit thread_place(lock* near = nullptr) {
-    detail::check(muster_thread_place(near == nullptr ? nullptr : near->native_handle(), &core_));
+    detail::check(muster_thread_bind(near == nullptr ? nullptr : near->native_handle(), &core_));
   }
-  ~thread_place() { muster_thread_unplace(); }
+  ~thread_place() { muster_thread_unbind(); }
   thread_place(const thread_place&) = delete;
   thread_place& operator=(const thread_place&) = delete;
 

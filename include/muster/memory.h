@@ -85,7 +85,8 @@ typedef struct muster_memory_counters {
   uint64_t bytes_bound;         /**< of these, bound to a NUMA node now */
   uint64_t threads_adrift;      /**< how often a thread got no arena, and allocates as by default */
 } muster_memory_counters;
-MUSTER_API int muster_memory_get_counters(muster_memory_counters* counters);
+/** `size`: sizeof *counters. More members may come after these. MUSTER_EINVAL: no place. */
+MUSTER_API int muster_memory_get_counters(muster_memory_counters* counters, size_t size);
 
 /** What is bound where, and why, as text. As muster_barrier_explain(). */
 MUSTER_API int muster_memory_explain(char* text, size_t bytes, size_t* needed);

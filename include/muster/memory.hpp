@@ -85,7 +85,7 @@ inline void set_servers(std::span<const unsigned> numa_nodes) noexcept {
 
 inline muster_memory_counters memory_counters() noexcept {
   muster_memory_counters counters;
-  muster_memory_get_counters(&counters);
+  muster_memory_get_counters(&counters, sizeof counters);
   return counters;
 }
 

@@ -36,9 +36,10 @@ module muster
   end type
 
   interface
-    subroutine muster_options_init(options) bind(c)
-      import :: muster_options
+    subroutine options_init_sized(options, size) bind(c, name="muster_options_init_sized")
+      import :: c_size_t, muster_options
       type(muster_options), intent(out) :: options
+      integer(c_size_t), value :: size
     end subroutine
     integer(c_int) function muster_barrier_create(barrier, options) bind(c)
       import :: c_int, c_ptr, muster_options
@@ -104,6 +105,12 @@ module muster
     muster_barrier_participants, muster_barrier_destroy, muster_last_error
 
 contains
+
+  !> muster.h's muster_options_init().
+  subroutine muster_options_init(options)
+    type(muster_options), intent(out) :: options
+    call options_init_sized(options, c_sizeof(options))
+  end subroutine
 
   !> muster.h's muster_last_error().
   function muster_last_error() result(text)

@@ -122,9 +122,13 @@ typedef struct muster_options {
   uint32_t first_episode;
 } muster_options;
 
-/** Sets the defaults. The caller has been compiled against this very header: before version 1.0 the
- * library's SONAME changes with it. NULL is ignored. */
-MUSTER_API void muster_options_init(muster_options* options);
+/** Sets the defaults. `size`: sizeof(muster_options) by the caller's header. A library that has
+ * more options takes the others' defaults; one that has fewer refuses what it lacks. NULL is
+ * ignored. C and C++ call muster_options_init(). */
+MUSTER_API void muster_options_init_sized(muster_options* options, size_t size);
+static inline void muster_options_init(muster_options* options) {
+  muster_options_init_sized(options, sizeof *options);
+}
 
 /** Makes a barrier. `*barrier` is untouched on failure. Reads the topology (milliseconds, once a
  * process) only if placements are given. A process's first one takes 5 to 20 ms if other threads
@@ -202,6 +206,21 @@ MUSTER_API int muster_barrier_blame(const muster_barrier* barrier, unsigned* ran
 
 /** Participants of the barrier; 0 for NULL. */
 MUSTER_API unsigned muster_barrier_participants(const muster_barrier* barrier);
+
+/** What was chosen, and why. The texts live as long as the barrier. */
+typedef struct muster_barrier_choice {
+  unsigned participants;
+  const char* algorithm;   /**< that serves, as muster_options can name it; never "auto" */
+  const char* asked;       /**< what was asked for: such a name, or "auto" */
+  const char* why;         /**< the deciding fact */
+  const char* wait;        /**< the way to wait */
+  const char* wait_why;    /**< and why */
+  const char* levels_left; /**< of the machine's levels those that are not used, and why; or "" */
+} muster_barrier_choice;
+/** `size`: sizeof *choice. More members may come after these. Thread-safe. MUSTER_EINVAL: no
+ * barrier, or no place. */
+MUSTER_API int muster_barrier_get_choice(const muster_barrier* barrier,
+                                         muster_barrier_choice* choice, size_t size);
 
 /** What was chosen and why: algorithm, levels, groups, wait policy, bytes; and what the ranks of
  * this process have learnt from their waits, if they wait by "auto", and where participants that

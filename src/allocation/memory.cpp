@@ -77,24 +77,26 @@ int muster_memory_follow_servers(void) {
                       nullptr);
 }
 
-int muster_memory_get_counters(muster_memory_counters* counters) {
-  if (counters == nullptr) return MUSTER_EINVAL;
+int muster_memory_get_counters(muster_memory_counters* theirs, size_t size) {
+  if (theirs == nullptr) return MUSTER_EINVAL;
   const muster::allocation::Counters now = muster::allocation::counters();
   const auto numa = muster::allocation::numa_of_heap(now.policy.heap);
-  *counters = {};
-  counters->numa_node = numa ? static_cast<int>(*numa) : -1;
-  counters->bindings = now.bindings;
-  counters->lifts = now.lifts;
-  counters->pages_moved = now.migration.moved;
-  counters->pages_already_there = now.migration.already_there;
-  counters->pages_not_there_yet = now.migration.not_there_yet;
-  counters->pages_refused = now.migration.refused;
-  counters->first_refusal = now.migration.first_refusal;
-  counters->regions_refused = now.regions_refused;
-  counters->first_region_refusal = now.first_refusal;
-  counters->bytes = now.bytes;
-  counters->bytes_bound = now.bytes_bound;
-  counters->threads_adrift = now.threads_adrift;
+  muster_memory_counters ours{};
+  ours.numa_node = numa ? static_cast<int>(*numa) : -1;
+  ours.bindings = now.bindings;
+  ours.lifts = now.lifts;
+  ours.pages_moved = now.migration.moved;
+  ours.pages_already_there = now.migration.already_there;
+  ours.pages_not_there_yet = now.migration.not_there_yet;
+  ours.pages_refused = now.migration.refused;
+  ours.first_refusal = now.migration.first_refusal;
+  ours.regions_refused = now.regions_refused;
+  ours.first_region_refusal = now.first_refusal;
+  ours.bytes = now.bytes;
+  ours.bytes_bound = now.bytes_bound;
+  ours.threads_adrift = now.threads_adrift;
+  std::memset(theirs, 0, size);
+  std::memcpy(theirs, &ours, std::min(sizeof ours, size));
   return MUSTER_OK;
 }
 

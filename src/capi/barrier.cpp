@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "capi/explain.hpp"
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
+#include "capi/sized.hpp"
+#include "capi/text.hpp"
 #include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "memory/pages.hpp"
@@ -203,6 +206,12 @@ int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
                    [=](Engine& engine) { return engine.timed_wait(rank, timeout_ns); });
 }
 
+muster_options with_our_members(const muster_options& theirs) {
+  constexpr std::size_t first =
+      offsetof(muster_options, first_episode) + sizeof theirs.first_episode;
+  return complete(theirs, first, muster_options_init_sized);
+}
+
 }  // namespace
 
 unsigned fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
@@ -213,11 +222,12 @@ using muster::Error;
 using muster::guarded;
 using muster::Status;
 
-void muster_options_init(muster_options* options) {
+void muster_options_init_sized(muster_options* options, size_t size) {
   if (options == nullptr) return;
-  *options = muster_options{};
-  options->size = sizeof(muster_options);
-  options->participants = 1;
+  muster_options ours{};
+  ours.size = size;
+  ours.participants = 1;
+  muster::give(ours, options, size);
 }
 
 const char* const* muster_barrier_names(void) {
@@ -236,7 +246,7 @@ const char* const* muster_barrier_names(void) {
 int muster_barrier_create(muster_barrier** barrier, const muster_options* options) {
   return muster::make_barrier(barrier, [&] {
     if (options == nullptr) throw Error(Status::invalid, "no options");
-    return muster::create(*options);
+    return muster::create(muster::with_our_members(*options));
   });
 }
 
@@ -244,7 +254,8 @@ int muster_barrier_memory(const muster_options* options, size_t* bytes, size_t* 
   return guarded([&] {
     if (options == nullptr || bytes == nullptr)
       throw Error(Status::invalid, "no options, or no place for the result");
-    const muster::BlockLayout layout = muster::Block::lay_out(muster::make_plan(*options));
+    const muster::BlockLayout layout =
+        muster::Block::lay_out(muster::make_plan(muster::with_our_members(*options)));
     *bytes = layout.bytes;
     if (alignment != nullptr) *alignment = layout.alignment;
     return Status::ok;
@@ -355,27 +366,32 @@ unsigned muster_barrier_participants(const muster_barrier* barrier) {
   return barrier != nullptr ? barrier->engine->plan().participants : 0;
 }
 
+int muster_barrier_get_choice(const muster_barrier* barrier, muster_barrier_choice* choice,
+                              size_t size) {
+  return guarded([&] {
+    if (barrier == nullptr || choice == nullptr)
+      throw Error(Status::invalid, "no barrier, or no place for its choice");
+    const muster::Plan& plan = barrier->engine->plan();
+    muster::give(
+        {plan.participants, barrier->algorithm.c_str(), plan.asked.c_str(), plan.why.c_str(),
+         plan.wait.name.data(), plan.wait_why.c_str(), plan.dropped.c_str()},
+        choice, size);
+    return Status::ok;
+  });
+}
+
 int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,
                            size_t bytes, size_t* needed) {
   return guarded([&] {
-    if (barrier == nullptr || (text == nullptr && bytes > 0))
-      throw Error(Status::invalid, "no barrier, or no place for the text");
-    const std::string_view as = format != nullptr ? format : "text";
-    if (as != "text" && as != "json") throw Error(Status::unknown_name, "formats are: text, json");
+    if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
     const muster::Engine& engine = *barrier->engine;
     const muster::Learnt learnt = engine.learnt();
     const muster::Whereabouts where = engine.whereabouts();
     const std::string whole =
-        as == "json"
+        muster::is_json(format)
             ? muster::explain_as_json(engine.plan(), engine.block().layout(), learnt, where)
             : muster::explain_as_text(engine.plan(), engine.block().layout(), learnt, where);
-    if (needed != nullptr) *needed = whole.size() + 1;
-    if (bytes > 0) {
-      const std::size_t length = std::min(bytes - 1, whole.size());
-      std::memcpy(text, whole.data(), length);
-      text[length] = '\0';
-    }
-    return Status::ok;
+    return muster::put_text(whole, text, bytes, needed);
   });
 }
 

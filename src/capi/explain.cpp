@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capi/text.hpp"
 #include "machine/format.hpp"
 
 namespace muster {
@@ -148,23 +149,6 @@ std::vector<std::string> steps_of(const Plan& plan) {
                                          : "rank 0 reverses one line, which all poll"};
   }
   return {"all add to one counter", "whoever is last reverses one line, which all others poll"};
-}
-
-/// As JSON writes it. Texts of another process may not be UTF-8: what is not ASCII is replaced.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte > 0x7e) {
-      out += format("\\u{:04x}", byte < 0x80 ? byte : 0xfffdU);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
 }
 
 std::string listed(const std::vector<std::string>& items) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "capi/engine.hpp"
 #include "memory/arena.hpp"
@@ -43,6 +44,7 @@ struct muster_barrier {
     engine = std::move(made);
     participants = engine->participants();
     seats = engine->seats();
+    algorithm = engine->plan().algorithm.text();
   }
 
   std::shared_ptr<std::byte> memory;  // of the block; its deleter gives back whatever it is part of
@@ -56,5 +58,6 @@ struct muster_barrier {
   int fd = -1;  // of the segment it is in; the segment closes it
   std::uint64_t handle = 0;
   std::unique_ptr<muster::FdServer> server;
+  std::string algorithm;                      // that serves, with its parameters
   const muster_barrier* next_kept = nullptr;  // of those that could not be given back
 };

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "capi/failure.hpp"
+#include "capi/sized.hpp"
+#include "capi/text.hpp"
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
 #include "delegation/make_lock.hpp"
@@ -97,14 +99,9 @@ int acquire_until(muster_lock* lock, std::int64_t end_ns) {
   return fail(Status::invalid, "no lock, or no section");
 }
 
-Status put_text(const std::string& whole, char* text, size_t bytes, size_t* needed) {
-  if (needed != nullptr) *needed = whole.size() + 1;
-  if (text != nullptr && bytes > 0) {
-    const size_t length = std::min(whole.size(), bytes - 1);
-    std::memcpy(text, whole.data(), length);
-    text[length] = '\0';
-  }
-  return Status::ok;
+Status put_explanation(const std::string& lines, const char* format, char* text, size_t bytes,
+                       size_t* needed) {
+  return put_text(is_json(format) ? lines_as_json(lines) : lines, text, bytes, needed);
 }
 
 }  // namespace
@@ -125,21 +122,23 @@ const char* const* muster_lock_names(void) {
       .data();
 }
 
-void muster_lock_options_init(muster_lock_options* options) {
+void muster_lock_options_init_sized(muster_lock_options* options, size_t size) {
   if (options == nullptr) return;
-  *options = {};
-  options->size = sizeof *options;
+  muster_lock_options ours{};
+  ours.size = size;
+  muster::give(ours, options, size);
 }
 
 size_t muster_lock_memory(void) { return muster::delegation::shared_lock_bytes(); }
 
-int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
+int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
   return guarded([&] {
     muster::require(lock != nullptr, "no place for the lock's handle");
     muster::delegation::LockOptions made{.kind = "auto", .station = nullptr};
-    if (options != nullptr) {
-      muster::require(options->size == sizeof *options,
-                      "initialise the options with muster_lock_options_init()");
+    std::optional<muster_lock_options> options;
+    if (theirs != nullptr) {
+      constexpr size_t first = offsetof(muster_lock_options, unlocks) + sizeof theirs->unlocks;
+      options = muster::complete(*theirs, first, muster_lock_options_init_sized);
       if (options->kind != nullptr) made.kind = options->kind;
       if (options->server != nullptr) made.station = options->server->station;
       made.shared_memory = options->memory;
@@ -150,13 +149,13 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* options) {
     }
     std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
     muster::require(made.station == nullptr || ready->station() != nullptr, muster::no_server);
-    if (options != nullptr && options->unlocks != 0) ready->allow_conditions();
+    if (options && options->unlocks != 0) ready->allow_conditions();
     *lock = reinterpret_cast<muster_lock*>(ready.release());
     return Status::ok;
   });
 }
 
-int muster_execute(muster_lock* lock, muster_section section, void* argument) {
+int muster_lock_execute(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
   return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
@@ -176,7 +175,7 @@ void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
 
 void muster_give_back(void) { muster::delegation::Delegated::give_back_anyway(); }
 
-int muster_post(muster_lock* lock, muster_section section, void* argument) {
+int muster_lock_post(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
   return muster::caught([&] {
@@ -214,7 +213,7 @@ int muster_lock_try_execute(muster_lock* lock, muster_section section, void* arg
   return MUSTER_OK;
 }
 
-int muster_prepare_wait(muster_lock* lock) {
+int muster_lock_prepare_wait(muster_lock* lock) {
   return guarded([&] {
     muster::require(lock != nullptr, "no lock");
     // Elsewhere another thread may be about to destroy it, after what was posted has been executed.
@@ -223,7 +222,7 @@ int muster_prepare_wait(muster_lock* lock) {
   });
 }
 
-int muster_unlocked(muster_lock* lock, muster_section section, void* argument) {
+int muster_lock_unlocked(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
     muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
     muster::delegation::AnyLock& mine = muster::lock_of(lock);
@@ -251,20 +250,21 @@ int muster_lock_recover(muster_lock* lock, muster_section section, void* argumen
   });
 }
 
-int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters) {
+int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters, size_t size) {
   return guarded([&] {
     muster::require(lock != nullptr && counters != nullptr,
                     "no lock, or no place for its counters");
     const muster::delegation::Counters all = muster::lock_of(lock).counters();
-    *counters = {all.inlined, all.delegated, all.combined, all.switches};
+    muster::give({all.inlined, all.delegated, all.combined, all.switches}, counters, size);
     return Status::ok;
   });
 }
 
-int muster_lock_explain(const muster_lock* lock, char* text, size_t bytes, size_t* needed) {
+int muster_lock_explain(const muster_lock* lock, const char* format, char* text, size_t bytes,
+                        size_t* needed) {
   return guarded([&] {
     muster::require(lock != nullptr, "no lock");
-    return muster::put_text(muster::lock_of(lock).explain(), text, bytes, needed);
+    return muster::put_explanation(muster::lock_of(lock).explain(), format, text, bytes, needed);
   });
 }
 
@@ -332,7 +332,7 @@ int muster_server_start(muster_server** server, const char* where) {
   });
 }
 
-int muster_server_place(muster_server* server, const char* where) {
+int muster_server_move(muster_server* server, const char* where) {
   return guarded([&] {
     muster::require(server != nullptr, "no server");
     server->station->place(muster::server_options(where));
@@ -340,14 +340,16 @@ int muster_server_place(muster_server* server, const char* where) {
   });
 }
 
-int muster_server_explain(const muster_server* server, char* text, size_t bytes, size_t* needed) {
+int muster_server_explain(const muster_server* server, const char* format, char* text, size_t bytes,
+                          size_t* needed) {
   return guarded([&] {
     muster::require(server != nullptr, "no server");
-    return muster::put_text("server " + server->station->describe() + "\n", text, bytes, needed);
+    return muster::put_explanation("server: " + server->station->describe() + "\n", format, text,
+                                   bytes, needed);
   });
 }
 
-int muster_server_stop(muster_server* server) {
+int muster_server_destroy(muster_server* server) {
   return guarded([&] {
     if (server == nullptr) return Status::ok;
     server->station->stop();
@@ -372,7 +374,7 @@ int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes, unsig
   });
 }
 
-int muster_thread_place(const muster_lock* lock, unsigned* core) {
+int muster_thread_bind(const muster_lock* lock, unsigned* core) {
   return guarded([&] {
     std::optional<unsigned> near;
     if (lock != nullptr) near = muster::lock_of(lock).server_core();
@@ -382,7 +384,7 @@ int muster_thread_place(const muster_lock* lock, unsigned* core) {
   });
 }
 
-void muster_thread_unplace(void) {
+void muster_thread_unbind(void) {
   const muster::NoCancellation whole;
   muster::delegation::Places::unplace_thread();
 }

@@ -198,10 +198,6 @@ std::string join_dropped(const std::vector<DroppedLevel>& dropped) {
 }
 
 void check(const muster_options& o) {
-  if (o.size != sizeof(muster_options)) {
-    throw Error(Status::invalid,
-                "options were not initialised by this version's muster_options_init()");
-  }
   if (o.participants < 1 || o.participants > participants_max) {
     throw Error(Status::invalid,
                 format("{} participants: 1 to {} are possible", o.participants, participants_max));

@@ -126,7 +126,7 @@ TEST_F(Allocation, KeepsTheFamilysPromises) {
   muster_free(nullptr);
   EXPECT_EQ(muster_usable_size(nullptr), 0U);
   EXPECT_EQ(muster_memory_servers(nullptr, 1), MUSTER_EINVAL);
-  EXPECT_EQ(muster_memory_get_counters(nullptr), MUSTER_EINVAL);
+  EXPECT_EQ(muster_memory_get_counters(nullptr, 0), MUSTER_EINVAL);
 }
 
 TEST_F(Allocation, FreeingLeavesErrnoAlone) {

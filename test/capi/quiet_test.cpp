@@ -306,7 +306,7 @@ std::function<int()> lock_of(const char* kind, muster_server* server) {
   muster_lock* lock = nullptr;
   EXPECT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
   return [=] {
-    return muster_execute(
+    return muster_lock_execute(
         lock, [](void*) {}, nullptr);
   };
 }

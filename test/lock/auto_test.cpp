@@ -195,7 +195,8 @@ TEST(LockAbi, EachCounterIsWhatItsNameSays) {
   const Counted lock;
   const AnyLock* const handle = &lock;
   muster_lock_counters counters{};
-  ASSERT_EQ(MUSTER_OK, get_counters(reinterpret_cast<const muster_lock*>(handle), &counters));
+  ASSERT_EQ(MUSTER_OK,
+            get_counters(reinterpret_cast<const muster_lock*>(handle), &counters, sizeof counters));
   EXPECT_EQ(11U, counters.by_client);
   EXPECT_EQ(22U, counters.by_others);
   EXPECT_EQ(33U, counters.by_combiners);

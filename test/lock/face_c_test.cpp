@@ -39,12 +39,12 @@ TEST(LockAbi, PostsAreExecutedInOrderAndBeforeTheNextCall) {
         const auto& one = *static_cast<Post*>(argument);
         one.seen->push_back(one.number);
       };
-      ASSERT_EQ(MUSTER_OK, muster_post(lock, note, &post)) << *kind;
+      ASSERT_EQ(MUSTER_OK, muster_lock_post(lock, note, &post)) << *kind;
     }
-    EXPECT_EQ(MUSTER_OK, muster_prepare_wait(lock)) << "outside of sections it does nothing";
+    EXPECT_EQ(MUSTER_OK, muster_lock_prepare_wait(lock)) << "outside of sections it does nothing";
     std::size_t before = 0;
     const auto count = [&] { before = seen.size(); };
-    ASSERT_EQ(MUSTER_OK, muster_execute(
+    ASSERT_EQ(MUSTER_OK, muster_lock_execute(
                              lock, [](void* fn) { (*static_cast<decltype(count)*>(fn))(); },
                              const_cast<void*>(static_cast<const void*>(&count))));
     EXPECT_EQ(static_cast<std::size_t>(posts), before) << *kind;
@@ -114,11 +114,11 @@ extern "C" void section_of_other(void* argument) {
 extern "C" void* be_victim(void* argument) {
   auto& v = *static_cast<Victim*>(argument);
   for (int i = 0; i < v.known; ++i) {
-    muster_execute(
+    muster_lock_execute(
         v.lock, [](void*) {}, nullptr);
   }
   const auto call = [&] {
-    muster_execute(v.lock, section_of_victim, argument);
+    muster_lock_execute(v.lock, section_of_victim, argument);
     pthread_testcancel();
   };
   if (!v.in_handler) call();
@@ -129,7 +129,7 @@ extern "C" void* be_victim(void* argument) {
 extern "C" void* be_other(void* argument) {
   auto& v = *static_cast<Victim*>(argument);
   v.asks = true;
-  muster_execute(v.lock, section_of_other, argument);
+  muster_lock_execute(v.lock, section_of_other, argument);
   return nullptr;
 }
 

@@ -170,7 +170,7 @@ TEST(Lockable, IsASectionMeanwhile) {
     muster_lock* const handle = lock.native_handle();
     for (int turn = 0; turn < 3; ++turn) {
       lock.lock();
-      EXPECT_EQ(MUSTER_EINVAL, muster_execute(handle, nothing, nullptr)) << kind;
+      EXPECT_EQ(MUSTER_EINVAL, muster_lock_execute(handle, nothing, nullptr)) << kind;
       EXPECT_EQ(MUSTER_EINVAL, muster_lock_acquire(handle)) << kind;
       EXPECT_EQ(MUSTER_EINVAL, muster_lock_try_acquire(handle)) << kind;
       EXPECT_EQ(MUSTER_EINVAL, muster_lock_try_execute(handle, nothing, nullptr)) << kind;
@@ -317,7 +317,7 @@ TEST(Lockable, InSectionsAndAroundThem) {
       for (int turn = 0; turn < 3; ++turn) {
         const std::lock_guard held(lock);
         other.execute([&] { ++count; });
-        EXPECT_TRUE(muster_execute(lock.native_handle(), nothing, nullptr) == MUSTER_EINVAL);
+        EXPECT_TRUE(muster_lock_execute(lock.native_handle(), nothing, nullptr) == MUSTER_EINVAL);
       }
       EXPECT_EQ(103, count) << kind << " around " << other_kind;
     }
@@ -416,7 +416,7 @@ TEST(Lockable, GivesItUpInBetween) {
         lock.unlocked([&] {
           EXPECT_EQ(MUSTER_OK, in_other_thread(lock, muster_lock_try_acquire)) << kind;
           EXPECT_EQ(4, lock.execute([] { return 4; })) << kind;
-          EXPECT_EQ(MUSTER_EINVAL, muster_execute(beside.native_handle(), nothing, nullptr));
+          EXPECT_EQ(MUSTER_EINVAL, muster_lock_execute(beside.native_handle(), nothing, nullptr));
         });
         EXPECT_EQ(MUSTER_ETIMEDOUT, in_other_thread(lock, muster_lock_try_acquire)) << kind;
       });

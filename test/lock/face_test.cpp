@@ -27,9 +27,9 @@ std::atomic<unsigned> calls{0};
 }
 
 /// The library's, counted.
-extern "C" int muster_execute(muster_lock* lock, muster_section section, void* argument) {
+extern "C" int muster_lock_execute(muster_lock* lock, muster_section section, void* argument) {
   static const auto real =
-      reinterpret_cast<decltype(&muster_execute)>(dlsym(RTLD_NEXT, "muster_execute"));
+      reinterpret_cast<decltype(&muster_lock_execute)>(dlsym(RTLD_NEXT, "muster_lock_execute"));
   ++calls;
   return real(lock, section, argument);
 }
@@ -41,8 +41,8 @@ namespace {
 TEST(Placement, OfThisThread) {
   const HangGuard guard(60);
   unsigned core = 0;
-  EXPECT_EQ(MUSTER_EDECLINED, muster_thread_place(nullptr, &core)) << "there is no server";
-  muster_thread_unplace();  // nothing
+  EXPECT_EQ(MUSTER_EDECLINED, muster_thread_bind(nullptr, &core)) << "there is no server";
+  muster_thread_unbind();  // nothing
   unsigned told = 0;
   const auto count = [](const unsigned* numa_nodes, unsigned nodes, void* context) {
     if (nodes == 1 && numa_nodes[0] != 12345) ++*static_cast<unsigned*>(context);
@@ -60,7 +60,7 @@ TEST(Placement, OfThisThread) {
     EXPECT_EQ(expected.core, place.core());
     EXPECT_EQ(3, lock.execute([] { return 3; }));
   });
-  server.place("spread");
+  server.move("spread");
   EXPECT_EQ(2U, told);
   EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
 }
@@ -183,7 +183,7 @@ TEST(LockFace, AllWaysExcludeEachOther) {
   run_threads(4, [&](unsigned) {
     for (int i = 0; i < 5000; ++i) {
       lock.execute([&] { ++n; });
-      muster_execute(lock.native_handle(), increment, &n);
+      muster_lock_execute(lock.native_handle(), increment, &n);
       if (i % 4 != 0) continue;
       lock.execute([&] { lock.post([&] { ++n; }); });
       try {
@@ -314,7 +314,8 @@ TEST(LockFace, AConstGuardedIsReadOnly) {
   EXPECT_TRUE(value_is_const);
   EXPECT_EQ((std::vector<int>{7, 7, 7}), view.copy());
   muster_lock_counters counters;
-  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(numbers.native_lock().native_handle(), &counters));
+  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(numbers.native_lock().native_handle(), &counters,
+                                                sizeof counters));
   EXPECT_EQ(2U, counters.by_client + counters.by_others) << "in the lock";
 }
 
@@ -351,31 +352,31 @@ TEST(LockAbi, RefusesNonsense) {
     ASSERT_EQ(MUSTER_OK, muster_server_start(&unused, nullptr)) << muster_last_error();
     options.server = unused;
     EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options)) << "no server executes it";
-    EXPECT_EQ(MUSTER_OK, muster_server_stop(unused));
+    EXPECT_EQ(MUSTER_OK, muster_server_destroy(unused));
   }
   options = {};
   EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options));
   EXPECT_EQ(nullptr, lock);
   const muster_section nothing = [](void*) {};
-  for (const auto call : {muster_execute, muster_post, muster_lock_recover}) {
+  for (const auto call : {muster_lock_execute, muster_lock_post, muster_lock_recover}) {
     EXPECT_EQ(MUSTER_EINVAL, call(nullptr, nothing, nullptr));
     EXPECT_EQ(MUSTER_EINVAL, call(nullptr, nullptr, nullptr));
   }
-  EXPECT_EQ(MUSTER_EINVAL, muster_prepare_wait(nullptr));
-  EXPECT_EQ(MUSTER_EINVAL, muster_lock_explain(nullptr, nullptr, 0, nullptr));
-  EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_counters(nullptr, nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_prepare_wait(nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_explain(nullptr, nullptr, nullptr, 0, nullptr));
+  EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_counters(nullptr, nullptr, 0));
   EXPECT_EQ(MUSTER_EINVAL, muster_cond_create(nullptr, nullptr));
   EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(nullptr));
   EXPECT_EQ(MUSTER_EINVAL, muster_cond_timedwait(nullptr, 0));
   EXPECT_EQ(MUSTER_EINVAL, muster_cond_signal(nullptr));
   EXPECT_EQ(MUSTER_EINVAL, muster_cond_broadcast(nullptr));
-  EXPECT_EQ(MUSTER_EINVAL, muster_server_place(nullptr, "spread"));
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_move(nullptr, "spread"));
   muster_server* server = nullptr;
   EXPECT_EQ(MUSTER_EUNKNOWN, muster_server_start(&server, "nowhere"));
   EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, "3-"));
   EXPECT_EQ(MUSTER_EINVAL, muster_server_start(&server, ""));
   EXPECT_EQ(nullptr, server);
-  EXPECT_EQ(MUSTER_OK, muster_server_stop(nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_server_destroy(nullptr));
   muster_lock_destroy(nullptr);
   muster_cond_destroy(nullptr);
 }
@@ -387,12 +388,12 @@ TEST(LockAbi, ErrnoIsWhatTheSectionLeaves) {
     muster::lock lock(*kind);
     for (int call = 1; call <= 4; ++call) {  // the first ones go other ways
       errno = 7;
-      ASSERT_EQ(MUSTER_OK, muster_execute(
+      ASSERT_EQ(MUSTER_OK, muster_lock_execute(
                                lock.native_handle(), [](void*) {}, nullptr));
       EXPECT_EQ(7, errno) << *kind;
       int wanted = 100 + call;
       const auto section = [](void* argument) { errno = *static_cast<int*>(argument); };
-      ASSERT_EQ(MUSTER_OK, muster_execute(lock.native_handle(), section, &wanted));
+      ASSERT_EQ(MUSTER_OK, muster_lock_execute(lock.native_handle(), section, &wanted));
       EXPECT_EQ(wanted, errno) << *kind;
     }
   }
@@ -429,17 +430,17 @@ TEST(LockAbi, AServerIsNotStoppedInASectionOfItsLocks) {
       int status;
       std::string text;
     } stop{server, -1, ""};
-    EXPECT_EQ(MUSTER_OK, muster_execute(
+    EXPECT_EQ(MUSTER_OK, muster_lock_execute(
                              lock,
                              [](void* argument) {
                                auto& mine = *static_cast<Stop*>(argument);
-                               mine.status = muster_server_stop(mine.server);
+                               mine.status = muster_server_destroy(mine.server);
                                mine.text = muster_last_error();
                              },
                              &stop));
     EXPECT_EQ(MUSTER_EINVAL, stop.status) << kind;
     EXPECT_NE(std::string::npos, stop.text.find("outside of sections")) << stop.text;
-    EXPECT_EQ(MUSTER_OK, muster_server_stop(server)) << muster_last_error();
+    EXPECT_EQ(MUSTER_OK, muster_server_destroy(server)) << muster_last_error();
     muster_lock_destroy(lock);
   }
 }
@@ -451,12 +452,13 @@ TEST(LockAbi, AChildOfAForkIsRefusedTheServer) {
   ASSERT_EQ(MUSTER_OK, muster_server_start(&server, nullptr));
   Child child([&] {
     char text[8];
-    if (muster_server_stop(server) != MUSTER_EBUSY) _exit(3);
+    if (muster_server_destroy(server) != MUSTER_EBUSY) _exit(3);
     if (std::string(muster_last_error()).find("start the child's own") == std::string::npos) {
       _exit(4);
     }
-    if (muster_server_place(server, nullptr) != MUSTER_EBUSY) _exit(5);
-    if (muster_server_explain(server, text, sizeof text, nullptr) != MUSTER_EBUSY) _exit(6);
+    if (muster_server_move(server, nullptr) != MUSTER_EBUSY) _exit(5);
+    if (muster_server_explain(server, nullptr, text, sizeof text, nullptr) != MUSTER_EBUSY)
+      _exit(6);
     muster_lock_options options;
     muster_lock_options_init(&options);
     options.server = server;
@@ -467,11 +469,11 @@ TEST(LockAbi, AChildOfAForkIsRefusedTheServer) {
     options.server = own;
     if (muster_lock_create(&lock, &options) != MUSTER_OK) _exit(9);
     muster_lock_destroy(lock);
-    if (muster_server_stop(own) != MUSTER_OK) _exit(10);
+    if (muster_server_destroy(own) != MUSTER_OK) _exit(10);
     _exit(0);
   });
   EXPECT_EQ("", child.wait());
-  EXPECT_EQ(MUSTER_OK, muster_server_stop(server));
+  EXPECT_EQ(MUSTER_OK, muster_server_destroy(server));
 }
 
 // Whoever executes it, and also if the lock could go on: nobody knows what it has left half done.
@@ -491,8 +493,8 @@ TEST(LockAbi, WhatASectionThrowsEndsTheProgram) {
       Child child([&] {
         muster_lock* lock = nullptr;
         muster_lock_create(&lock, &options);
-        if (!first) muster_execute(lock, nothing, nullptr);
-        muster_execute(lock, throws, nullptr);
+        if (!first) muster_lock_execute(lock, nothing, nullptr);
+        muster_lock_execute(lock, throws, nullptr);
       });
       EXPECT_EQ("was ended by signal 6 (ABRT)", child.wait()) << *kind << first;
     }
@@ -546,13 +548,21 @@ TEST(LockAbi, ExplainsItself) {
   lock.execute([] {});
   EXPECT_NE(std::string::npos, lock.explain().find("lock: auto"));
   muster_lock_counters counters;
-  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(lock.native_handle(), &counters));
+  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(lock.native_handle(), &counters, sizeof counters));
   EXPECT_EQ(1U, counters.by_client);
   char text[8];
   std::size_t needed = 0;
-  EXPECT_EQ(MUSTER_OK, muster_lock_explain(lock.native_handle(), text, sizeof text, &needed));
+  EXPECT_EQ(MUSTER_OK,
+            muster_lock_explain(lock.native_handle(), nullptr, text, sizeof text, &needed));
   EXPECT_EQ(7U, std::string(text).size());
   EXPECT_GT(needed, sizeof text);
+  char json[2048];
+  EXPECT_EQ(MUSTER_OK,
+            muster_lock_explain(lock.native_handle(), "json", json, sizeof json, &needed));
+  EXPECT_EQ(needed, std::string(json).size() + 1);
+  EXPECT_EQ(0U, std::string(json).find(R"({"lock":"auto","cost":")")) << json;
+  EXPECT_NE(std::string::npos, std::string(json).find(R"("executed_by_the_client":1,)")) << json;
+  EXPECT_EQ(MUSTER_EUNKNOWN, muster_lock_explain(lock.native_handle(), "xml", nullptr, 0, nullptr));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(Unlocked, IsAsOutsideOfTheSection) {
         lock.execute([&] {
           other.post([&] { posted = true; });  // sent when the thread is outside, and no other way
           lock.unlocked([&] { lock.execute([&] { ++count; }); });
-          around = muster_execute(outer.native_handle(), nothing, nullptr);
+          around = muster_lock_execute(outer.native_handle(), nothing, nullptr);
         });
       });
       EXPECT_EQ(MUSTER_EINVAL, around) << kind;  // it stays taken
@@ -131,7 +131,7 @@ TEST(Unlocked, WhatItThrowsComesOutWithTheLockTaken) {
       try {
         lock.unlocked([] { throw std::runtime_error("outside"); });
       } catch (const std::runtime_error&) {
-        again = muster_execute(lock.native_handle(), nothing, nullptr);
+        again = muster_lock_execute(lock.native_handle(), nothing, nullptr);
         throw;
       }
     }),
@@ -166,7 +166,7 @@ TEST(Unlocked, IsRefusedElsewhere) {
     muster::lock inner("mcs");
     bool called = false;
     const auto unlocked = [&](muster_lock* of) {
-      return muster_unlocked(
+      return muster_lock_unlocked(
           of, [](void* flag) { *static_cast<bool*>(flag) = true; }, &called);
     };
     EXPECT_EQ(MUSTER_EINVAL, unlocked(lock.native_handle())) << kind;

@@ -55,8 +55,8 @@ TEST(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
   muster_lock* other = nullptr;
   ASSERT_EQ(MUSTER_OK, muster_lock_create(&other, &options)) << muster_last_error();
   int count = 0;
-  EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, &count));
-  EXPECT_EQ(MUSTER_OK, muster_execute(other, increment, &count));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, &count));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(other, increment, &count));
   EXPECT_EQ(2, count);
   muster_lock_destroy(other);
   muster_lock_destroy(lock);
@@ -76,7 +76,7 @@ TEST(SharedLock, ProcessesExcludeEachOther) {
     muster_lock* mine = nullptr;
     if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
     for (int i = 0; i < increments; ++i) {
-      if (muster_execute(mine, increment, count) != MUSTER_OK) _exit(2);
+      if (muster_lock_execute(mine, increment, count) != MUSTER_OK) _exit(2);
     }
     muster_lock_destroy(mine);
     _exit(0);
@@ -116,7 +116,7 @@ TEST(SharedLock, AKilledHolderIsReported) {
     muster_lock_options options = shared_options(memory);
     muster_lock* lock = nullptr;
     ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
-    ASSERT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+    ASSERT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, count));
     const Shared<std::atomic<bool>> holds;
     Child killed([&] {
       options.attach = 1;
@@ -127,7 +127,7 @@ TEST(SharedLock, AKilledHolderIsReported) {
         usleep(2'000);
         kill(getpid(), SIGKILL);
       };
-      muster_execute(mine, die, &*holds);
+      muster_lock_execute(mine, die, &*holds);
     });
     while (!holds->load()) sched_yield();
     // It dies while another process waits for the lock, and while this one does.
@@ -135,15 +135,15 @@ TEST(SharedLock, AKilledHolderIsReported) {
       options.attach = 1;
       muster_lock* mine = nullptr;
       if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
-      if (muster_execute(mine, increment, count) != MUSTER_EPEER) _exit(2);
+      if (muster_lock_execute(mine, increment, count) != MUSTER_EPEER) _exit(2);
     });
-    EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+    EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(lock, increment, count));
     EXPECT_NE("", killed.wait());
     EXPECT_EQ("", other.wait());
-    EXPECT_EQ(MUSTER_EPEER, muster_execute(lock, increment, count));
+    EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(lock, increment, count));
     EXPECT_EQ(1, *count) << "nothing runs on what may be half changed";
     EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, increment, count));
-    EXPECT_EQ(MUSTER_OK, muster_execute(lock, increment, count));
+    EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, count));
     EXPECT_EQ(3, *count);
     muster_lock_destroy(lock);
   }
@@ -179,20 +179,20 @@ TEST(SharedLock, WhoWaitsForAConditionIsToldOfAKilledHolder) {
     muster_lock* mine = nullptr;
     muster_lock_create(&mine, &options);
     while (waits == 0) sched_yield();
-    muster_execute(
+    muster_lock_execute(
         mine, [](void*) { kill(getpid(), SIGKILL); }, nullptr);
   });
   std::thread signaller([&] {
     EXPECT_NE("", killed.wait());
     muster_cond_signal(section.cond);
   });
-  EXPECT_EQ(MUSTER_OK, muster_execute(section.lock, Section::execute, &section));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(section.lock, Section::execute, &section));
   signaller.join();
   EXPECT_EQ(MUSTER_EPEER, section.waited);
   EXPECT_EQ(MUSTER_EINVAL, section.recovered) << "it has the lock";
-  EXPECT_EQ(MUSTER_EPEER, muster_execute(section.lock, Section::nothing, nullptr));
+  EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(section.lock, Section::nothing, nullptr));
   EXPECT_EQ(MUSTER_OK, muster_lock_recover(section.lock, Section::nothing, nullptr));
-  EXPECT_EQ(MUSTER_OK, muster_execute(section.lock, Section::nothing, nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(section.lock, Section::nothing, nullptr));
   muster_cond_destroy(section.cond);
   muster_lock_destroy(section.lock);
 }

@@ -347,7 +347,7 @@ TEST(Unloading, LeavesWhatThreadsAndForksNeed) {
     const auto create =
         reinterpret_cast<decltype(&muster_lock_create)>(dlsym(library, "muster_lock_create"));
     const auto execute =
-        reinterpret_cast<decltype(&muster_execute)>(dlsym(library, "muster_execute"));
+        reinterpret_cast<decltype(&muster_lock_execute)>(dlsym(library, "muster_lock_execute"));
     const auto destroy =
         reinterpret_cast<decltype(&muster_lock_destroy)>(dlsym(library, "muster_lock_destroy"));
     muster_lock* lock = nullptr;

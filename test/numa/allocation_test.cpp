@@ -38,7 +38,7 @@ void servers(std::vector<unsigned> numa_nodes) {
 
 muster_memory_counters counters() {
   muster_memory_counters now;
-  muster_memory_get_counters(&now);
+  muster_memory_get_counters(&now, sizeof now);
   return now;
 }
 
@@ -367,12 +367,12 @@ TEST_F(Aware, BlocksFollowLibmustersServers) {
   ASSERT_EQ(muster_server_start(&second, "4"), MUSTER_OK) << muster_last_error();
   EXPECT_EQ(counters().numa_node, -1);
   EXPECT_EQ(counters().bytes_bound, 0U);
-  ASSERT_EQ(muster_server_stop(first), MUSTER_OK);
+  ASSERT_EQ(muster_server_destroy(first), MUSTER_OK);
   EXPECT_EQ(counters().numa_node, 2);
   const std::vector<Block> other = blocks_touched_on(1, 10);
   EXPECT_THAT(where(other), ElementsAre(2));
   EXPECT_THAT(where(bound), ElementsAre(3));
-  ASSERT_EQ(muster_server_stop(second), MUSTER_OK);
+  ASSERT_EQ(muster_server_destroy(second), MUSTER_OK);
   EXPECT_EQ(counters().numa_node, -1);
   ASSERT_EQ(muster_server_set_observer(nullptr, nullptr), MUSTER_OK);
   for (const auto* blocks : {&older, &bound, &other}) free_all(*blocks);
@@ -389,14 +389,14 @@ TEST_F(Aware, BlocksFollowAChildsServers) {
     muster_server* own = nullptr;
     if (muster_server_start(&own, "6") != MUSTER_OK || counters().numa_node != 2) _exit(1);
     const bool there = where(blocks_touched_on(1, 10)) == std::vector<int>{2};
-    if (muster_server_stop(own) != MUSTER_OK || counters().numa_node != -1) _exit(2);
+    if (muster_server_destroy(own) != MUSTER_OK || counters().numa_node != -1) _exit(2);
     _exit(there ? 0 : 3);
   }
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(counters().numa_node, 3);
-  ASSERT_EQ(muster_server_stop(parents), MUSTER_OK);
+  ASSERT_EQ(muster_server_destroy(parents), MUSTER_OK);
   ASSERT_EQ(muster_server_set_observer(nullptr, nullptr), MUSTER_OK);
 }
 

@@ -144,9 +144,9 @@ TEST(Runtime, ThreadsAreBoundAsThePureFunctionSays) {
   }
   // Their places are free again.
   unsigned core = 0;
-  EXPECT_EQ(muster_thread_place(near_first.native_handle(), &core), MUSTER_OK);
+  EXPECT_EQ(muster_thread_bind(near_first.native_handle(), &core), MUSTER_OK);
   EXPECT_EQ(core, places[0].core);
-  muster_thread_unplace();
+  muster_thread_unbind();
 }
 
 }  // namespace

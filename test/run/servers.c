@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   print_places(threads);
-  if (muster_server_stop(server) != MUSTER_OK) return 1;
+  if (muster_server_destroy(server) != MUSTER_OK) return 1;
   print_places(threads);
   return 0;
 }
