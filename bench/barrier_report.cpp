@@ -15,7 +15,7 @@ namespace {
 /// To a hundredth of a nanosecond: the rest is no knowledge.
 Json ns(double value) { return rounded(value, 0.01); }
 
-Json comparison_to_json(const Comparison& comparison) {
+Json comparison_to_json(const RatioTo& comparison) {
   if (!(comparison.ratio > 0)) return nullptr;
   const auto share = [](double value) { return rounded(value, 1e-4); };
   const PairedRatio& paired = comparison.paired;

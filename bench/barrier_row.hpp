@@ -16,7 +16,7 @@
 namespace muster::bench {
 
 /// A row beside another one of its group.
-struct Comparison {
+struct RatioTo {
   double ratio = 0;  ///< of the medians, in turns of the means; 0: there is nothing to compare with
   bool intervals_apart = false;  ///< else no order is claimed
   PairedRatio paired;            ///< round by round
@@ -56,8 +56,8 @@ struct Row {
   /// that are not ranked: the references, and whoever did not finish.
   unsigned place = 0;
   bool tied = false;
-  Comparison to_best_peer;  ///< of ours and of the peers
-  Comparison to_limit;      ///< of all but the limit itself, where it was measured
+  RatioTo to_best_peer;  ///< of ours and of the peers
+  RatioTo to_limit;      ///< of all but the limit itself, where it was measured
 
   /// "4 threads", "4 ranks, MPICH 4.0.2"
   std::string where() const;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kPairedSeed = 1;
 
-Comparison compare(const Row& row, const Row* base) {
+RatioTo compare(const Row& row, const Row* base) {
   if (base == nullptr) return {};
   return {row.typical_ns() / base->typical_ns(), !overlap(row.interval_ns(), base->interval_ns()),
           paired_ratio(row.rounds_ns(), base->rounds_ns(), kPairedSeed)};
@@ -46,9 +46,8 @@ void rank_rows(std::vector<Row>& rows) {
     if (row.implementation == "limit" && row.status == RowStatus::ok) limit = &row;
   }
   for (Row& row : rows) {
-    row.to_best_peer = ranked(row) ? compare(row, best_peer) : Comparison{};
-    row.to_limit =
-        &row != limit && row.status == RowStatus::ok ? compare(row, limit) : Comparison{};
+    row.to_best_peer = ranked(row) ? compare(row, best_peer) : RatioTo{};
+    row.to_limit = &row != limit && row.status == RowStatus::ok ? compare(row, limit) : RatioTo{};
     if (!ranked(row)) continue;
     row.place = 1;
     row.tied = false;

@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t ms = 1'000'000;
 
-Finding finding(Verdict verdict, std::string found, std::string remedy = {},
-                std::vector<std::pair<std::string, double>> measured = {}) {
+Diagnosis finding(Verdict verdict, std::string found, std::string remedy = {},
+                  std::vector<std::pair<std::string, double>> measured = {}) {
   return {.check = {},
           .verdict = verdict,
           .found = std::move(found),
@@ -96,7 +96,7 @@ std::map<pid_t, std::pair<std::int64_t, std::string>> times_of_processes() {
   return all;
 }
 
-Finding look_for_neighbours(const Instruments& by) {
+Diagnosis look_for_neighbours(const Instruments& by) {
   constexpr std::int64_t period_ns = 500 * ms;
   constexpr double enough = 0.05;
   const PuSet cpus = by.topology().pus();
@@ -136,7 +136,7 @@ Finding look_for_neighbours(const Instruments& by) {
 
 // ---- CPUs ----
 
-Finding look_at_affinity(const Instruments&) {
+Diagnosis look_at_affinity(const Instruments&) {
   const unsigned usable = affinity_cpus();
   const auto online = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   const std::vector<std::pair<std::string, double>> measured{{"usable_cpus", usable},
@@ -150,7 +150,7 @@ Finding look_at_affinity(const Instruments&) {
                  measured);
 }
 
-Finding look_at_quota(const Instruments& by) {
+Diagnosis look_at_quota(const Instruments& by) {
   constexpr std::int64_t period_ns = 300 * ms;
   constexpr std::int64_t pause_ns = 5 * ms;  // the scheduler's slices are shorter
   const std::vector<unsigned> cpus = by.topology().pus().to_vector();
@@ -212,7 +212,7 @@ double work_share_beside(unsigned cpu, unsigned other) {
          static_cast<double>(std::max<std::uint64_t>(alone, 1));
 }
 
-Finding look_for_siblings(const Instruments& by) {
+Diagnosis look_for_siblings(const Instruments& by) {
   const Topology topology = by.topology();
   const auto core = std::find_if(topology.cores().begin(), topology.cores().end(),
                                  [](const Core& one) { return one.pus.size() > 1; });
@@ -278,7 +278,7 @@ double turn_ns(bool apart, unsigned cpu) {
   return first > 0 && second > 0 ? each : 0;
 }
 
-Finding look_at_sessions(const Instruments& by) {
+Diagnosis look_at_sessions(const Instruments& by) {
   constexpr double times = 4;
   const unsigned cpu = by.topology().pus().first();
   const double together = by.turn_ns(false, cpu);
@@ -298,7 +298,7 @@ Finding look_at_sessions(const Instruments& by) {
                  measured);
 }
 
-Finding look_at_membarrier(const Instruments&) {
+Diagnosis look_at_membarrier(const Instruments&) {
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   constexpr long wanted =
       MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
@@ -354,7 +354,7 @@ std::string imposed_by() {
   return {};
 }
 
-Finding look_at_topology(const Instruments& by) {
+Diagnosis look_at_topology(const Instruments& by) {
   constexpr std::size_t cores_most = 8;
   constexpr double apart = 1.7;
   if (const std::string variable = imposed_by(); !variable.empty()) {
@@ -425,7 +425,7 @@ double cold_share_of(unsigned cpu) {
   return static_cast<double>(cold) / static_cast<double>(std::max<std::uint64_t>(warm, 1));
 }
 
-Finding look_at_frequency(const Instruments& by) {
+Diagnosis look_at_frequency(const Instruments& by) {
   constexpr double slow = 0.8;
   const unsigned cpu = by.topology().pus().first();
   const std::string governor =

@@ -19,7 +19,7 @@ enum class Verdict {
   unknown,  ///< this machine does not let itself be asked
 };
 
-struct Finding {
+struct Diagnosis {
   std::string check;  ///< "quota"
   Verdict verdict = Verdict::fine;
   std::string found;                                     ///< a sentence, with what was measured
@@ -48,7 +48,7 @@ struct Check {
   std::string_view name;
   std::string_view about;
   double seconds;  ///< that it takes, about
-  Finding (*run)(const Instruments&);
+  Diagnosis (*run)(const Instruments&);
 };
 
 /// In the order in which they are made: those that need quiet come first.

@@ -24,7 +24,7 @@ namespace muster {
 namespace {
 
 using bench::Check;
-using bench::Finding;
+using bench::Diagnosis;
 using bench::Verdict;
 using Json = nlohmann::ordered_json;
 
@@ -63,9 +63,9 @@ std::string time_of(const bench::MpiService& service) {
   return text;
 }
 
-Finding finding_of(const std::string& name, const bench::MpiService& as_is,
-                   const bench::MpiService* preloaded) {
-  Finding finding;
+Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
+                     const bench::MpiService* preloaded) {
+  Diagnosis finding;
   finding.check = name;
   finding.measured.emplace_back("as_it_is_us", as_is.mean_us);
   if (as_is.ours) {
@@ -100,9 +100,9 @@ Finding finding_of(const std::string& name, const bench::MpiService& as_is,
   return finding;
 }
 
-Finding examine_launcher(const std::string& name, const std::vector<std::string>& command,
-                         const std::string& library) {
-  Finding failed;
+Diagnosis examine_launcher(const std::string& name, const std::vector<std::string>& command,
+                           const std::string& library) {
+  Diagnosis failed;
   failed.check = name;
   failed.verdict = Verdict::unknown;
   try {
@@ -151,8 +151,8 @@ Launcher launcher_asked_for(const Options& options) {
   return asked;
 }
 
-std::vector<Finding> examine_mpis(const Options& options, const Launcher& asked) {
-  std::vector<Finding> findings;
+std::vector<Diagnosis> examine_mpis(const Options& options, const Launcher& asked) {
+  std::vector<Diagnosis> findings;
   if (!asked.command.empty()) {
     findings.push_back(examine_launcher(asked.command.front(), asked.command, asked.library));
   }
@@ -165,7 +165,7 @@ std::vector<Finding> examine_mpis(const Options& options, const Launcher& asked)
     findings.push_back(examine_launcher(mpi.name, command, mpi.library));
   }
   if (mpis.empty()) {
-    Finding none;
+    Diagnosis none;
     none.check = "mpi";
     none.found = "No MPI was found: openmpi-bin and mpich are Debian's; others by --mpirun.";
     findings.push_back(none);
@@ -179,7 +179,7 @@ const char* word_for(Verdict verdict) {
   return verdict == Verdict::fine ? "fine" : verdict == Verdict::costs ? "costs" : "unknown";
 }
 
-std::string to_text(const Finding& finding) {
+std::string to_text(const Diagnosis& finding) {
   constexpr std::size_t name_width = 13;
   constexpr std::size_t indent = 21;
   std::string text = fmt::format("{:<{}}", finding.check, name_width);
@@ -189,7 +189,7 @@ std::string to_text(const Finding& finding) {
   return text + wrapped(finding.found + remedy, indent) + "\n";
 }
 
-Json to_json(const Finding& finding) {
+Json to_json(const Diagnosis& finding) {
   Json json{{"check", finding.check},
             {"verdict", word_for(finding.verdict)},
             {"found", finding.found},
@@ -206,7 +206,7 @@ void run(const Options& options) {
   ProgressLine progress;
   Json all{{"findings", Json::array()}};
   unsigned costs = 0;
-  const auto tell = [&](const Finding& finding) {
+  const auto tell = [&](const Diagnosis& finding) {
     progress.clear();
     costs += finding.verdict == Verdict::costs ? 1 : 0;
     if (options.json) {
@@ -222,11 +222,11 @@ void run(const Options& options) {
   for (const Check& check : checks) {
     progress.show(seconds > 0 ? done / seconds : 0, std::string(check.about));
     done += check.seconds;
-    Finding finding = check.run(instruments);
+    Diagnosis finding = check.run(instruments);
     finding.check = check.name;
     tell(finding);
   }
-  for (const Finding& finding : examine_mpis(options, asked)) tell(finding);
+  for (const Diagnosis& finding : examine_mpis(options, asked)) tell(finding);
   if (options.json) {
     fmt::print("{}", format_json(all));
   } else if (costs == 0) {

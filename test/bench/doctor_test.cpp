@@ -42,7 +42,7 @@ std::string said(std::string_view name, const std::function<bool()>& provoke,
   const pid_t child = fork();
   if (child == 0) {
     const char* const words[] = {"fine: ", "costs: ", "unknown: "};
-    const Finding finding = provoke() ? check(name).run(instruments) : Finding{};
+    const Diagnosis finding = provoke() ? check(name).run(instruments) : Diagnosis{};
     const std::string text = words[static_cast<int>(finding.verdict)] + finding.found +
                              (finding.remedy.empty() ? "" : " -> " + finding.remedy);
     if (write(ends[1], text.data(), text.size()) < 0) _exit(1);

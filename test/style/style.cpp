@@ -329,6 +329,33 @@ std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::
   return cycles;
 }
 
+std::map<std::string, std::set<std::string>> types_defined_twice(
+    const std::map<std::string, std::string>& files) {
+  static const std::regex opened(R"(namespace ?([\w:]*) \{.*)");
+  static const std::regex type(
+      R"((?:struct|class|enum|enum class) (\w+)(?: final)?(?: :.*)? \{.*)");
+  std::map<std::string, std::set<std::string>> defined;
+  for (const auto& [path, text] : files) {
+    if (!is_c_or_cpp(path) || path.starts_with("test/")) continue;  // tests are programs each
+    std::vector<std::string> namespaces;
+    for (const std::string& line : split_lines(text)) {
+      std::smatch match;
+      if (std::regex_match(line, match, opened)) {
+        // What has no name is the file's own.
+        namespaces.push_back(match[1].length() > 0 ? match[1].str() + "::" : path + "::");
+      } else if (line.starts_with("}  // namespace") && !namespaces.empty()) {
+        namespaces.pop_back();
+      } else if (!namespaces.empty() && std::regex_match(line, match, type)) {
+        std::string name;
+        for (const std::string& part : namespaces) name += part;
+        defined[name + match[1].str()].insert(path);
+      }
+    }
+  }
+  std::erase_if(defined, [](const auto& each) { return each.second.size() == 1; });
+  return defined;
+}
+
 std::string code_only(std::string_view text) {
   std::string out(text);
   enum class In { code, line_comment, block_comment, string, character } in = In::code;

@@ -32,6 +32,11 @@ const std::vector<Layer>& layers();
 /// are one, named without what follows the last dot: whoever uses the header needs the source.
 std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::string>& files);
 
+/// Types of one qualified name that more than one file defines, by path and text: a program of both
+/// files has one of them in the other's place, and no compiler says so.
+std::map<std::string, std::set<std::string>> types_defined_twice(
+    const std::map<std::string, std::string>& files);
+
 /// The same text with comments and the insides of literals blanked, lines kept: C and C++ only.
 std::string code_only(std::string_view text);
 

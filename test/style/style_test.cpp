@@ -220,6 +220,26 @@ TEST(Style, NoFilesIncludeEachOther) {
   }
 }
 
+TEST(Style, TypesDefinedTwiceAreFound) {
+  const std::string a = "namespace muster {\nnamespace {\nstruct A {\n};\n}  // namespace\n";
+  const std::string b = "struct B {\n  int b;\n};\nclass Declared;\n}  // namespace muster\n";
+  EXPECT_EQ(types_defined_twice({{"cli/a.cpp", a + b}, {"cli/b.cpp", a}, {"test/b.cpp", a + b}}),
+            (std::map<std::string, std::set<std::string>>{}));
+  EXPECT_EQ(
+      types_defined_twice({{"cli/a.cpp", a + b}, {"cli/b.cpp", a + b}}),
+      (std::map<std::string, std::set<std::string>>{{"muster::B", {"cli/a.cpp", "cli/b.cpp"}}}));
+}
+
+TEST(Style, NoTypeIsDefinedTwice) {
+  std::map<std::string, std::string> files;
+  for (const std::string& path : tree()) files[path] = read(root() / path);
+  for (const auto& [type, paths] : types_defined_twice(files)) {
+    std::string names;
+    for (const std::string& path : paths) names += " " + path;
+    ADD_FAILURE() << type << " is defined in" << names;
+  }
+}
+
 struct Planted {
   const char* path;
   std::string text;  ///< after the SPDX line
