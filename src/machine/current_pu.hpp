@@ -6,8 +6,10 @@
 
 #include <sched.h>
 
-#if __has_include(<sys/rseq.h>) && \
-    (defined(__x86_64__) || (defined(__has_builtin) && __has_builtin(__builtin_thread_pointer)))
+// GCC says that it has the builtin on POWER, and then that this target does not support it.
+#if __has_include(<sys/rseq.h>) &&                     \
+    (defined(__x86_64__) || defined(__powerpc64__) || \
+     (defined(__has_builtin) && __has_builtin(__builtin_thread_pointer) && !defined(__powerpc__)))
 #include <sys/rseq.h>
 #define MUSTER_HAS_RSEQ 1
 #else
@@ -49,6 +51,10 @@ class CurrentPu {
 #if defined(__x86_64__)
     std::byte* pointer = nullptr;
     asm("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#elif defined(__powerpc64__)
+    std::byte* pointer = nullptr;
+    asm("mr %0, 13" : "=r"(pointer));  // the ABI's thread pointer
     return pointer;
 #else
     return static_cast<std::byte*>(__builtin_thread_pointer());
