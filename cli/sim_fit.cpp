@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   MachineChoice machine;
-  std::string measured;
+  std::vector<std::string> measured;
   std::string output;
   std::string name;
   sim::FitOptions fit;
@@ -63,7 +63,8 @@ void add_sim_fit(Command& sim) {
   options->machine.add_to(*command);
   command
       ->add_option("--measured", options->measured,
-                   "CSV with the columns algorithm, ranks, latency_us and perhaps map_by")
+                   "CSVs with the columns algorithm, ranks, latency_us and perhaps map_by, a list")
+      ->delimiter(',')
       ->required();
   command
       ->add_option("--free", options->fit.free,

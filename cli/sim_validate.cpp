@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   MachineChoice machine;
-  std::string measured;
+  std::vector<std::string> measured;
   std::string naive_from;
   sim::Effort effort;
   bool json = false;
@@ -151,7 +151,8 @@ void add_sim_validate(Command& sim) {
   options->machine.add_to(*command);
   command
       ->add_option("--measured", options->measured,
-                   "CSV with the columns algorithm, ranks, latency_us and perhaps map_by")
+                   "CSVs with the columns algorithm, ranks, latency_us and perhaps map_by, a list")
+      ->delimiter(',')
       ->required();
   command->add_option("--naive-from", options->naive_from,
                       "CSV of latencies at other ranks, which the naive rule scales: like P for "

@@ -31,6 +31,7 @@ Engine::Engine(const Geometry& geometry, const Parameters& parameters, Mechanism
       poll_ways_(mechanisms.has(Mechanism::set_conflicts)
                      ? static_cast<std::size_t>(parameters.poll_ways)
                      : SIZE_MAX),
+      set_fill_(mechanisms.has(Mechanism::set_fill) ? from_ns(parameters.set_fill_ns) : 0),
       store_overlap_(count_of(mechanisms.has(Mechanism::store_overlap), parameters.store_overlap)),
       owner_hold_(mechanisms.has(Mechanism::owner_hold) && parameters.owner_hold >= 0.5),
       run_ahead_(mechanisms.has(Mechanism::run_ahead)

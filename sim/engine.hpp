@@ -282,6 +282,7 @@ class Engine {
   bool ll_sc_;
   double poll_overlap_;
   std::size_t poll_ways_;
+  Time set_fill_;
   unsigned store_overlap_;
   bool owner_hold_;
   std::size_t run_ahead_;

@@ -12,8 +12,7 @@ namespace muster::sim {
 
 struct FitOptions {
   /// Parameters or latencies by name. A handful of measurements identifies about four.
-  std::vector<std::string> free = {"poll-turn", "read-occupancy", "agent-occupancy",
-                                   "poll-overlap"};
+  std::vector<std::string> free = {"poll-turn", "read-occupancy", "agent-occupancy", "set-fill"};
   unsigned evaluations = 400;        ///< of all measurements
   unsigned starts = 4;               ///< of the search; the first is where the machine is
   unsigned samples = 8;              ///< tried for the machine's ensemble

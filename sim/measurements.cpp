@@ -84,6 +84,15 @@ std::vector<Measurement> load_measurements(const std::string& file) {
   return parse_measurements(read_text_file(file, "measurements"), file);
 }
 
+std::vector<Measurement> load_measurements(const std::vector<std::string>& files) {
+  std::vector<Measurement> all;
+  for (const std::string& file : files) {
+    const std::vector<Measurement> more = load_measurements(file);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
 std::vector<double> log_ratios(const std::vector<double>& modelled,
                                const std::vector<Measurement>& measured) {
   std::vector<double> ratios;

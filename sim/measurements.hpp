@@ -22,6 +22,8 @@ struct Measurement {
 /// read.
 std::vector<Measurement> parse_measurements(const std::string& text, const std::string& source);
 std::vector<Measurement> load_measurements(const std::string& file);
+/// One file after another.
+std::vector<Measurement> load_measurements(const std::vector<std::string>& files);
 
 /// [K22]'s figures, as doc/results has them: "kunpeng-64-measured" and "kunpeng-128-measured". By
 /// name, with their text.

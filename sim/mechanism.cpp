@@ -10,10 +10,12 @@ namespace muster::sim {
 namespace {
 
 constexpr std::array<std::string_view, mechanism_count> mechanism_names = {
-    "distance-classes", "line-order",    "read-queues",   "die-agent",     "die-sharing",
-    "store-buffer",     "store-overlap", "poll-overlap",  "set-conflicts", "ll-sc",
-    "poll-turn",        "call-cost",     "message-slots", "line-data",     "owner-hold",
-    "run-ahead",        "home-way",      "data-caches",   "prefetch",      "memory-bandwidth"};
+    "distance-classes", "line-order",    "read-queues",   "die-agent",
+    "die-sharing",      "store-buffer",  "store-overlap", "poll-overlap",
+    "set-conflicts",    "set-fill",      "ll-sc",         "poll-turn",
+    "call-cost",        "message-slots", "line-data",     "owner-hold",
+    "run-ahead",        "home-way",      "data-caches",   "prefetch",
+    "memory-bandwidth"};
 
 [[noreturn]] void throw_unknown(const std::string& what, std::string_view name,
                                 const std::string& known) {
@@ -94,6 +96,10 @@ const std::vector<ParameterInfo>& parameter_table() {
        true},
       {"home-way", "", &Parameters::home_way, 0, 1,
        "1: a request that leaves its die goes by the line's home, and is as far as that is", true},
+      {"set-fill", "ns", &Parameters::set_fill_ns, 0, 1000,
+       "a set of the core's own cache that is full takes a line each so many nanoseconds, however "
+       "far the line comes; 0: as many at once as misses may be outstanding",
+       true},
   };
   return table;
 }

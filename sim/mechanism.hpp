@@ -20,6 +20,7 @@ enum class Mechanism : std::uint8_t {
   store_overlap,     ///< off: one ownership request at a time
   poll_overlap,      ///< off: a core that polls a set has one miss at a time
   set_conflicts,     ///< off: a core's own cache holds every set it polls
+  set_fill,          ///< off: a full set of a core's cache takes any number of lines at once
   ll_sc,             ///< off: atomics are one ownership request, even where the machine has LL/SC
   poll_turn,         ///< off: a core that polls looks again at once
   call_cost,         ///< off: calling the barrier, or sending a message, costs nothing
@@ -32,7 +33,7 @@ enum class Mechanism : std::uint8_t {
   prefetch,          ///< off: a miss brings its own line only
   memory_bandwidth,  ///< off: a memory serves any number of lines at once
 };
-inline constexpr int mechanism_count = 20;
+inline constexpr int mechanism_count = 21;
 
 /// A set of mechanisms.
 class Mechanisms {
@@ -82,6 +83,7 @@ struct Parameters {
   double owner_hold = 0;
   double run_ahead = 0;
   double home_way = 0;
+  double set_fill_ns = 0;
 };
 
 /// How a parameter is written, bounded and explained.

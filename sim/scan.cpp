@@ -84,9 +84,12 @@ void Engine::scan(unsigned participant) {
   }
   const std::size_t size = s.set.size();
   // Cells a page apart fall into one set of the core's own cache: more than its ways, and each pass
-  // fetches them all from the die's cache again.
+  // fetches them all from the die's cache again. Each fill has to push a line out of the set first.
   Time hit = hit_;
-  if (size > poll_ways_) {
+  Time gap = load_gap_;
+  if (size > poll_ways_ && set_fill_ > 0) {
+    hit = gap = set_fill_;
+  } else if (size > poll_ways_) {
     const unsigned die = geometry_.die_of(participant);
     hit = std::max(
         hit_, static_cast<Time>(static_cast<double>(geometry_.between(die, die)) / poll_overlap_));
@@ -102,7 +105,7 @@ void Engine::scan(unsigned participant) {
       s.all_ready = s.all_ready && core.test(own != nullptr ? own->value : line.value);
     } else {
       if (s.outstanding >= overlap_at(s.visited)) break;
-      at += load_gap_;
+      at += gap;
       ++s.outstanding;
       s.missed = true;
       request(participant, line, Purpose::scan, at);

@@ -36,6 +36,7 @@ bool in_use(const MachineModel& machine, Mechanism mechanism) {
   if (mechanism == Mechanism::line_data && parameters.line_data_ns <= 0) return false;
   if (mechanism == Mechanism::owner_hold && parameters.owner_hold < 0.5) return false;
   if (mechanism == Mechanism::run_ahead && parameters.run_ahead < 1) return false;
+  if (mechanism == Mechanism::set_fill && parameters.set_fill_ns <= 0) return false;
   if (mechanism == Mechanism::home_way && parameters.home_way < 0.5) return false;
   return machine.mechanisms.has(mechanism);
 }

@@ -196,9 +196,13 @@ class Estimate {
     for (unsigned n = 0; n < step.awaits; ++n) awaited_.push_back(&flag(step.first_cell + n));
     std::sort(awaited_.begin(), awaited_.end(), earlier);
     // More lines than the cache has ways for come from the domain's cache in each pass.
-    const double hit = step.awaits > costs_.poll_ways
-                           ? std::max(costs_.hit, inside_ / costs_.poll_overlap)
-                           : costs_.hit;
+    double hit = costs_.hit;
+    double gap = costs_.load_gap;
+    if (step.awaits > costs_.poll_ways && costs_.set_fill > 0) {
+      hit = gap = costs_.set_fill;
+    } else if (step.awaits > costs_.poll_ways) {
+      hit = std::max(hit, inside_ / costs_.poll_overlap);
+    }
     double time = time_[rank];
     for (std::size_t n = 0; n < awaited_.size();) {
       if (awaited_[n]->ready > time) {
@@ -210,7 +214,7 @@ class Estimate {
       std::size_t missed = 0;
       for (; n < awaited_.size() && awaited_[n]->ready <= begin; ++n, ++missed) {
         double& slot = misses_[missed % misses_.size()];
-        time = std::max(time, slot) + costs_.load_gap;
+        time = std::max(time, slot) + gap;
         slot = read(*awaited_[n], rank, time);
         end = std::max(end, slot);
       }

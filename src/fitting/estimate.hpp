@@ -25,6 +25,7 @@ struct Costs {
   double agent_occupancy = 6;
   double poll_overlap = 3.5;
   unsigned poll_ways = 8;
+  double set_fill = 0;
   bool ll_sc = false;
 };
 

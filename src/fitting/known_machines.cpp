@@ -17,7 +17,21 @@ constexpr Costs costs(double read_occupancy, double agent_occupancy, double rmw_
 }
 
 constexpr KnownMachine machines[] = {
-    {"kunpeng920-2s", "aarch64", "0x48", 2, 2, 32, 35, 79, 196, costs(15.6797, 6.41776, 5, true)},
+    {"kunpeng920-2s",
+     "aarch64",
+     "0x48",
+     2,
+     2,
+     32,
+     35,
+     79,
+     196,
+     {.rmw_local = 5,
+      .read_occupancy = 13.9829,
+      .agent_occupancy = 6.02278,
+      .poll_overlap = 32,
+      .set_fill = 8.81909,
+      .ll_sc = true}},
     {"epyc-7763-2s", "x86_64", "AuthenticAMD", 2, 8, 8, 25, 124.2, 303.6, costs(11.2, 4.6)},
     {"epyc-9654-2s", "x86_64", "AuthenticAMD", 2, 12, 8, 27.1, 99.3, 191.6, costs(12.1, 5.0)},
     {"power9-2s", "ppc64le", "", 2, 8, 2, 16.7, 483.3, 716.6, costs(7.5, 3.1, 10, true)},

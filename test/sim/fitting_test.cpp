@@ -43,7 +43,8 @@ TEST(KnownMachines, AreWhatTheirDescriptionsSay) {
     EXPECT_EQ(costs.rmw_local, p.rmw_local_ns) << known.name;
     EXPECT_EQ(costs.read_occupancy, p.read_occupancy_ns) << known.name;
     EXPECT_EQ(costs.agent_occupancy, p.agent_occupancy_ns) << known.name;
-    EXPECT_NEAR(costs.poll_overlap, p.poll_overlap, 0.03) << known.name;
+    EXPECT_EQ(costs.poll_overlap, p.poll_overlap) << known.name;
+    EXPECT_EQ(costs.set_fill, p.set_fill_ns) << known.name;
     EXPECT_EQ(costs.ll_sc, machine.mechanisms.has(Mechanism::ll_sc)) << known.name;
   }
 }

@@ -229,6 +229,7 @@ const std::vector<Effect>& effects() {
       {Mechanism::store_overlap, {"sense-reversing-gr"}, +1},
       {Mechanism::poll_overlap, {"sense-reversing-counter"}, +1, "dissemination"},
       {Mechanism::set_conflicts, {"sense-reversing-counter"}, -1, "mcs"},
+      {Mechanism::set_fill, {"sense-reversing-counter"}, -1, "mcs"},
       {Mechanism::ll_sc, {"sense-reversing"}, -1, "tournament"},
       {Mechanism::poll_turn, {"tournament"}, -1},
       {Mechanism::call_cost, {"tournament"}, -1},
@@ -284,6 +285,21 @@ TEST(Mechanisms, OfCellsAllAreTriedHere) {
   }
 }
 
+/// What 32 flags more, of cores of the other package, cost whoever polls them.
+double far_flags_us(const Sample& changes, std::optional<Mechanism> off = {}) {
+  const Case flat{"sense-reversing-counter", changes};
+  return latency_us(flat, 128, off) - latency_us(flat, 96, off);
+}
+
+TEST(Mechanisms, AFullSetFillsAtARateThatDoesNotDependOnDistance) {
+  const double fills = far_flags_us({{"latency-MACHINE", 400}}) / far_flags_us({});
+  EXPECT_GT(fills, 0.6);
+  EXPECT_LT(fills, 1.4);
+  const Sample few{{"poll-overlap", 3.5}};
+  const Sample far{{"poll-overlap", 3.5}, {"latency-MACHINE", 400}};
+  EXPECT_GT(far_flags_us(far, Mechanism::set_fill) / far_flags_us(few, Mechanism::set_fill), 1.4);
+}
+
 TEST(Mechanisms, OffIsAParameterThatSaysNothing) {
   const std::vector<std::tuple<Mechanism, std::string, Sample>> same = {
       {Mechanism::distance_classes, "mcs", {{"latency-PACKAGE", 35}, {"latency-MACHINE", 35}}},
@@ -292,6 +308,7 @@ TEST(Mechanisms, OffIsAParameterThatSaysNothing) {
       {Mechanism::store_overlap, "sense-reversing-gr", {{"store-overlap", 1}}},
       {Mechanism::poll_overlap, "sense-reversing-gr", {{"poll-overlap", 1}}},
       {Mechanism::set_conflicts, "sense-reversing-counter", {{"poll-ways", 65536}}},
+      {Mechanism::set_fill, "sense-reversing-counter", {{"set-fill", 0}}},
       {Mechanism::poll_turn, "combining-tree", {{"poll-turn", 0}}},
       {Mechanism::call_cost, "base-tree", {{"call", 0}, {"message", 0}}},
   };

@@ -207,10 +207,10 @@ TEST(Validation, SwitchesOffWhatIsInUseAndNothingElse) {
   MachineModel machine = load_machine("kunpeng920-2s");
   const std::vector<Measurement> m = off_by(machine, {1, 1, 1, 1, 1});
   const Validation v = validate(machine, m, {}, small);
-  EXPECT_THAT(names(v),
-              ElementsAre("", "distance-classes", "line-order", "read-queues", "die-agent",
-                          "die-sharing", "store-buffer", "store-overlap", "poll-overlap",
-                          "set-conflicts", "ll-sc", "poll-turn", "call-cost", "message-slots"));
+  EXPECT_THAT(names(v), ElementsAre("", "distance-classes", "line-order", "read-queues",
+                                    "die-agent", "die-sharing", "store-buffer", "store-overlap",
+                                    "poll-overlap", "set-conflicts", "set-fill", "ll-sc",
+                                    "poll-turn", "call-cost", "message-slots"));
   EXPECT_EQ(v.ablations[0].rms, v.rms);
   EXPECT_EQ(v.ablations[0].median_error, v.median_error);
   for (std::size_t n = 1; n < v.ablations.size(); ++n) {
