@@ -132,7 +132,7 @@ void judge_one_package(const Latencies& us, std::vector<Claim>& claims) {
 void judge_two_packages(const Latencies& us, std::vector<Claim>& claims) {
   const Latencies::Compared all = us.compared(128);
   claims.push_back(
-      figures("[K22], Fig. 6", "its latencies by core and by NUMA node (predicted)", all));
+      figures("[K22], Fig. 6", "its latencies by core and by NUMA node (fitted, too)", all));
   const Share ordered = pairs_ordered(all.measured, all.modelled);
   claims.push_back(
       {"[K22], Fig. 6", "who is faster than whom there, by more than 15 %",

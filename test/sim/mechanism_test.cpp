@@ -221,7 +221,7 @@ struct Effect {
 const std::vector<Effect>& effects() {
   static const std::vector<Effect> all = {
       {Mechanism::distance_classes, {"mcs"}, -1},
-      {Mechanism::line_order, {"sense-reversing"}, -1, "sense-reversing-gr"},
+      {Mechanism::line_order, {"sense-reversing", {}, "epyc-7763-2s"}, -1, "sense-reversing-gr"},
       {Mechanism::read_queues, {"sense-reversing"}, -1},
       {Mechanism::die_agent, {"dissemination"}, -1},
       {Mechanism::die_sharing, {"sense-reversing"}, +1, "sense-reversing-gr"},
