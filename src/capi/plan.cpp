@@ -66,8 +66,13 @@ std::vector<PuSet> read_binding_texts(const Topology& topology, const char* cons
 
 Bindings read_bindings(const muster_options& options) {
   Bindings result;
-  if (options.map_by == nullptr && options.bindings == nullptr) return result;
-  result.topology = &cached_topology(or_default(options.topology, ""));
+  const std::string imposed = or_default(options.topology, "");
+  if (options.map_by == nullptr && options.bindings == nullptr) {
+    // Where nobody is bound it decides little, but a mistake in it is said all the same.
+    if (!imposed.empty() || Topology::environment_imposes()) cached_topology(imposed);
+    return result;
+  }
+  result.topology = &cached_topology(imposed);
   result.pus = options.map_by != nullptr
                    ? result.topology->map_ranks(parse_mapping(options.map_by), options.participants)
                    : read_binding_texts(*result.topology, options.bindings, options.participants);

@@ -385,12 +385,16 @@ Topology Topology::from_spec(const std::string& spec, Cpus cpus) {
   return from_synthetic(spec);
 }
 
+bool Topology::environment_imposes() {
+  const char* const environment = secure_getenv("MUSTER_TOPOLOGY");
+  return environment != nullptr && *environment != '\0';
+}
+
 Topology Topology::from_spec_or_environment(const std::string& spec, Cpus cpus) {
   if (!spec.empty()) return from_spec(spec, cpus);
-  const char* const environment = secure_getenv("MUSTER_TOPOLOGY");
-  if (environment == nullptr || *environment == '\0') return this_machine(cpus);
+  if (!environment_imposes()) return this_machine(cpus);
   try {
-    return from_spec(environment, cpus);
+    return from_spec(secure_getenv("MUSTER_TOPOLOGY"), cpus);
   } catch (const Error& error) {
     throw Error(error.code(), format("MUSTER_TOPOLOGY: {}", error.what()));
   }

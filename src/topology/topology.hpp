@@ -60,6 +60,7 @@ class Topology {
 
   /// `spec` if not empty, else the environment variable MUSTER_TOPOLOGY, else this machine.
   static Topology from_spec_or_environment(const std::string& spec, Cpus cpus = Cpus::of_process);
+  static bool environment_imposes();  ///< MUSTER_TOPOLOGY is set, and may be read
 
   /// For people: "this machine", "kunpeng.xml", "synthetic package:2 core:4 pu:1".
   const std::string& source() const { return source_; }

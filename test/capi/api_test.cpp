@@ -166,17 +166,19 @@ TEST(Create, RefusesSchedulesThatAreTooLarge) {
 }
 
 TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
-  EXPECT_EQ(create_spoilt([](muster_options& o) {
-              o.topology = "/nowhere/machine.xml";
-              o.map_by = "core";
-            }),
-            MUSTER_ESYSTEM);
-  EXPECT_THAT(muster_last_error(), HasSubstr("/nowhere/machine.xml"));
-  EXPECT_EQ(create_spoilt([](muster_options& o) {
-              o.topology = "package:two";
-              o.map_by = "core";
-            }),
-            MUSTER_EINVAL);
+  for (const char* map_by : {static_cast<const char*>(nullptr), "core"}) {
+    EXPECT_EQ(create_spoilt([&](muster_options& o) {
+                o.topology = "/nowhere/machine.xml";
+                o.map_by = map_by;
+              }),
+              MUSTER_ESYSTEM);
+    EXPECT_THAT(muster_last_error(), HasSubstr("/nowhere/machine.xml"));
+    EXPECT_EQ(create_spoilt([&](muster_options& o) {
+                o.topology = "package:two";
+                o.map_by = map_by;
+              }),
+              MUSTER_EINVAL);
+  }
   for (const char* wrong : {"0-", "9999", "a", "1,,2", "SK0:HT99"}) {
     const char* bindings[] = {"0", wrong};
     for (const char* algorithm : {"topo", "auto"}) {
