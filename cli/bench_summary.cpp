@@ -20,6 +20,7 @@ namespace {
 constexpr std::array kFiles{"barrier.json", "lock.json", "mpi.json", "sim.json", "sim-lock.json"};
 
 void run(const std::string& folder) {
+  check_folder(folder);
   bench::ResultSummary summary;
   bool any = false;
   for (const char* const name : kFiles) {

@@ -165,6 +165,13 @@ nlohmann::ordered_json read_results(const std::string& path) {
   return json;
 }
 
+void check_folder(const std::string& folder) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(folder, none)) {
+    throw Error(Status::invalid, fmt::format("there is no folder {}", folder));
+  }
+}
+
 std::string for_a_terminal(const std::string& text) {
   constexpr std::size_t columns = 80;
   std::string all;

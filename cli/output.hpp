@@ -56,6 +56,9 @@ std::string format_json(const nlohmann::ordered_json& json);
 /// What a result file has, a JSON object. Throws Error.
 nlohmann::ordered_json read_results(const std::string& path);
 
+/// Of a folder that results are read from. Throws Error(invalid) if it is none.
+void check_folder(const std::string& folder);
+
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
 /// it. Throws Error(system), naming the file.
 void write_file(const std::string& path, const std::string& text);

@@ -27,6 +27,7 @@ struct Options {
 };
 
 void run(const Options& options) {
+  check_folder(options.folder);
   std::error_code none;
   bench::ReportSource source;
   source.folder = fs::path(options.folder).lexically_normal().string();

@@ -199,6 +199,7 @@ TEST(Cli, FailuresAreOne) {
     EXPECT_EQ(failure.exit_code, 1) << failure.err;
     EXPECT_THAT(failure.err, HasSubstr("barrier.json' is no regular file"));
   }
+  EXPECT_THAT(run_muster({"report", "/nowhere"}).err, HasSubstr("there is no folder /nowhere"));
   const Outcome imposed = run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "/nowhere/a.xml"}});
   EXPECT_EQ(imposed.exit_code, 1);
   EXPECT_THAT(imposed.err, HasSubstr("MUSTER_TOPOLOGY: topology file '/nowhere/a.xml'"));
