@@ -22,7 +22,6 @@ using NoSecondLook = BellLot<1>;
 using LooksBefore = BellLot<2>;
 using WokenUncounted = BellLot<3>;
 using NoLightFence = BellLot<4>;
-using DrawnTwice = Faulty<0>;
 using NoLinkAwaited = Faulty<1>;
 using WaitsTooLate = Faulty<2>;
 using OwnWordKept = Faulty<3>;
@@ -49,10 +48,10 @@ using LinkLeft = Faulty<23>;
 using BusyIsDone = Faulty<24>;
 using SentEarly = Faulty<25>;
 using KeptUncounted = Faulty<26>;
-using TriedByLook = Faulty<27>;
 using StaleLink = Faulty<28>;
 using FreeIsTaken = Faulty<29>;
 using KeptForAny = Faulty<30>;
+using TriedAnyhow = Faulty<31>;
 
 }  // namespace
 }  // namespace muster::check
@@ -61,21 +60,19 @@ namespace muster::locks {
 
 // NOLINTBEGIN(readability-convert-member-functions-to-static): as what they stand for.
 
-/// Numbers are drawn by a load and a store.
+/// Who tries announces itself where somebody reads, and takes that back.
 template <>
-bool TicketLock<check::DrawnTwice>::acquire(check::DrawnTwice& m, Ticket& t) const {
-  t.number = m.load(next(), relaxed);
-  m.store(next(), t.number + 1, relaxed);
-  return m.await(serving(), equals(t.number), muster::acquire);
-}
-
-/// Who tries looks whether it is free, and takes it then.
-template <>
-bool TicketLock<check::TriedByLook>::try_acquire(check::TriedByLook& m, Ticket& t) const {
+bool PhaseFair<check::TriedAnyhow>::try_acquire(check::TriedAnyhow& m, Ticket& t) const {
   t.number = m.load(serving(), muster::acquire);
-  if (m.load(next(), relaxed) != t.number) return false;
-  m.store(next(), t.number + 1, relaxed);
-  return true;
+  Word drawn = t.number;
+  if (!m.compare_exchange(next(), drawn, t.number + 1, relaxed)) return false;
+  bool nobody_reads = true;
+  for (unsigned c = 0; c < clusters_; ++c) {
+    const Word readers = m.fetch_add(came(c), bits(ended(m, c)), muster::release);
+    if (m.load(gone(c), muster::acquire) != readers) nobody_reads = false;
+  }
+  if (!nobody_reads) release(m, t);
+  return nobody_reads;
 }
 
 /// Who tries keeps the link that its last visit has left.
@@ -548,8 +545,7 @@ HandWritten mutant_of_rings(const char* name) {
 std::vector<HandWritten> hand_written_locks() {
   using namespace locks;
   return {
-      mutant<TicketLock, DrawnTwice>("ticket: numbers drawn without an update"),
-      mutant<TicketLock, TriedByLook>("ticket: tried without an update"),
+      mutant<PhaseFair, TriedAnyhow>("phase-fair: a try announced where somebody reads"),
       mutant<locks::Mcs, StaleLink>("mcs: tried with the link of its last visit"),
       mutant<locks::Mcs, NoLinkAwaited>("mcs: a link not awaited"),
       mutant<locks::Mcs, WaitsTooLate>("mcs: linked before it says that it waits"),

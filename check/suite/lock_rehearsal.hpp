@@ -135,6 +135,11 @@ constexpr bool can_be_acquired = std::is_same_v<L, locks::Auto<M>> ||
   lock.try_acquire(m, ticket);
 };
 
+template <class L, class M>
+constexpr bool has_readers = requires(const L& lock, M& m, typename L::Ticket& ticket) {
+  lock.acquire_shared(m, ticket);
+};
+
 /// A lock with clients around it, and a server where there is one.
 template <class L, class M>
 class LockRehearsal {
@@ -207,6 +212,9 @@ class LockRehearsal {
   /// A client's sections, from that number on. False if it gave up.
   bool execute_all(M& m, unsigned client, typename L::Ticket& ticket, Word first) {
     const std::vector<L> locks = make(client);
+    if constexpr (has_readers<L, M>) {
+      if (scenario_.reads(client)) return read_all(m, locks.front(), ticket);
+    }
     for (Word number = first; number < first + scenario_.sections; ++number) {
       const Word at = (number + client) % lock_count();
       CheckedWork work = work_of(client, at);
@@ -223,7 +231,7 @@ class LockRehearsal {
   bool execute(M& m, const L& lock, unsigned client, typename L::Ticket& ticket,
                CheckedWork& work) {
     if constexpr (can_be_acquired<L, M>) {
-      if (scenario_.variant == LockVariant::acquires && client + 1 == scenario_.clients) {
+      if (scenario_.acquires(client)) {
         return acquire_and_execute(m, lock, ticket, work);
       }
     }
@@ -241,6 +249,17 @@ class LockRehearsal {
       if (!lock.try_acquire(m, ticket) && !lock.acquire(m, ticket)) return false;
       work.run_own(m);
       lock.release(m, ticket);
+    }
+    return true;
+  }
+
+  /// As many sections of a reader, each of which finds the first client's whole.
+  bool read_all(M& m, const L& lock, typename L::Ticket& ticket) {
+    for (Word number = 0; number < scenario_.sections; ++number) {
+      if (!lock.acquire_shared(m, ticket)) return false;
+      const Word executed = m.read(data_.executed[0]);
+      m.thread().check(m.read(data_.result[0]) == 10 * executed, "half of a section is seen");
+      lock.release_shared(m, ticket);
     }
     return true;
   }

@@ -24,6 +24,8 @@ enum class LockVariant : std::uint8_t {
   sleeps,     ///< rings: clients post and do not wait; a server sleeps when it finds nothing
   ends,       ///< rings: clients send what they have kept for a lock, which its owner ends
   acquires,   ///< the last client acquires the lock, at once or not, and releases it
+  reads,      ///< the last client reads
+  shares,     ///< all but the first client read, and that acquires
   successor,  ///< the last participant goes on in the seat of the first client, which ends
   stranger    ///< as `successor`, with a new ticket: a fault
 };
@@ -38,6 +40,8 @@ struct LockScenario {
   std::string name() const;  ///< "mcs, 2 clients, 1 section"
   bool has_server() const;   ///< the last participant
   bool shuts_down() const;
+  bool acquires(unsigned client) const;  ///< instead of execute()
+  bool reads(unsigned client) const;
   bool has_successor() const;  ///< the last participant
   unsigned known() const;      ///< so many clients from the start
 };

@@ -35,10 +35,10 @@ constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
 namespace muster::check {
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server",    "shutdown", "attended", "closing",
-                                   "newcomer", "two",       "drain",    "visited",  "yields",
-                                   "rings",    "wraps",     "leaving",  "sleeps",   "ends",
-                                   "acquires", "successor", "stranger"};
+  constexpr const char* names[] = {"plain",    "server", "shutdown", "attended",  "closing",
+                                   "newcomer", "two",    "drain",    "visited",   "yields",
+                                   "rings",    "wraps",  "leaving",  "sleeps",    "ends",
+                                   "acquires", "reads",  "shares",   "successor", "stranger"};
   return names[static_cast<int>(variant)];
 }
 
@@ -51,6 +51,16 @@ std::string LockScenario::name() const {
 
 bool LockScenario::has_server() const {
   return variant >= LockVariant::server && variant <= LockVariant::yields;
+}
+
+bool LockScenario::acquires(unsigned client) const {
+  if (variant == LockVariant::shares) return client == 0;
+  return variant == LockVariant::acquires && client + 1 == clients;
+}
+
+bool LockScenario::reads(unsigned client) const {
+  if (variant == LockVariant::reads) return client + 1 == clients;
+  return variant == LockVariant::shares && client > 0;
 }
 
 bool LockScenario::has_successor() const {
@@ -115,6 +125,11 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   if (locks::with_lock<Checked>(lock, []<class L>() { return can_be_acquired<L, Checked>; })) {
     add(2, 1, {V::acquires});
     add(2, 2, {V::acquires});
+  }
+  if (locks::with_lock<Checked>(lock, []<class L>() { return has_readers<L, Checked>; })) {
+    add(2, 1, {V::reads, V::shares});
+    add(2, 2, {V::reads, V::shares});
+    add(3, 1, {V::reads, V::shares});
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

@@ -20,6 +20,7 @@
  * others wait, the thread is cancelled after the call. It is never cancelled in another thread's
  * section. A section that must not end half done disables cancellation.
  *
+ * [BA10]: B. Brandenburg, J. Anderson, Real-Time Systems 46(1), 2010.
  * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.
  */
 #ifndef MUSTER_LOCK_H
@@ -98,10 +99,18 @@ MUSTER_API size_t muster_lock_memory(void);
  * to once more for each level. */
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
+/** The same for a section that only reads what the lock protects: beside others of this kind where
+ * the lock has readers, which is "phase-fair" [BA10, PF-T]; else in mutual exclusion. There it runs
+ * on the calling thread, waits for one writer at most, and lets the next one in when it ends. A
+ * section of that kind does not post to this lock, wait for its conditions or give it up:
+ * MUSTER_EINVAL. Else as muster_lock_execute(). */
+MUSTER_API int muster_lock_execute_shared(muster_lock* lock, muster_section section,
+                                          void* argument);
+
 /** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
  * they are, while others are calls. Meanwhile the thread is in a section of the lock, for all
- * functions here. `auto`, `rcl`, `pthread-mutex`, `mcs`, `ticket` and `cas-spin`; MUSTER_ENOTSUP
- * for other kinds. Inside of other locks' sections, too; outside of all, what the thread has posted
+ * functions here. `auto`, `rcl`, `pthread-mutex`, `phase-fair`, `mcs`, `ticket` and `cas-spin`;
+ * MUSTER_ENOTSUP for other kinds. Inside of other locks' sections, too; outside of all, what the thread has posted
  * to the lock's server comes before. Not a cancellation point; errno is untouched. Else fails as
  * muster_lock_execute() does. */
 MUSTER_API int muster_lock_acquire(muster_lock* lock);

@@ -199,23 +199,14 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     if (const detail::at_once taken(words_, handle_); taken) [[likely]]
       return section();
 #endif
-    struct call {
-      std::remove_reference_t<F>* section;
-      detail::outcome<R> result;
-      [[no_unique_address]] detail::order order;
-    } mine{std::addressof(section), {}, detail::order(this)};
-    mine.order.ask(&mine);
-    detail::check(muster_lock_execute(
-        handle_,
-        [](void* argument) {
-          auto& self = *static_cast<call*>(argument);
-          self.order.begin(&self);
-          self.result.run(*self.section);
-          self.order.end(&self);
-        },
-        &mine));
-    mine.order.answered(&mine);
-    return mine.result.take();
+    return execute_by<muster_lock_execute, R>(section);
+  }
+  /// The same for a section that only reads what the lock protects: beside others of this kind
+  /// where the lock is "phase-fair" (muster_lock_execute_shared).
+  template <class F>
+  requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto execute_shared(
+      F&& section) -> std::invoke_result_t<F&> {
+    return execute_by<muster_lock_execute_shared, std::invoke_result_t<F&>>(section);
   }
 
   /// Executes the section here if the lock is free at once: true, or what it returns, which is
@@ -345,6 +336,26 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   muster_lock* native_handle() noexcept { return handle_; }
 
  private:
+  template <int (*How)(muster_lock*, muster_section, void*), class R, class F>
+  R execute_by(F& section) {
+    struct call {
+      F* section;
+      detail::outcome<R> result;
+      [[no_unique_address]] detail::order order;
+    } mine{std::addressof(section), {}, detail::order(this)};
+    mine.order.ask(&mine);
+    detail::check(How(
+        handle_,
+        [](void* argument) {
+          auto& self = *static_cast<call*>(argument);
+          self.order.begin(&self);
+          self.result.run(*self.section);
+          self.order.end(&self);
+        },
+        &mine));
+    mine.order.answered(&mine);
+    return mine.result.take();
+  }
   bool has_taken(int status) {
     if (status == MUSTER_ETIMEDOUT) return false;
     detail::check(status);
@@ -458,6 +469,11 @@ class guarded {
   template <class F>
   auto execute(F&& section) const {
     return lock_.execute([&] { return std::invoke(section, value_); });
+  }
+  /// Executes `section(value)`, const, beside others of this kind where the lock has readers.
+  template <class F>
+  auto execute_shared(F&& section) const {
+    return lock_.execute_shared([&] { return std::invoke(section, value_); });
   }
   template <class F>
   void post(F&& section) {

@@ -162,6 +162,15 @@ int muster_lock_execute(muster_lock* lock, muster_section section, void* argumen
                                              muster::execute);
 }
 
+int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* argument) {
+  if (lock == nullptr || section == nullptr) [[unlikely]]
+    return muster::refuse_nothing();
+  return muster::caught([&] {
+    muster::lock_of(lock).execute_shared({section, argument});
+    return Status::ok;
+  });
+}
+
 void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
   using muster::delegation::Thread;
   static_assert(offsetof(Thread, quick) == offsetof(muster_thread_words, number));
@@ -273,7 +282,7 @@ void muster_lock_destroy(muster_lock* lock) {
   muster::delegation::AnyLock& mine = muster::lock_of(lock);
   const muster::NoCancellation whole;
   // Whoever executes the section still uses it, also while exit() there destroys static objects.
-  if (!muster::delegation::Inside::of(&mine)) delete &mine;
+  if (!mine.is_entered()) delete &mine;
 }
 
 int muster_cond_create(muster_cond** cond, muster_lock* lock) {

@@ -69,8 +69,8 @@ void AnyLock::leave_acquired() noexcept {
 bool AnyLock::try_take(bool) {
   throw Error(Status::unsupported,
               std::string(traits_.name) +
-                  ": no thread takes this lock for itself; use auto, rcl, pthread-mutex, mcs, "
-                  "ticket or cas-spin, or execute sections only");
+                  ": no thread takes this lock for itself; use auto, rcl, pthread-mutex, "
+                  "phase-fair, mcs, ticket or cas-spin, or execute sections only");
 }
 
 /// Out of turn: who stands in line cannot leave.

@@ -62,6 +62,9 @@ class AnyLock {
   /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
   /// in a section.
   virtual void execute(Section section) = 0;
+  /// The same beside others that are executed so, where the kind has readers. In a section that may
+  /// be executed beside others nothing is posted to this lock, and no condition of it awaited.
+  virtual void execute_shared(Section section) { execute(section); }
 
   /// Of threads of which `quick` is this lock. Null: that of `auto`, or none ever is.
   ShortWay short_way() const { return short_way_; }
@@ -175,6 +178,10 @@ class AnyLock {
     execute({Nested::run, &nested});
     return true;
   }
+  /// Whether the calling thread is in a section of it, or shares one.
+  bool is_entered() const noexcept {
+    return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_));
+  }
   /// False in a fork's child of the process that has made the lock here.
   bool in_own_process() const { return birth_.is_here(); }
 
@@ -189,12 +196,14 @@ class AnyLock {
   /// Refuses a fork's child, and a section that would wait for itself.
   void admit() const {
     admit_process();
-    if (Inside::of(this)) [[unlikely]]
+    if (is_entered()) [[unlikely]]
       refuse_recursion();
   }
   void admit_process() const {
     if (!shared_) birth_.require("this lock was made", "make the child's own, or use a shared one");
   }
+  /// What threads are inside of that share a section.
+  void set_readers(const AnyLock& readers) { readers_ = &readers; }
   /// What is deferred, which is no longer then. Nothing in a fork's child of who has deferred it.
   std::vector<Section> take_deferred() noexcept;
   bool is_shared() const { return shared_; }
@@ -217,6 +226,7 @@ class AnyLock {
   bool left_posts_ = false;  ///< the lock's holder's, as the next one
   std::vector<Section> deferred_;
   const locks::Traits& traits_;
+  const AnyLock* readers_ = nullptr;
   const Birth birth_;
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred

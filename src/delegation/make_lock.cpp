@@ -65,6 +65,10 @@ constexpr bool has_clusters = requires(const L& lock) {
   lock.ticket(0U, 0U);
 };
 template <class L>
+constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
+  lock.acquire_shared(port, ticket);
+};
+template <class L>
 constexpr bool has_server = L::traits.style == locks::Style::server;
 
 /// A lock of src/lock on hardware.
@@ -78,6 +82,7 @@ class Plain : public AnyLock {
         lock_(shape, memory_.cells()),
         clients_in_(has_clusters<L> ? shape.clusters : 0) {
     static_assert(sizeof(Hardware::Domain) <= line_bytes);
+    if constexpr (has_readers<L>) set_readers(readers_);
     if constexpr (requires(PlainPort & m) { lock_.prepare(m); }) {
       PlainPort port(memory_.domain(), 0);
       lock_.prepare(port);
@@ -108,6 +113,14 @@ class Plain : public AnyLock {
       return execute_anywhere(section);
     t.quick = number_ever();
     execute_quickly(section);
+  }
+
+  void execute_shared(Section section) override {
+    if constexpr (has_readers<L>) {
+      read(section);
+    } else {
+      execute(section);
+    }
   }
 
   void give_up() override {
@@ -156,6 +169,36 @@ class Plain : public AnyLock {
     int thread_id = 0;  ///< of which the cluster is known
     LeftPosts left{};   ///< of its section, by the server
   };
+
+  /// What a thread is inside of in a section that others may be in, too.
+  class Readers final : public AnyLock {
+   public:
+    Readers() : AnyLock(L::traits) {}
+    void execute(Section) override { throw Error(Status::unsupported, "these are no sections"); }
+    void look_after_section() noexcept override {}  // read() does anyhow
+  };
+
+  /// A section of the calling thread, and no other one executes it.
+  void read(Section section) {
+    admit();
+    Thread& t = this_thread;
+    t.quick = 0;
+    const unsigned process = generation();
+    Seat& seat = own_seat();
+    choose_cluster(seat, first_seat());
+    const int before = *t.error;
+    static_cast<void>(lock_.acquire_shared(seat.port, seat.ticket));
+    set_errno(t, before);  // waiting may have changed it
+    std::optional<Inside> inside(std::in_place, &readers_, false);
+    section.run_own([&] {
+      inside.reset();
+      const int left = *t.error;
+      if (process == generation()) [[likely]]  // else a fork's child, which is no reader
+        lock_.release_shared(seat.port, seat.ticket);
+      set_errno(t, left);
+      send_kept_posts();
+    });
+  }
 
   static bool is_outside(const Thread& t) {
     return t.depth == 0 && t.inside == nullptr && t.outer == nullptr;
@@ -345,9 +388,12 @@ class Plain : public AnyLock {
     }
   }
 
+  struct None {};
+
   Memory<L> memory_;
   PlainBoard board_;
   L lock_;
+  [[no_unique_address]] std::conditional_t<has_readers<L>, Readers, None> readers_;
   std::vector<std::atomic<unsigned>> clients_in_;  ///< by cluster
   PerSeat<Seat> seats_;
   std::unique_ptr<std::thread> server_;

@@ -17,6 +17,7 @@
 #include "lock/h_synch.hpp"
 #include "lock/mcs.hpp"
 #include "lock/oyama.hpp"
+#include "lock/phase_fair.hpp"
 #include "lock/pthread_mutex.hpp"
 #include "lock/rcl.hpp"
 #include "lock/rcl_batch.hpp"
@@ -28,8 +29,9 @@ namespace muster::locks {
 
 /// All locks over one machine, in the order in which they are listed.
 template <class M>
-using Locks = std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, Oyama<M>, FlatCombining<M>,
-                         CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
+using Locks =
+    std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, PhaseFair<M>, Oyama<M>, FlatCombining<M>,
+               CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
 
 /// The names of all locks, as listed; `pthread-mutex` before `auto`, the last.
 const std::vector<std::string_view>& lock_names();

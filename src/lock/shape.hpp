@@ -33,7 +33,7 @@ namespace muster::locks {
 
 struct Shape {
   unsigned clients = 1;   ///< at most; fewer than 2^20
-  unsigned clusters = 1;  ///< h-synch: NUMA nodes that hold clients
+  unsigned clusters = 1;  ///< h-synch, phase-fair: NUMA nodes that hold clients
   unsigned limit = 64;    ///< sections a combiner executes in a row, at most; 1 or more
 };
 
