@@ -130,6 +130,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::reads, V::shares});
     add(2, 2, {V::reads, V::shares});
     add(3, 1, {V::reads, V::shares});
+    add(4, 1, {V::shares});  // two readers of one cluster
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

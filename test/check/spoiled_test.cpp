@@ -43,7 +43,7 @@ void expect_noticed(const std::string& algorithm, const std::vector<Rehearsed>& 
 
 TEST(SpoiledLocks, AreNoticed) {
   for (const char* const lock :
-       {"cas-spin", "ticket", "mcs", "clh", "oyama", "dsm-synch", "rcl-batch"}) {
+       {"cas-spin", "ticket", "mcs", "clh", "phase-fair", "oyama", "dsm-synch", "rcl-batch"}) {
     expect_noticed(lock, mutation_programs_of_lock(lock));
   }
   // Whom the combiner overlooks is the next to have the lock, and executes its request itself.
