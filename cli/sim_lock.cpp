@@ -34,6 +34,7 @@ struct Options {
   unsigned allocator = 0;
   std::uint64_t array = 500'000'000;
   std::uint64_t stride = 20;
+  double readers = 0;  ///< percent
   sim::LockEffort effort;
   bool json = false;
   bool csv = false;
@@ -145,6 +146,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
          {"threads", row.query.placement.threads.size()},
          {"pattern", pattern_name(row.query.pattern)},
          {"stride", row.query.pattern == Pattern::strided ? Json(options.stride) : Json(nullptr)},
+         {"readers_percent", options.readers},
          {"init", options.init},
          {"affinity", options.placements == "all" ? "all" : options.affinity},
          {"memory", options.memory},
@@ -267,6 +269,7 @@ void run(const Options& options) {
         for (const sim::WeightedPlacement& each : places.of(threads, sim::may_have_server(lock))) {
           Row row;
           row.query = {lock, parse_pattern(pattern), options.array, options.stride, each.placement};
+          row.query.readers = options.readers / 100;
           row.placement = sim::placement_text(tree, each.placement);
           row.share = each.weight;
           rows.push_back(std::move(row));
@@ -311,6 +314,12 @@ void add_sim_lock(Command& sim) {
       ->default_str("sequential,strided,random");
   command->add_option("--stride", o.stride, "Words from one to the next, strided")
       ->check(Range<std::uint64_t>(1, std::uint64_t{1} << 31))
+      ->capture_default_str();
+  command
+      ->add_option("--readers", o.readers,
+                   "Percent of the sections that only read, which a lock with readers executes "
+                   "side by side")
+      ->check(Range(0.0, 100.0))
       ->capture_default_str();
   command->add_option("--threads", o.threads, "How many, a list")
       ->delimiter(',')

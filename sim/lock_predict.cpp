@@ -35,6 +35,7 @@ LockSetup prepare(const MachineModel& machine, const CoreTree& tree, const LockQ
   setup.pattern = query.pattern;
   setup.words = query.words;
   setup.stride = query.stride;
+  setup.readers = query.readers;
   setup.warm_up = effort.warm_up;
   setup.window = effort.window;
   setup.slice_ns = effort.slice_ns;
@@ -60,11 +61,11 @@ std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>
     std::map<std::string, std::size_t> run_of_key;
     for (const LockQuery& query : batches[b].queries) {
       const Sections sections = query.sections.value_or(Sections{});
-      const std::string key =
-          fmt::format("{} {} {} {} {} {} {} {} {}", query.lock, pattern_name(query.pattern),
-                      query.words, query.pattern == Pattern::strided ? query.stride : 0,
-                      query.sections.has_value(), sections.held_ns, sections.apart_ns,
-                      sections.lines, placement_key(batches[b].tree, query.placement));
+      const std::string key = fmt::format(
+          "{} {} {} {} {} {} {} {} {} {}", query.lock, pattern_name(query.pattern), query.words,
+          query.pattern == Pattern::strided ? query.stride : 0, query.readers,
+          query.sections.has_value(), sections.held_ns, sections.apart_ns, sections.lines,
+          placement_key(batches[b].tree, query.placement));
       const auto [at, is_new] = run_of_key.try_emplace(key, runs.size());
       if (is_new) runs.push_back({&batches[b], &query, {}});
       run_of[b].push_back(at->second);

@@ -20,6 +20,7 @@ struct LockQuery {
   LockPlacement placement;
   std::optional<Sections> sections = {};  ///< of a program, instead
   SleepCosts sleep = {};
+  double readers = 0;  ///< of the sections, how many only read
 };
 
 struct LockEffort {

@@ -99,18 +99,29 @@ struct Bench {
 
   /// The section itself, on the core whose port it is.
   void increment(Modelled& m, std::uint64_t index) {
-    if (inside) broken("two sections at the same time");
+    if (inside || reading != 0) broken("two sections at the same time");
     inside = true;
+    touch(m, index, (index & reads) == 0);
+    inside = false;
+    ++executed;
+  }
+  /// The same of one that only reads, beside others.
+  void read(Modelled& m, std::uint64_t index) {
+    ++reading;
+    touch(m, index, false);
+    if (inside) broken("a section beside one that only reads");
+    --reading;
+    ++executed;
+  }
+  void touch(Modelled& m, std::uint64_t index, bool writes) {
     if (setup.sections) {
       const auto words_a_line =
           static_cast<unsigned>(setup.parameters.cache_line) / array.element_bytes;
-      for (unsigned n = 0; n < setup.sections->lines; ++n) m.touch(array, n * words_a_line, true);
+      for (unsigned n = 0; n < setup.sections->lines; ++n) m.touch(array, n * words_a_line, writes);
       engine.delay(m.participant(), around(setup.sections->held_ns));
     } else {
-      m.touch(array, index, true);
+      m.touch(array, index & ~reads, writes);
     }
-    inside = false;
-    ++executed;
   }
 
   /// Half as long to half as long again: without any difference between them, a few clients and
@@ -154,8 +165,10 @@ struct Bench {
   Engine& engine;
   const LockSetup& setup;
   Modelled::Array array;
-  std::vector<std::uint64_t> requests;  ///< by slot
+  std::vector<std::uint64_t> requests;                            ///< by slot
+  static constexpr std::uint64_t reads = std::uint64_t{1} << 63;  // of an index: only reads it
   bool inside = false;
+  unsigned reading = 0;
   std::uint64_t executed = 0;
   std::uint64_t operations = 0;
   unsigned at_work = 0;  ///< participants with threads that have not ended
@@ -271,7 +284,7 @@ class Run {
         engine_.delay(participant, bench_.pause());
         section.index = thread.walk.next();
         if constexpr (std::is_same_v<Port, Sleeping>) port.begin();
-        if (!lock_.execute(port, thread.ticket, section)) return;
+        if (!execute(port, thread.ticket, section)) return;
         if (!bench_.completed(engine_.clock(participant))) more_ = false;
         if constexpr (has_steward) look(port);
       } while (more_ && (team.size() == 1 || engine_.clock(participant) < until));
@@ -280,6 +293,19 @@ class Run {
     if constexpr (may_serve) {
       if (serving_) lock_.stop(port);
     }
+  }
+
+  bool execute(Port& port, typename L::Ticket& ticket, Section& section) {
+    if (setup_.readers > 0 && engine_.random().unit() < setup_.readers) {
+      section.index |= Bench::reads;
+      if constexpr (requires { lock_.acquire_shared(port, ticket); }) {
+        if (!lock_.acquire_shared(port, ticket)) return false;
+        bench_.read(port, section.index);
+        lock_.release_shared(port, ticket);
+        return true;
+      }
+    }
+    return lock_.execute(port, ticket, section);
   }
 
   void serve() {

@@ -2,7 +2,7 @@
 // One lock on the modelled machine, under the papers' benchmark: threads increment elements of an
 // array, each inside a critical section [P17, PS18]. The very headers of src/lock run; a lock of
 // style `server` has its server on a core of its own. Every run checks what a lock promises: each
-// section exactly once, no two at the same time.
+// section exactly once, no two at the same time, but for those that only read.
 //
 // A core with several threads runs them in turn, each for a slice of time, and changes over between
 // two operations. That is what happens to clients of a server: one that is preempted has at most
@@ -42,6 +42,7 @@ struct LockSetup {
   Pattern pattern = Pattern::sequential;
   std::uint64_t words = 500'000'000;  ///< of 4 bytes; fewer than 2^32
   std::uint64_t stride = 20;
+  double readers = 0;              ///< of the operations, how many only read; drawn at random
   std::uint64_t warm_up = 20'000;  ///< operations of all threads together
   std::uint64_t window = 100'000;  ///< as many count, and then as many again
   double slice_ns = 3e6;           ///< of a thread that shares its core

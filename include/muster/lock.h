@@ -110,9 +110,9 @@ MUSTER_API int muster_lock_execute_shared(muster_lock* lock, muster_section sect
 /** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
  * they are, while others are calls. Meanwhile the thread is in a section of the lock, for all
  * functions here. `auto`, `rcl`, `pthread-mutex`, `phase-fair`, `mcs`, `ticket` and `cas-spin`;
- * MUSTER_ENOTSUP for other kinds. Inside of other locks' sections, too; outside of all, what the thread has posted
- * to the lock's server comes before. Not a cancellation point; errno is untouched. Else fails as
- * muster_lock_execute() does. */
+ * MUSTER_ENOTSUP for other kinds. Inside of other locks' sections, too; outside of all, what the
+ * thread has posted to the lock's server comes before. Not a cancellation point; errno is
+ * untouched. Else fails as muster_lock_execute() does. */
 MUSTER_API int muster_lock_acquire(muster_lock* lock);
 /** The same if it is free at once, else MUSTER_ETIMEDOUT; also if what the thread has posted to its
  * server has not been executed yet. */

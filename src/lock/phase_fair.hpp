@@ -52,8 +52,9 @@ class PhaseFair : public Direct<PhaseFair<M>> {
       m.store(before(c), readers, relaxed);
     }
     for (unsigned c = 0; c < clusters_; ++c) {
+      const Word all = m.load(before(c), relaxed);
       // pairs with release_shared's additions
-      if (!m.await(gone(c), equals(m.load(before(c), relaxed)), muster::acquire)) return false;
+      if (!m.await(gone(c), equals(all), muster::acquire)) return false;
     }
     return true;
   }

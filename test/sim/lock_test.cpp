@@ -56,6 +56,21 @@ TEST_F(LockTest, EachLockKeepsItsPromiseForEachNumberOfThreads) {
   }
 }
 
+// So far apart that they rather meet in long sections than at the lock's words.
+TEST_F(LockTest, ReadersAreSideBySideWhereTheLockHasSome) {
+  const auto rate = [&](const std::string& lock, double readers) {
+    LockQuery query = apart(lock, Pattern::random, 7);
+    query.sections = Sections{.held_ns = 5000};
+    query.readers = readers;
+    return run(oak_, query).throughput_ops_s;
+  };
+  EXPECT_GT(rate("phase-fair", 0.9), 1.5 * rate("phase-fair", 0));
+  EXPECT_GT(rate("phase-fair", 1), 5 * rate("phase-fair", 0));
+  for (const char* const lock : {"mcs", "rcl", "cc-synch"}) {
+    EXPECT_LT(rate(lock, 1), 1.1 * rate(lock, 0)) << lock;
+  }
+}
+
 /// Millions of sections a second of 31 clients on a server of 128 cores, sequential access; atomic
 /// operations are one request each, as today's compilers make them.
 double of_31_clients(const std::string& lock, bool spare_core) {
