@@ -66,6 +66,10 @@ typedef struct muster_lock_options {
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do,
                   and rcl-batch */
+  int64_t turn_ns; /**< "auto" and "rcl": a client that has the lock executes 64 sections that
+                      others have posted, and then more for so long at most. Then it goes on with
+                      its own, and who waits for the lock itself may have it. Default 0: a
+                      millisecond. MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
 } muster_lock_options;
 
 /** Sets the defaults. Else as muster_options_init_sized(). */

@@ -137,12 +137,14 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
     muster::delegation::LockOptions made{.kind = "auto", .station = nullptr};
     std::optional<muster_lock_options> options;
     if (theirs != nullptr) {
-      constexpr size_t first = offsetof(muster_lock_options, unlocks) + sizeof theirs->unlocks;
+      constexpr size_t first = offsetof(muster_lock_options, turn_ns) + sizeof theirs->turn_ns;
       options = muster::complete(*theirs, first, muster_lock_options_init_sized);
       if (options->kind != nullptr) made.kind = options->kind;
       if (options->server != nullptr) made.station = options->server->station;
       made.shared_memory = options->memory;
       made.creates = options->attach == 0;
+      muster::require(options->turn_ns >= 0, "a turn takes no less than nothing: 0 is the default");
+      made.turn_ns = options->turn_ns;
       muster::require(made.creates || made.shared_memory != nullptr,
                       "attach needs the memory of the lock to attach to");
       if (options->own_server != nullptr) muster::start_own_server(made, options->own_server);

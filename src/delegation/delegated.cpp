@@ -45,12 +45,13 @@ class Delegated::PostedWork : public RingWork {
   Station& station_;
 };
 
-Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station)
+Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
+                     std::int64_t visit_ns)
     : AnyLock(traits, traits.style == locks::Style::server ? delegate_shortly : nullptr),
       station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
-      desk_(station_->desk(number_)),
+      desk_(station_->desk(number_, visit_ns)),
       auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;

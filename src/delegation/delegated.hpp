@@ -24,7 +24,8 @@ class Delegated final : public AnyLock {
   using Auto = locks::Auto<RingPort>;
 
   /// `station`: null for the default one. An `rcl` lock starts a server where there is none.
-  Delegated(const locks::Traits& traits, std::shared_ptr<Station> station);
+  Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
+            std::int64_t visit_ns = locks::Visit::usual_ns);
   ~Delegated() override;
 
   void execute(Section section) override;

@@ -520,6 +520,12 @@ std::size_t shared_lock_bytes() {
 
 std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
   const locks::Traits& traits = locks::traits_of(options.kind);
+  const bool has_turns =
+      traits.name == locks::Rcl<Port>::traits.name || traits.name == locks::Auto<Port>::traits.name;
+  if (options.turn_ns != 0 && !has_turns) {
+    throw Error(Status::unsupported,
+                options.kind + ": only auto and rcl have turns that can be set");
+  }
   if (traits.name == locks::PthreadMutex::traits.name) return std::make_unique<Pthread>(options);
   if (options.shared_memory != nullptr) {
     throw Error(Status::unsupported, options.kind +
@@ -527,9 +533,9 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
                                          "processes use pthread-mutex");
   }
   register_heavy_fence(false);
-  if (traits.name == locks::Rcl<Port>::traits.name ||
-      traits.name == locks::Auto<Port>::traits.name) {
-    return std::make_unique<Delegated>(traits, options.station);
+  if (has_turns) {
+    return std::make_unique<Delegated>(
+        traits, options.station, options.turn_ns != 0 ? options.turn_ns : locks::Visit::usual_ns);
   }
   return locks::with_lock<PlainPort>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
     // Who is head next may notice only some microseconds later: seldom.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,10 +16,11 @@ struct LockOptions {
   std::shared_ptr<Station> station;  ///< whose server executes; null: the default one
   void* shared_memory = nullptr;     ///< pthread-mutex: of shared_lock_bytes()
   bool creates = true;               ///< the shared lock; else it attaches
+  std::int64_t turn_ns = 0;          ///< rcl, auto: as locks::Visit; 0: its usual one
 };
 
-/// Throws Error: unknown_name, unsupported (shared memory for a kind that cannot), no_memory,
-/// invalid (shared memory that is not aligned, or to attach to and without a lock).
+/// Throws Error: unknown_name, unsupported (shared memory, or a turn, for a kind that cannot),
+/// no_memory, invalid (shared memory that is not aligned, or to attach to and without a lock).
 std::unique_ptr<AnyLock> make_lock(const LockOptions& options);
 
 /// Bytes that a shared lock needs, aligned to a line.

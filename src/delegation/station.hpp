@@ -105,8 +105,8 @@ class Station final : public LeavesRequests {
   /// Null before its first use here.
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   bool has_pending(unsigned number) const noexcept override;
-  locks::Desk<RingPort> desk(Word lock) const {
-    return {&entry(lock).held, &cells_.global(0), rings_, lock};
+  locks::Desk<RingPort> desk(Word lock, std::int64_t visit_ns = locks::Visit::usual_ns) const {
+    return {&entry(lock).held, &cells_.global(0), rings_, lock, visit_ns};
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }

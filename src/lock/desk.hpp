@@ -13,6 +13,7 @@ struct Desk {
   typename M::Cell* clients;  ///< more than the number of any that has posted
   Rings<M> rings;
   Word lock;
+  std::int64_t visit_ns = Visit::usual_ns;
 
   void enter(M& m, typename Rings<M>::Ticket& t) const {
     if (t.entered) return;
@@ -51,7 +52,7 @@ struct Desk {
       return server != nullptr && m.load(*server, relaxed) != 0;
     };
     unsigned executed = 0;
-    for (Visit visit; !visit.is_over(m, executed) && combines();) {
+    for (Visit visit(visit_ns); !visit.is_over(m, executed) && combines();) {
       const unsigned more = pass(m, work);
       executed += more;
       if (more == 0 || is_left_to_server()) break;

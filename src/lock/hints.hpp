@@ -26,11 +26,14 @@ class Backoff {
 };
 
 /// How long who has a lock goes on with others' requests: its own next section waits meanwhile, and
-/// whoever wants the lock itself. For so many sections, then for a millisecond; the checked machine
-/// has no clock. For one pass where threads share CPUs: whose request is executed needs one to post
-/// the next.
+/// whoever wants the lock itself. For so many sections, then for that time; the checked machine has
+/// no clock. For one pass where threads share CPUs: whose request is executed needs one to post the
+/// next.
 class Visit {
  public:
+  static constexpr std::int64_t usual_ns = 1'000'000;
+
+  explicit Visit(std::int64_t length_ns) : length_ns_(length_ns) {}
   template <class M>
   bool is_over(M& m, unsigned executed) {
     if constexpr (requires { m.is_crowded(); }) {
@@ -39,7 +42,7 @@ class Visit {
     if (executed < sections) return false;
     if constexpr (requires { m.time_ns(); }) {
       const std::int64_t time_ns = m.time_ns();
-      if (until_ns_ == 0) until_ns_ = time_ns + length_ns;
+      if (until_ns_ == 0) until_ns_ = time_ns + length_ns_;
       return time_ns >= until_ns_;
     } else {
       return true;
@@ -48,7 +51,7 @@ class Visit {
 
  private:
   static constexpr unsigned sections = 64;
-  static constexpr std::int64_t length_ns = 1'000'000;
+  std::int64_t length_ns_;
   std::int64_t until_ns_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // Sections that only read: side by side where the kind has readers, else like all others.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -158,6 +159,19 @@ TEST(Readers, HaveTheirOwnErrorsAndOtherLocks) {
   });
   EXPECT_EQ(EDOM, errno);
   EXPECT_EQ(1, served.execute([&] { return posted; }));
+  lock.execute([] {});
+}
+
+TEST(Readers, AForksChildIsNone) {
+  const HangGuard guard(60);
+  muster::lock lock("phase-fair");
+  pid_t child = 0;
+  const pid_t parent = getpid();
+  lock.execute_shared([&] { child = fork(); });
+  if (getpid() != parent) _exit(0);
+  int status = -1;
+  ASSERT_EQ(child, waitpid(child, &status, 0));
+  EXPECT_EQ(0, status);
   lock.execute([] {});
 }
 

@@ -132,6 +132,12 @@ TEST(OwnServer, IsPlacedWhenItsLockIsMade) {
   EXPECT_NE(std::string::npos,
             refused({.kind = "mcs", .own_server = "pack"}).find("no server executes"));
   EXPECT_NE(std::string::npos, refused({.own_server = "nice"}).find("there are: pack, spread"));
+  EXPECT_NE(
+      std::string::npos,
+      refused({.kind = "mcs", .turn = std::chrono::microseconds(1)}).find("only auto and rcl"));
+  EXPECT_NE(std::string::npos,
+            refused({.turn = std::chrono::nanoseconds(-1)}).find("no less than nothing"));
+  EXPECT_EQ("nothing is wrong", refused({.kind = "rcl", .turn = std::chrono::microseconds(50)}));
   EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
 }
 
@@ -488,6 +494,7 @@ TEST(LockAbi, WhatASectionThrowsEndsTheProgram) {
     for (const bool first : {true, false}) {
       // Which make threads.
       const bool makes_threads = options.kind == std::string("h-synch") ||
+                                 options.kind == std::string("phase-fair") ||
                                  std::string(options.kind).find("rcl") != std::string::npos;
       if (makes_threads && !children_make_threads) continue;
       Child child([&] {

@@ -224,7 +224,8 @@ TEST_F(Fork, AServersThreadEndsInTheChildOfWhatItSends) {
 }
 
 TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
-  for (const char* const kind : {"auto", "rcl", "mcs", "cc-synch", "h-synch", "pthread-mutex"}) {
+  for (const char* const kind :
+       {"auto", "rcl", "mcs", "cc-synch", "h-synch", "phase-fair", "pthread-mutex"}) {
     for (const bool in_a_post : {false, true}) {
       SCOPED_TRACE(kind);
       const auto lock = make_lock({.kind = kind, .station = station_});
@@ -317,8 +318,8 @@ TEST_F(Fork, InASectionThatItsClientExecutes) {
 /// The other client's request waits while this one's section forks: it is executed once.
 TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
   const auto station = std::make_shared<Station>();
-  for (const char* const kind : {"ticket", "mcs", "clh", "oyama", "flat-combining", "cc-synch",
-                                 "dsm-synch", "h-synch", "auto"}) {
+  for (const char* const kind : {"ticket", "mcs", "clh", "phase-fair", "oyama", "flat-combining",
+                                 "cc-synch", "dsm-synch", "h-synch", "auto"}) {
     for (const bool at_once : {false, true}) {
       SCOPED_TRACE(kind);
       const auto lock = make_lock({.kind = kind, .station = station});

@@ -144,10 +144,11 @@ struct InTurn {
 };
 
 /// How many of their sections one visit executes.
-std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded) {
+std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded,
+                                  std::int64_t visit_ns = locks::Visit::usual_ns) {
   const delegation::Reserved memory((3 + 2) * line_bytes);
   const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
-  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
+  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0, visit_ns};
   const locks::Auto<Watched> lock(desk, cells.global(2), nullptr);
   Hardware::Domain domain{};
   Watched port(domain, 0);
@@ -167,6 +168,10 @@ TEST(Visit, GoesOnWhileThereAreRequests) { EXPECT_EQ(1000U, executed_in_a_visit(
 TEST(Visit, EndsAfterAMillisecond) {
   EXPECT_EQ(64U + 2, executed_in_a_visit(1'000'000, false));
   EXPECT_EQ(64U + 2 * 10, executed_in_a_visit(100'000, false));
+}
+TEST(Visit, EndsAfterTheTimeThatTheLockWasGiven) {
+  EXPECT_EQ(64U + 2 * 3, executed_in_a_visit(100'000, false, 300'000));
+  EXPECT_EQ(64U + 2, executed_in_a_visit(100'000, false, 1));
 }
 
 TEST(Visit, IsOnePassWhereThreadsShareCpus) { EXPECT_EQ(1U, executed_in_a_visit(0, true)); }
