@@ -71,7 +71,9 @@ double quantile(const std::vector<double>& ascending, double q) {
   const auto below = static_cast<std::size_t>(std::floor(at));
   const std::size_t above = std::min(below + 1, ascending.size() - 1);
   const double share = at - static_cast<double>(below);
-  return ascending[below] + share * (ascending[above] - ascending[below]);
+  const double from = ascending[below];
+  const double to = ascending[above];
+  return share == 0 || from == to ? from : from + share * (to - from);  // infinite ones, too
 }
 
 double median(std::vector<double> values) {

@@ -30,6 +30,12 @@ def format_ns(value, _=None):
         value /= 1000
 
 
+def interval(figure):
+    """Of the mean. A bound is null where a turn had no episode: then it is out of the picture."""
+    low, high = figure["mean_ci95"]
+    return low or 0, 100 * figure["mean"] if high is None else high
+
+
 def format_us(value):
     return format_ns(1000 * value)
 

@@ -11,7 +11,8 @@ import math
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, nothing_to_draw, open_frame, plt, run, save
+from common import (COLOURS, format_ns, in_order, interval, nothing_to_draw, open_frame, plt, run,
+                    save)
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -80,8 +81,8 @@ def scale(rows):
     kept = [row for row in rows
             if row["latency_ns"]["mean"] <= 50 * fastest[row["mode"], row["participants"]]
             or row["implementation"] == "muster"]
-    low = min(row["latency_ns"]["mean_ci95"][0] for row in kept)
-    high = max(min(row["latency_ns"]["mean_ci95"][1], 2 * row["latency_ns"]["mean"])
+    low = min(interval(row["latency_ns"])[0] for row in kept)
+    high = max(min(interval(row["latency_ns"])[1], 2 * row["latency_ns"]["mean"])
                for row in kept)  # a wide band says that nothing is known, not how slow it is
     return low / 1.8, high * (3 if len(kept) == len(rows) else 10)  # room for their names
 
@@ -115,8 +116,8 @@ def draw_panel(axes, rows, style, cpus):
             continue
         count = [row["participants"] for row in points]
         mean = [row["latency_ns"]["mean"] for row in points]
-        lo = [row["latency_ns"]["mean_ci95"][0] for row in points]
-        hi = [row["latency_ns"]["mean_ci95"][1] for row in points]
+        lo = [interval(row["latency_ns"])[0] for row in points]
+        hi = [interval(row["latency_ns"])[1] for row in points]
         if max(mean) > top:
             off_scale.append(f"{name} {format_ns(max(mean))}")
         axes.plot(count, mean, **style[name])
@@ -147,7 +148,7 @@ def draw_dots(axes, rows, style):
                   key=lambda row: row["latency_ns"]["mean"], reverse=True)
     axes.set_xscale("log")
     for y, row in enumerate(rows):
-        mean, (lo, hi) = row["latency_ns"]["mean"], row["latency_ns"]["mean_ci95"]
+        mean, (lo, hi) = row["latency_ns"]["mean"], interval(row["latency_ns"])
         look = style.get(name_of(row), dict(color="#8c8c8c", marker="|", ms=9))
         axes.plot([lo, hi], [y, y], color=look["color"], lw=5, alpha=0.3, solid_capstyle="round",
                   zorder=2)

@@ -11,10 +11,10 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save, title
+from common import COLOURS, format_ns, in_order, interval, nothing_to_draw, plt, run, save, title
 from matplotlib.ticker import FuncFormatter
 
-OURS = COLOURS[:13]
+OURS = COLOURS[:14]
 PEERS = ["#000000", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
 MARKERS = "osD^vP<>phX*d"
 SHARE_MIN = 1e-5  # of operations; fewer are not drawn
@@ -38,8 +38,8 @@ def draw_throughput(axes, rows, style):
         x = [row["threads"] for row in points]
         figures = [row["throughput_ops_s"] for row in points]
         axes.plot(x, [figure["mean"] / 1e6 for figure in figures], **style[lock])
-        axes.fill_between(x, [figure["mean_ci95"][0] / 1e6 for figure in figures],
-                          [figure["mean_ci95"][1] / 1e6 for figure in figures],
+        axes.fill_between(x, [interval(figure)[0] / 1e6 for figure in figures],
+                          [interval(figure)[1] / 1e6 for figure in figures],
                           color=style[lock]["color"], alpha=0.15)
     threads = sorted({row["threads"] for row in rows})
     axes.set_xscale("log", base=2)

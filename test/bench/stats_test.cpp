@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -19,6 +20,9 @@ TEST(Quantile, IsTypeSeven) {
   EXPECT_DOUBLE_EQ(quantile(values, 0.5), 2.5);
   EXPECT_DOUBLE_EQ(quantile(values, 0.25), 1.75);  // R: quantile(1:4, 0.25)
   EXPECT_DOUBLE_EQ(quantile({10, 20, 30}, 0.99), 29.8);
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_DOUBLE_EQ(quantile({10, infinite, infinite}, 0), 10);
+  EXPECT_DOUBLE_EQ(quantile({10, infinite, infinite}, 0.9), infinite);
   EXPECT_DOUBLE_EQ(quantile({7}, 0.99), 7);
   EXPECT_TRUE(std::isnan(quantile({}, 0.5)));
 }

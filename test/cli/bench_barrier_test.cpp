@@ -255,7 +255,9 @@ TEST(BenchBarrier, OutputIsWrittenAndDrawn) {
   EXPECT_THAT(outcome.err, HasSubstr("Written: "));
   std::ifstream file(directory / "barrier.json");
   EXPECT_EQ(json::parse(file).at("benchmark"), "barrier");
-  expect_written(directory, outcome, {"barrier.json", "barrier.csv"}, {"barrier"});
+  if (expect_written(directory, outcome, {"barrier.json", "barrier.csv"}, {"barrier"})) {
+    expect_drawn_without_bounds(directory, "barrier", "latency_ns");
+  }
   std::filesystem::remove_all(directory.parent_path());
 }
 

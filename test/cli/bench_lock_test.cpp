@@ -263,6 +263,7 @@ TEST(BenchLock, OutputIsWrittenAndDrawn) {
                              "latency of an increment", "random, 2 threads"}) {
       EXPECT_THAT(svg, HasSubstr(text));
     }
+    expect_drawn_without_bounds(directory, "lock", "throughput_ops_s");
   }
   std::ifstream json_file(directory / "lock.json");
   const json results = json::parse(json_file);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -145,6 +146,20 @@ bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
   }
   EXPECT_EQ(found, files) << outcome.err;
   return can_draw;
+}
+
+void expect_drawn_without_bounds(const std::filesystem::path& folder, const std::string& stem,
+                                 const std::string& figure) {
+  auto results = nlohmann::json::parse(read_file(folder / (stem + ".json")));
+  for (auto& row : results.at("results")) {
+    row.at(figure).at("mean_ci95") = std::vector<nlohmann::json>(2);
+  }
+  const std::filesystem::path file = folder / "unknown";
+  std::ofstream(file) << results;
+  const std::string command = "/usr/bin/python3 " MUSTER_SOURCE_DIR "/plot/plot_" + stem + ".py " +
+                              file.string() + " " + folder.string();
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  std::filesystem::remove(file);
 }
 
 std::vector<std::string> shared_memory_files(const std::vector<std::string>& before) {

@@ -59,6 +59,11 @@ void expect_refused(std::vector<std::string> command, const std::vector<Mistake>
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
                     std::set<std::string> files, const std::vector<std::string>& pictures);
 
+/// Expects `<folder>/<stem>.json` to be drawn as well where the bounds of the means in `figure` are
+/// null: in a turn nothing came to an end.
+void expect_drawn_without_bounds(const std::filesystem::path& folder, const std::string& stem,
+                                 const std::string& figure);
+
 /// Names in /dev/shm that could be ours or a peer's, but for those there were before and those of
 /// processes that live: other tests run meanwhile.
 std::vector<std::string> shared_memory_files(const std::vector<std::string>& before = {});
