@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all plots share. Exit codes: 3, matplotlib is missing; 4, there is nothing to draw."""
+import math
 import os
 import sys
 import textwrap
@@ -45,6 +46,32 @@ def time_axis(axis, subs=(1, 2, 3, 5), **keywords):
     axis.set_major_locator(LogLocator(subs=subs, **keywords))
     axis.set_major_formatter(FuncFormatter(format_ns))
     axis.set_minor_formatter(NullFormatter())
+
+
+def spread_out(heights, least):
+    """Heights of labels, no nearer than that, each as near to its own as that allows."""
+    groups = []  # [sum of heights less their places in it, how many]
+    for height in heights:
+        groups.append([height, 1])
+        while len(groups) > 1:
+            (low, few), (high, many) = groups[-2:]
+            if high / many - low / few >= least * few:
+                break
+            groups[-2:] = [[low + high - many * few * least, few + many]]
+    return [total / count + n * least for total, count in groups for n in range(count)]
+
+
+def name_ends(axes, ends, size=8):
+    """(text, x, y, bold) of curves, over a logarithmic axis, right of it, without overlaps."""
+    ends = sorted(ends, key=lambda end: end[2])
+    low, high = (math.log(each) for each in axes.get_ylim())
+    heights = spread_out([math.log(y) for _, _, y, _ in ends], (high - low) * 0.0035 * size)
+    for (text, x, y, bold), height in zip(ends, heights):
+        axes.annotate(text, (x, y), xytext=(1.06, (height - low) / (high - low)),
+                      textcoords="axes fraction", fontsize=size, va="center",
+                      fontweight="bold" if bold else None,
+                      arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "lw": 0.5,
+                                  "relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 3})
 
 
 def open_frame(axes):

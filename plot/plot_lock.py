@@ -11,10 +11,12 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, format_ns, in_order, interval, nothing_to_draw, plt, run, save, title
+from common import (COLOURS, format_ns, in_order, interval, name_ends, nothing_to_draw, plt, run,
+                    save, title)
 from matplotlib.ticker import FuncFormatter
 
-OURS = COLOURS[:14]
+AUTO = COLOURS[5]
+OURS = [colour for colour in COLOURS[:13] if colour != AUTO]
 PEERS = ["#000000", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
 MARKERS = "osD^vP<>phX*d"
 SHARE_MIN = 1e-5  # of operations; fewer are not drawn
@@ -26,22 +28,30 @@ def styles(rows):
     for kind, colours, line in (("ours", OURS, "-"), ("peer", PEERS, "--")):
         locks = in_order([row for row in rows if row["kind"] == kind], "lock")
         for number, lock in enumerate(locks):
-            found[lock] = dict(color=colours[number % len(colours)], linestyle=line, label=lock,
+            colour = AUTO if lock == "auto" else colours[number % len(colours)]
+            found[lock] = dict(color=colour, linestyle=line, label=lock,
                                marker=MARKERS[number % len(MARKERS)], markersize=4,
                                linewidth=2 if lock == "auto" else 1)
     return found
 
 
 def draw_throughput(axes, rows, style):
+    """A curve for each lock, named at its end; bands of `auto` and the fastest other."""
+    threads = sorted({row["threads"] for row in rows})
+    last = [row for row in rows if row["threads"] == threads[-1] and row["lock"] != "auto"]
+    best = max(last, key=lambda row: row["throughput_ops_s"]["mean"])["lock"] if last else None
+    ends = []
     for lock in in_order(rows, "lock"):
         points = [row for row in rows if row["lock"] == lock]
         x = [row["threads"] for row in points]
         figures = [row["throughput_ops_s"] for row in points]
-        axes.plot(x, [figure["mean"] / 1e6 for figure in figures], **style[lock])
-        axes.fill_between(x, [interval(figure)[0] / 1e6 for figure in figures],
-                          [interval(figure)[1] / 1e6 for figure in figures],
-                          color=style[lock]["color"], alpha=0.15)
-    threads = sorted({row["threads"] for row in rows})
+        mean = [figure["mean"] / 1e6 for figure in figures]
+        axes.plot(x, mean, **style[lock])
+        ends.append((f"{lock}  {mean[-1]:.3g}", x[-1], mean[-1], lock == "auto"))
+        if lock in ("auto", best):
+            axes.fill_between(x, [interval(figure)[0] / 1e6 for figure in figures],
+                              [interval(figure)[1] / 1e6 for figure in figures],
+                              color=style[lock]["color"], alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(threads, [str(count) for count in threads])
@@ -49,6 +59,8 @@ def draw_throughput(axes, rows, style):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("threads")
     axes.grid(alpha=0.3)
+    axes.set_ylim(axes.get_ylim())
+    name_ends(axes, ends, 7)
 
 
 def contended(rows, cpus):
@@ -130,12 +142,12 @@ def main():
                      style)
     all_axes[0][0].set_ylabel("increments, millions a second")
     all_axes[1][0].set_ylabel("share of increments that take as long or longer")
-    all_axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
+    all_axes[1][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
     machine = data["machine"]
     title(figure, found(rows, patterns, threads),
           f"Critical sections on {machine['model']}, {machine['cpus']} CPUs, array of "
           f"{data['array']:,} words, {data['verdict']}. Above: higher is better; bands: 95 % "
-          "interval of the mean. Below: lower is better.")
+          "interval of the mean, of auto and the fastest other. Below: lower is better.")
     save(figure, sys.argv[2], "lock", dpi=120)
 
 

@@ -13,8 +13,8 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import (COLOURS, format_us, in_order, nothing_to_draw, open_frame, plt, run, save,
-                    title)
+from common import (COLOURS, format_us, in_order, name_ends, nothing_to_draw, open_frame, plt, run,
+                    save, title)
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 # Families of barriers: colour and line. `auto` and the best other stand out.
@@ -59,19 +59,6 @@ def found(data, rows):
     return f"{ranks} ranks on {data['machine']}, predicted: " + "; ".join(sentences)
 
 
-def spread_out(heights, least):
-    """Heights of labels, no nearer than that, each as near to its own as that allows."""
-    groups = []  # [sum of heights less their places in it, how many]
-    for height in heights:
-        groups.append([height, 1])
-        while len(groups) > 1:
-            (low, few), (high, many) = groups[-2:]
-            if high / many - low / few >= least * few:
-                break
-            groups[-2:] = [[low + high - many * few * least, few + many]]
-    return [total / count + n * least for total, count in groups for n in range(count)]
-
-
 def by_ranks(axes, rows):
     """A curve for each barrier and mapping, named at its end; intervals of those that stand out."""
     mappings = in_order(rows, "map_by")
@@ -102,17 +89,10 @@ def by_ranks(axes, rows):
     log_us(axes.yaxis)
     axes.set_xlabel("ranks")
     axes.set_ylabel("predicted latency of an episode, \u00b5s")
-    low, high = (math.log(each) for each in axes.get_ylim())
-    heights = spread_out([math.log(points[-1]["latency_us"]) for _, points in ends],
-                         (high - low) * 0.028)
-    for ((name, mapping), points), height in zip(ends, heights):
-        label = name if len(mappings) == 1 else f"{name}, by {mapping}"
-        axes.annotate(f"{label}  {format_us(points[-1]['latency_us'])}",
-                      (points[-1]["ranks"], points[-1]["latency_us"]),
-                      xytext=(1.06, (height - low) / (high - low)), textcoords="axes fraction",
-                      fontsize=8, va="center", fontweight="bold" if name == "auto" else None,
-                      arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "lw": 0.5,
-                                  "relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 3})
+    name_ends(axes, [(f"{name if len(mappings) == 1 else f'{name}, by {mapping}'}  "
+                      f"{format_us(points[-1]['latency_us'])}",
+                      points[-1]["ranks"], points[-1]["latency_us"], name == "auto")
+                     for (name, mapping), points in ends])
     for prefix, colour, line, about in FAMILIES:
         if any(family(name)[0] == prefix for name, _ in curves if name != "auto"):
             axes.plot([], [], line, color=colour, label=about)
