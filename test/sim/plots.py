@@ -17,6 +17,7 @@ except ImportError:
     print("skipped: package python3-matplotlib")
     sys.exit(77)
 sys.path.insert(0, sys.argv[1])
+import common
 import plot_barrier
 import plot_lock
 import plot_mpi
@@ -243,7 +244,7 @@ def check_barriers_of_the_model():
            "measured")
     expect(title_of(figure), "4 ranks on oak: predictions are off by 30 % in the median; 2 of 4 "
            "measured latencies lie in their interval", "title")
-    places = plot_sim.spread_out([1, 1, 1.1, 5, 5.5], 1)
+    places = common.spread_out([1, 1, 1.1, 5, 5.5], 1)
     expect([round(at, 6) for at in places], [0.033333, 1.033333, 2.033333, 4.75, 5.75], "places")
 
 
