@@ -117,8 +117,7 @@ int fail_busy() noexcept {
 
 int fail_unsplit() noexcept {
   return fail(Status::unsupported,
-              "this algorithm does not split into arrive and depart: create the barrier with "
-              "MUSTER_SPLIT");
+              "only a barrier that was created with MUSTER_SPLIT has arrive and depart");
 }
 
 int fail_broken(Breakage why) noexcept {
@@ -284,7 +283,7 @@ int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
 int Engine::arrive(unsigned rank) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  if (taken->calls.arrive == nullptr) return fail_unsplit();
+  if (!plan().split || taken->calls.arrive == nullptr) return fail_unsplit();
   const Word phase = taken->phase();
   if (is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
   return taken->calls.arrive(*taken) ? MUSTER_OK : give_up(*taken, phase);
@@ -293,7 +292,7 @@ int Engine::arrive(unsigned rank) {
 int Engine::depart(unsigned rank) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  if (taken->calls.depart == nullptr) return fail_unsplit();
+  if (!plan().split || taken->calls.depart == nullptr) return fail_unsplit();
   const Word inside = taken->phase();
   if (!is_inside(inside)) return fail(Status::invalid, "depart without arrive");
   if (!taken->calls.depart(*taken)) return give_up(*taken, inside - 1);
