@@ -134,8 +134,8 @@ int fail_broken(Breakage why) noexcept {
                          why.rank));
     }
     throw Error(Status::broken,
-                format("rank {} {}: the barrier is broken for all", why.rank,
-                       why.cause == Status::timeout ? "gave up waiting" : "ended it"));
+                format("rank {}{}: the barrier is broken for all", why.rank,
+                       why.cause == Status::timeout ? " gave up waiting" : "'s completion failed"));
   });
 }
 

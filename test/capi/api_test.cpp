@@ -336,6 +336,7 @@ TEST_P(Completion, ThatFailsBreaksTheBarrier) {
     EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
     EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
     EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_EBROKEN);
+    EXPECT_THAT(muster_last_error(), HasSubstr("'s completion failed: the barrier is broken"));
     EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_EBROKEN);
   });
   EXPECT_EQ(calls.load(), 3U);
