@@ -21,7 +21,9 @@ def read_results(source):
             text = file.read()
     try:
         rows = json.loads(text)["results"]
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError):
+        raise ValueError('no results of Muster: it has no rows, "results"') from None
+    except json.JSONDecodeError as error:
         raise ValueError(f"no results of Muster: {error}") from None
     try:
         import pandas
