@@ -27,6 +27,17 @@
 #include "machine/usable_cpus.hpp"
 
 namespace muster::bench {
+
+std::string find_in_path(const std::string& name) {
+  const char* const path = secure_getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string file = folder + "/" + name;
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,12 +101,12 @@ Outcome run_program(const Words& words, double timeout_s) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string find_in_path(const std::string& name) {
-  const char* const path = secure_getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    std::string file = folder + "/" + name;
-    if (access(file.c_str(), X_OK) == 0) return file;
+/// The first line that has words: Open MPI rules its messages off.
+std::string first_words(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (std::any_of(line.begin(), line.end(), [](unsigned char c) { return std::isalnum(c); }))
+      return line;
   }
   return {};
 }
@@ -296,7 +307,7 @@ std::string fault_of(const MpiContender& contender, const Outcome& outcome) {
   if (!outcome.in_time) return "did not finish in time";
   if (outcome.out.find("result ") == std::string::npos) {
     return fmt::format("ended with {}: {}", outcome.exit_code,
-                       first_line(outcome.err.substr(0, 200)));
+                       first_words(outcome.err.substr(0, 400)));
   }
   return why_not_ours(contender, outcome.err);
 }
@@ -394,7 +405,7 @@ MpiService try_launcher(const Words& launcher, const Environment& environment,
     throw Error(Status::invalid,
                 outcome.in_time
                     ? fmt::format("{} ended with {}: {}", launcher.front(), outcome.exit_code,
-                                  first_line(outcome.err.substr(0, 300)))
+                                  first_words(outcome.err.substr(0, 400)))
                     : fmt::format("{} did not end in {} s", launcher.front(), timeout_s));
   }
   MpiService service;

@@ -22,6 +22,9 @@ struct MpiInstallation {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
+/// A program as the shell finds it; "" if there is none.
+std::string find_in_path(const std::string& name);
+
 /// Where `make peers` has put them, if this program is in a build tree beside; else empty.
 std::string default_peers();
 

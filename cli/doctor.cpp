@@ -117,15 +117,17 @@ Diagnosis examine_launcher(const std::string& name, const std::vector<std::strin
   }
 }
 
-/// The library of the MPI whose launcher that is: Debian's, or what lies beside it.
+/// The library of the MPI whose launcher that is, by any of its names.
 std::string library_of(const std::string& launcher) {
+  const bool has_path = launcher.find('/') != std::string::npos;
+  const std::string file = has_path ? launcher : bench::find_in_path(launcher);
   for (const bench::MpiInstallation& mpi : bench::find_mpis("")) {
     char* const left = realpath(mpi.launcher.c_str(), nullptr);
-    char* const right = realpath(launcher.c_str(), nullptr);
+    char* const right = realpath(file.c_str(), nullptr);
     const bool same = left != nullptr && right != nullptr && std::string(left) == right;
     std::free(left);
     std::free(right);
-    if (same || mpi.launcher.ends_with("/" + launcher)) return mpi.library;
+    if (same) return mpi.library;
   }
   throw Error(Status::invalid,
               fmt::format("which MPI \"{}\" starts is not known: name its library, "

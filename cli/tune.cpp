@@ -61,6 +61,9 @@ void run(const Options& options) {
   Profile profile;
   if (!options.profile.empty()) {
     profile = read_profile(options.profile);
+    std::error_code error;  // what cannot be made cannot be written either, which is told
+    std::filesystem::create_directories(std::filesystem::path(options.profile).parent_path(),
+                                        error);
     expect_writable(options.profile);
   }
   std::vector<Profile::Team>& known = profile.teams_of(*machine.shape, makes_progress(machine));

@@ -103,7 +103,8 @@ std::vector<unsigned> cores_of_ranks(const MachineModel& machine,
     if (core == kOutside || taken[core]) {
       throw Error(Status::invalid, "machine " + machine.name + " has " +
                                        std::to_string(taken.size()) +
-                                       " cores, and the model gives each rank one of its own");
+                                       " cores, and the model gives each rank one of its own: "
+                                       "ask for as many ranks at most");
     }
     taken[core] = true;
     of_ranks.push_back(core);

@@ -17,7 +17,7 @@
 #pragma once
 
 #if __cplusplus <= 201703L
-#error "muster/lock.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
+#error "muster/lock.hpp is C++20: -std=c++20; in CMake target_compile_features(... cxx_std_20)"
 #endif
 
 #include <atomic>

@@ -68,7 +68,7 @@ static inline void muster_mutex_lock(muster_mutex* mutex) {
   if (!MUSTER_MUTEX_CHANGE(mutex, 0, 1, __ATOMIC_ACQUIRE)) muster_mutex_lock_slowly(mutex);
 }
 
-/** Takes it if it is free; nonzero if so. */
+/** Takes it if it is free; nonzero if so, where pthread_mutex_trylock() returns 0. */
 static inline int muster_mutex_trylock(muster_mutex* mutex) {
   return MUSTER_MUTEX_CHANGE(mutex, 0, 1, __ATOMIC_ACQUIRE) || muster_mutex_trylock_slowly(mutex);
 }

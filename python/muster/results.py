@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 
 def read_results(source):
@@ -20,7 +21,9 @@ def read_results(source):
             text = file.read()
     try:
         rows = json.loads(text)["results"]
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError):
+        raise ValueError('no results of Muster: it has no rows, "results"') from None
+    except json.JSONDecodeError as error:
         raise ValueError(f"no results of Muster: {error}") from None
     try:
         import pandas
@@ -32,17 +35,27 @@ def read_results(source):
 def run(*arguments, muster="muster"):
     """Runs `muster` with these arguments and --json: run("sim", "barrier", "--machine", "epyc...").
 
-    The rows, as read_results() has them. Progress goes to standard error. FileNotFoundError if
-    there is no such program, ValueError with what it said if it fails.
+    The rows, as read_results() has them. Progress goes to a terminal's standard error.
+    FileNotFoundError if there is no such program, ValueError if it fails: with what it said, where
+    that is not on a terminal already.
     """
     program = shutil.which(muster)
     if program is None:
         raise FileNotFoundError(f"no program {muster!r}: install Muster, or say where it is")
     done = subprocess.run(
-        [program, *map(str, arguments), "--json"], stdout=subprocess.PIPE, text=True, check=False
+        [program, *map(str, arguments), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=None if sys.stderr.isatty() else subprocess.PIPE,  # a notebook is no terminal
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
-        raise ValueError(f"muster {' '.join(map(str, arguments))}: exit code {done.returncode}")
+        said = f": {done.stderr.strip()}" if done.stderr else ""
+        raise ValueError(
+            f"muster {' '.join(map(str, arguments))}: exit code {done.returncode}{said}"
+        )
+    if done.stderr:
+        sys.stderr.write(done.stderr)  # warnings
     import io
 
     return read_results(io.StringIO(done.stdout))

@@ -117,8 +117,25 @@ int fail_busy() noexcept {
 
 int fail_unsplit() noexcept {
   return fail(Status::unsupported,
-              "this algorithm does not split into arrive and depart: create the barrier with "
-              "MUSTER_SPLIT");
+              "only a barrier that was created with MUSTER_SPLIT has arrive and depart");
+}
+
+/// Of a rank that was at `mine` when its time ran out: names those who had not come.
+int fail_late(const Engine& engine, Word mine) noexcept {
+  return guarded([&]() -> Status {
+    constexpr unsigned named = 8;
+    std::string names;
+    unsigned missing = 0;
+    for (unsigned rank = 0; rank < engine.plan().participants; ++rank) {
+      const Mark& mark = engine.block().mark(rank);
+      if (!is_behind(mark.phase.load(std::memory_order_relaxed), mine)) continue;
+      if (++missing <= named) names += format("{} {}", missing == 1 ? "" : ",", rank);
+    }
+    if (missing > named) names += format(" and {} more", missing - named);
+    const char* const who = missing == 0 ? "somebody" : (missing == 1 ? "rank" : "ranks");
+    throw Error(Status::timeout,
+                format("{}{} did not arrive in time: the barrier is broken for all", who, names));
+  });
 }
 
 int fail_broken(Breakage why) noexcept {
@@ -135,8 +152,8 @@ int fail_broken(Breakage why) noexcept {
                          why.rank));
     }
     throw Error(Status::broken,
-                format("rank {} {}: the barrier is broken for all", why.rank,
-                       why.cause == Status::timeout ? "gave up waiting" : "ended it"));
+                format("rank {}{}: the barrier is broken for all", why.rank,
+                       why.cause == Status::timeout ? " gave up waiting" : "'s completion failed"));
   });
 }
 
@@ -266,11 +283,10 @@ int Engine::give_up(Seat& seat, Word phase) noexcept {
     seat.port.break_domain({Status::foreign, seat.rank});
   }
   const Breakage why = seat.engine.breakage();
-  const unsigned rank = seat.rank;
+  const bool late = why.cause == Status::timeout && why.rank == seat.rank;
+  const int failed = late ? fail_late(seat.engine, seat.phase()) : fail_broken(why);
   seat.leave(phase);
-  if (why.cause != Status::timeout || why.rank != rank) return fail_broken(why);
-  return fail(Status::timeout,
-              "not all participants arrived in time: the barrier is broken for all");
+  return failed;
 }
 
 int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
@@ -284,7 +300,7 @@ int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
 int Engine::arrive(unsigned rank) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  if (taken->calls.arrive == nullptr) return fail_unsplit();
+  if (!plan().split || taken->calls.arrive == nullptr) return fail_unsplit();
   const Word phase = taken->phase();
   if (is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
   return taken->calls.arrive(*taken) ? MUSTER_OK : give_up(*taken, phase);
@@ -293,7 +309,7 @@ int Engine::arrive(unsigned rank) {
 int Engine::depart(unsigned rank) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  if (taken->calls.depart == nullptr) return fail_unsplit();
+  if (!plan().split || taken->calls.depart == nullptr) return fail_unsplit();
   const Word inside = taken->phase();
   if (!is_inside(inside)) return fail(Status::invalid, "depart without arrive");
   if (!taken->calls.depart(*taken)) return give_up(*taken, inside - 1);

@@ -34,6 +34,12 @@ std::uint64_t own_pid_namespace() noexcept;
 /// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
 bool has_died(Word pid) noexcept;
 
+/// Whether a participant at `theirs` has not yet been in the episode that one at `mine` is inside
+/// of.
+inline bool is_behind(Word theirs, Word mine) {
+  return static_cast<std::int32_t>(theirs - mine) < 0;
+}
+
 /// What a participant looks after when a wait takes long: whether another one died, and whether
 /// somebody should be told who is missing. All of it in the slow path; the fast path pays nothing.
 class Watch {

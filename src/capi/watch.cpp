@@ -43,10 +43,6 @@ std::int64_t watchdog_ns() {
   });
 }
 
-/// Whether a participant at `theirs` has not yet been in the episode that one at `mine` is inside
-/// of.
-bool is_behind(Word theirs, Word mine) { return static_cast<std::int32_t>(theirs - mine) < 0; }
-
 }  // namespace
 
 std::uint64_t own_pid_namespace() noexcept {

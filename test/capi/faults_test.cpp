@@ -232,6 +232,7 @@ TEST(Timeout, InAProcessBreaksTheBarrierForAllProcesses) {
       if (muster_barrier_timedwait(barrier.handle(), 3, ms) != MUSTER_EBROKEN) _exit(3);
     });
     const std::string by = "rank " + std::to_string(impatient) + " gave up waiting";
+    const std::string late_one = " 3 did not arrive in time";
     EXPECT_EQ(run_processes(3,
                             [&](unsigned rank) {
                               muster_barrier* const mine = barrier.handle();
@@ -243,7 +244,8 @@ TEST(Timeout, InAProcessBreaksTheBarrierForAllProcesses) {
                               const std::string text = muster_last_error();
                               told->fetch_add(1);
                               if (status != (hurries ? MUSTER_ETIMEDOUT : MUSTER_EBROKEN)) _exit(2);
-                              if (!hurries && text.find(by) == std::string::npos) _exit(3);
+                              const std::string& said = hurries ? late_one : by;
+                              if (text.find(said) == std::string::npos) _exit(3);
                               if (muster_barrier_wait(mine, rank) != MUSTER_EBROKEN) _exit(4);
                             }),
               "")

@@ -42,6 +42,7 @@ TEST_P(Timeout, BreaksTheBarrierForAll) {
                                : muster_barrier_wait(barrier.handle(), rank);
         if (status == MUSTER_ETIMEDOUT) {
           EXPECT_EQ(rank, impatient);
+          EXPECT_THAT(muster_last_error(), HasSubstr(" 4 did not arrive in time"));
           timed_out.fetch_add(1);
         } else {
           EXPECT_EQ(status, MUSTER_EBROKEN) << "rank " << rank;

@@ -44,6 +44,14 @@ programs=$(find "$scratch/built" -type f -perm -u+x ! -path '*CMakeFiles*' | wc 
 [ "$programs" = 2 ] || fail "$programs programs and shared libraries were built: 2 are the parent's"
 "$cmake" --install "$scratch/built" --prefix "$scratch/prefix" >/dev/null
 [ "$(find "$scratch/prefix" -type f | wc -l)" = 1 ] || fail "it installs more than the parent's"
+mkdir "$scratch/in_c"
+cat >"$scratch/in_c/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(in_c LANGUAGES C)
+add_subdirectory($source muster)
+END
+said=$("$cmake" -S "$scratch/in_c" -B "$scratch/built_c" 2>&1) && fail "it is added without C++"
+grep -q 'LANGUAGES C CXX' <<<"$said" || fail "$said"
 
 echo "-- an archive, installed"
 rm -rf "$scratch/built" "$scratch/prefix"
@@ -56,6 +64,11 @@ rm -rf "$scratch/built" "$scratch/prefix"
 "$cmake" --build "$scratch/found" >/dev/null
 "$scratch/found/consumer_c"
 "$scratch/found/consumer_cpp"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.22)' 'project(in_c LANGUAGES C)' \
+  'find_package(muster REQUIRED)' >"$scratch/in_c/CMakeLists.txt"
+said=$("$cmake" -S "$scratch/in_c" -B "$scratch/found_c" \
+  -DCMAKE_PREFIX_PATH="$scratch/prefix" 2>&1) && fail "the archive is found without C++"
+grep -q 'LANGUAGES C CXX' <<<"$said" || fail "$said"
 pc=$(dirname "$(find "$scratch/prefix" -name muster.pc)")
 PKG_CONFIG_PATH=$pc $CC "$consumer/consumer.c" -o "$scratch/by_pkg_config" \
   $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs muster)

@@ -42,7 +42,7 @@ void with_each_kind(Test&& test) {
     muster::lock lock(*kind);
     test(lock, *kind);
   }
-  EXPECT_EQ(7U, kinds);
+  EXPECT_LE(7U, kinds);
 }
 
 int in_other_thread(muster::lock& lock, int (*what)(muster_lock*)) {

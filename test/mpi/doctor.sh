@@ -49,7 +49,7 @@ rank theirs 2 0 "${why:-}"'
 played ' fine +Its own barrier serves .* The preload does not: no memory' refused
 play deaf 'rank theirs 2 0'
 played ' fine +Its own barrier serves .* The preload does not: the ranks did not load it' deaf
-play broken 'echo "no slots" >&2; exit 3'
+play broken 'echo "----" >&2; echo "no slots" >&2; exit 3'
 played 'unknown +.*/broken ended with 3: no slots' broken
 played 'unknown +.*nowhere' nowhere
 
@@ -64,6 +64,8 @@ system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')
 export OMPI_MCA_mca_base_component_path=$system:$scratch/components
 told ' fine +Muster serves .*, placements by PMIx locality strings' \
   "mpirun.openmpi -n 2 --bind-to core"
+ln -s "$(command -v mpirun.openmpi)" "$scratch/another-name"
+(PATH=$scratch:$PATH; told ' fine +Muster serves' "another-name -n 2 --bind-to core") || exit 1
 # Who binds itself is not known to the launcher, so PMIx has nothing to tell.
 # shellcheck disable=SC2016
 play bind 'exec taskset -c "$OMPI_COMM_WORLD_LOCAL_RANK" "$@"'

@@ -44,11 +44,12 @@ END
     -k "WithProcessesTestBarrier${4:-}" >"$scratch/said" 2>&1
 }
 
-# A copy, since setuptools leaves files beside what it builds; kept, for the next time.
+# A copy, since setuptools leaves files beside what it builds; kept, for the next time. With times:
+# what a user's own build has left there is not newer than what has changed since.
 tree=$scratch/source
 mkdir -p "$tree"
 for folder in python src include CMakeLists.txt; do
-  cp -ru "$source/$folder" "$tree/"
+  cp -ru --preserve=timestamps "$source/$folder" "$tree/"
 done
 rm -rf "$scratch/wheel" "$scratch/site"
 $python -m pip wheel --quiet --no-index --no-build-isolation --no-deps -w "$scratch/wheel" \

@@ -260,7 +260,7 @@ class Results(unittest.TestCase):
         program = os.environ["MUSTER"]
         rows = muster.run("explain", "-p", 4, muster=program)
         self.assertEqual(len(rows), 1)
-        with self.assertRaisesRegex(ValueError, "exit code 2"):
+        with self.assertRaisesRegex(ValueError, "exit code 2: muster: .*"):
             muster.run("explain", "-p", 0, muster=program)
         with self.assertRaisesRegex(FileNotFoundError, "install Muster"):
             muster.run("list", muster="no-such-muster")

@@ -45,7 +45,7 @@ TEST_F(Tune, ComposesABarrierThatIsFasterThanAllOthers) {
 }
 
 TEST_F(Tune, WritesAProfileThatAutoTakes) {
-  const std::filesystem::path path = folder_ / "profile";
+  const std::filesystem::path path = folder_ / "made" / "profile";
   const auto tune = [&](const char* ranks, const char* set) {
     return muster({"tune", "--machine", "epyc-7763-2s", "--ranks", ranks, "--starts", "1", "--set",
                    set, "--profile", path, "--json"});

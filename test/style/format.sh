@@ -10,6 +10,6 @@ if printf 'int   a ;\n' | clang-format --dry-run -Werror --assume-filename=a.cpp
   echo "clang-format accepts what is not formatted" >&2
   exit 1
 fi
-find . -path ./build -prune -o -path ./.git -prune -o -type f \
+find . -path ./build -prune -o -path ./env -prune -o -path ./.git -prune -o -type f \
   \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp' \) -print0 |
   xargs -0 -n 8 -P "$(nproc)" clang-format --dry-run -Werror

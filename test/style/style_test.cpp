@@ -31,7 +31,8 @@ std::string read(const fs::path& path) {
 }
 
 std::vector<std::string> tree() {
-  static const std::set<std::string> skipped = {"build", ".git", ".cache", "__pycache__"};
+  // "env": doc/python.md's virtual environment.
+  static const std::set<std::string> skipped = {"build", ".git", ".cache", "__pycache__", "env"};
   std::vector<std::string> paths;
   for (auto it = fs::recursive_directory_iterator(root()); it != fs::recursive_directory_iterator();
        ++it) {
@@ -51,6 +52,14 @@ TEST(Style, TreeIsClean) {
     for (const Offence& offence : check(path, read(root() / path))) {
       ADD_FAILURE() << offence.path << ":" << offence.line << ": " << offence.what;
     }
+  }
+}
+
+TEST(Style, ScriptsCanBeRun) {
+  for (const std::string& path : tree()) {
+    if (!read(root() / path).starts_with("#!")) continue;
+    EXPECT_NE(fs::status(root() / path).permissions() & fs::perms::owner_exec, fs::perms::none)
+        << path << " is not executable";
   }
 }
 
