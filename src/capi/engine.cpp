@@ -126,11 +126,9 @@ int fail_late(const Engine& engine, Word mine) noexcept {
     constexpr unsigned named = 8;
     std::string names;
     unsigned missing = 0;
-    for (unsigned rank = 0; rank < engine.plan().participants; ++rank) {
-      const Mark& mark = engine.block().mark(rank);
-      if (!is_behind(mark.phase.load(std::memory_order_relaxed), mine)) continue;
+    engine.each_missing(mine, [&](unsigned rank, const Mark&) {
       if (++missing <= named) names += format("{} {}", missing == 1 ? "" : ",", rank);
-    }
+    });
     if (missing > named) names += format(" and {} more", missing - named);
     const char* const who = missing == 0 ? "somebody" : (missing == 1 ? "rank" : "ranks");
     throw Error(Status::timeout,

@@ -34,12 +34,6 @@ std::uint64_t own_pid_namespace() noexcept;
 /// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
 bool has_died(Word pid) noexcept;
 
-/// Whether a participant at `theirs` has not yet been in the episode that one at `mine` is inside
-/// of.
-inline bool is_behind(Word theirs, Word mine) {
-  return static_cast<std::int32_t>(theirs - mine) < 0;
-}
-
 /// What a participant looks after when a wait takes long: whether another one died, and whether
 /// somebody should be told who is missing. All of it in the slow path; the fast path pays nothing.
 class Watch {
@@ -163,6 +157,16 @@ class Engine {
   unsigned participants() const { return plan_.participants; }
   const Plan& plan() const { return plan_; }
   const Block& block() const { return block_; }
+  /// Calls missing(rank, its mark) for each that has not yet been in the episode that a rank at
+  /// `mine` is inside of.
+  template <class Missing>
+  void each_missing(Word mine, Missing missing) const {
+    for (unsigned rank = 0; rank < plan_.participants; ++rank) {
+      const Mark& mark = block_.mark(rank);
+      const Word theirs = mark.phase.load(std::memory_order_relaxed);
+      if (static_cast<std::int32_t>(theirs - mine) < 0) missing(rank, mark);
+    }
+  }
   const UserHooks& hooks() const { return hooks_; }
   /// For seats made after.
   void set_hooks(const UserHooks& hooks) { hooks_ = hooks; }

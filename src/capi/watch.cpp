@@ -121,21 +121,18 @@ Word Watch::find_dead() noexcept {
 }
 
 void Watch::report_missing(std::int64_t waited_ns) const noexcept {
-  const Block& block = engine_.block();
   const Word mine = engine_.seat(rank_)->phase();
   char text[512];
   int length = std::snprintf(
       text, sizeof text, "muster: rank %u has waited %.1f s at a barrier of %u; missing:", rank_,
       static_cast<double>(waited_ns) / 1e9, engine_.plan().participants);
   unsigned missing = 0;
-  for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
-    if (!is_behind(block.mark(rank).phase.load(std::memory_order_relaxed), mine)) continue;
+  engine_.each_missing(mine, [&](unsigned rank, const Mark& mark) {
     ++missing;
-    if (length > static_cast<int>(sizeof text) - 32) continue;
-    length +=
-        std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), " %u (pid %u)",
-                      rank, block.mark(rank).pid.load(std::memory_order_relaxed));
-  }
+    if (length > static_cast<int>(sizeof text) - 32) return;
+    length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length),
+                            " %u (pid %u)", rank, mark.pid.load(std::memory_order_relaxed));
+  });
   length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s\n",
                           missing == 0 ? " nobody" : "");
   // Not fprintf: it is a cancellation point, and takes a lock that a stopped thread may hold.
