@@ -14,7 +14,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: packages-build ## Barriers and locks here beside others, and a verdict
-	@cmake/build.sh release muster-cli muster_mpi_preload
+	@cmake/build.sh release muster-demo muster_mpi_preload
 	@bench/demo.sh
 
 check: packages-test ## The quick tests, for every day

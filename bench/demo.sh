@@ -3,16 +3,16 @@
 # demo.sh: what the library sees of this machine and of the paper's, its barriers and locks on this
 # one beside what people use today, and what the model predicts for a big server. Runs in a built
 # tree, ends with what was found in three sentences, and leaves its files in build/demo.
-# MUSTER_DEMO_SECONDS: for the barriers (15); the locks have half of it.
+# MUSTER_DEMO_SECONDS: for the barriers (10); the locks have half of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-muster=${MUSTER:-build/release/muster}
+muster=${MUSTER:-build/release/muster-demo}
 out=build/demo
-seconds=${MUSTER_DEMO_SECONDS:-15}
+seconds=${MUSTER_DEMO_SECONDS:-10}
 kunpeng=test/machines/kunpeng920-2s.txt
 status=0
 
-[ -x "$muster" ] || { echo "No $muster: make build first." >&2; exit 1; }
+[ -x "$muster" ] || { echo "No $muster: say make demo, which builds it." >&2; exit 1; }
 rm -rf "$out"
 mkdir -p "$out"
 

@@ -5,10 +5,8 @@
 #include "cli/subcommands.hpp"
 
 int main(int argc, char** argv) {
-  return muster::run_command_line(argc, argv, [](CLI::App& app, muster::Command& root) {
-    muster::Command* const bench = root.add_subcommand("bench", "Measure on this machine");
-    bench->require_subcommand(1);
+  return muster::run_command_line(argc, argv,
+                                  []([[maybe_unused]] CLI::App& app, muster::Command& root) {
 #include "subcommands.inc"
-    muster::add_reference(app);
-  });
+                                  });
 }

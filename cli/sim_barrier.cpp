@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 #include "sim/episode.hpp"
 

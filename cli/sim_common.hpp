@@ -55,11 +55,4 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
 std::vector<std::string> algorithms_for(const sim::MachineModel& machine,
                                         const std::vector<std::string>& asked);
 
-// The subcommands of `muster sim`.
-void add_sim_barrier(Command& sim);
-void add_sim_fit(Command& sim);
-void add_sim_validate(Command& sim);
-void add_sim_lock(Command& sim);
-void add_sim_reproduce(Command& sim);
-
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "sim/fit.hpp"
 
 namespace muster {

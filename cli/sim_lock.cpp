@@ -13,6 +13,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "machine/error.hpp"
 #include "placement/placer.hpp"
 #include "sim/lock_predict.hpp"

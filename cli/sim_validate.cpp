@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
+#include "cli/subcommands.hpp"
 #include "sim/validate.hpp"
 
 namespace muster {
