@@ -71,6 +71,16 @@ RunRow mpi_row(const Json& row) {
   return result;
 }
 
+using RowReader = RunRow (*)(const Json&);
+
+/// Null for a benchmark that is none.
+RowReader reader_of(const std::string& benchmark) {
+  return benchmark == "barrier" ? barrier_row
+         : benchmark == "lock"  ? lock_row
+         : benchmark == "mpi"   ? mpi_row
+                                : nullptr;
+}
+
 struct Difference {
   const RunRow* row = nullptr;
   double old_log = 0;
@@ -189,7 +199,17 @@ void tell_apart(std::vector<Judged>& all, double share) {
   }
 }
 
+/// One error in twenty, over the whole and the rows.
+void finish(Comparison& result, std::vector<Judged>& together, std::vector<Judged>& rows) {
+  tell_apart(together, level / 2);
+  tell_apart(rows, level / 2);
+  result.whole = std::move(together.front().change);
+  for (Judged& one : rows) result.rows.push_back(std::move(one.change));
+}
+
 }  // namespace
+
+bool is_run(const Json& json) { return reader_of(text_of(json, "benchmark")) != nullptr; }
 
 RunFile read_run(const Json& json, const std::string& source) {
   constexpr int schema = 1;
@@ -203,10 +223,7 @@ RunFile read_run(const Json& json, const std::string& source) {
   }
   RunFile run;
   run.benchmark = text_of(json, "benchmark");
-  RunRow (*read)(const Json&) = run.benchmark == "barrier" ? barrier_row
-                                : run.benchmark == "lock"  ? lock_row
-                                : run.benchmark == "mpi"   ? mpi_row
-                                                           : nullptr;
+  const RowReader read = reader_of(run.benchmark);
   if (read == nullptr)
     throw invalid("not what bench barrier, bench lock or bench mpi write with --output or --json");
   try {
@@ -232,7 +249,17 @@ RunFile read_run(const Json& json, const std::string& source) {
   return run;
 }
 
-Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
+namespace {
+
+Error too_few(std::size_t peers) {
+  return Error(Status::invalid,
+               fmt::format("{} of the others' implementations are in all runs: {} are needed, to "
+                           "tell what the machine did",
+                           peers, peers_least));
+}
+
+/// One run of each: how far the others lie apart is chance.
+Comparison compare_two(const RunFile& old_run, const RunFile& new_run) {
   Comparison result;
   std::map<std::string, const RunRow*> before;
   for (const RunRow& row : old_run.rows) before[row.what] = &row;
@@ -265,12 +292,7 @@ Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
     (one.row->ours ? its.ours : its.peers).push_back(&one);
   }
   result.peers = all.peers.size();
-  if (all.peers.size() < peers_least) {
-    throw Error(Status::invalid,
-                fmt::format("{} of the others' implementations are in both runs: {} are needed, to "
-                            "tell what the machine did",
-                            all.peers.size(), peers_least));
-  }
+  if (all.peers.size() < peers_least) throw too_few(all.peers.size());
   result.drift = std::exp(all.drift());
   result.chance = std::sqrt(all.variance());
   if (all.ours.empty()) return result;
@@ -300,12 +322,145 @@ Comparison compare_runs(const RunFile& old_run, const RunFile& new_run) {
   const auto count = static_cast<double>(all.ours.size());
   std::vector<Judged> together{judge("all of ours", old_sum / count, new_sum / count, whole.mean(),
                                      whole.error(), all.freedom())};
-  // One error in twenty, over the whole and the rows.
-  tell_apart(together, level / 2);
-  tell_apart(judged, level / 2);
-  result.whole = std::move(together.front().change);
-  for (Judged& one : judged) result.rows.push_back(std::move(one.change));
+  finish(result, together, judged);
   return result;
+}
+
+/// What both sides' runs say of one quantity: logarithms, one a run.
+struct Sides {
+  std::vector<double> before;
+  std::vector<double> after;
+
+  static double mean(const std::vector<double>& side) {
+    return std::accumulate(side.begin(), side.end(), 0.0) / static_cast<double>(side.size());
+  }
+  double change() const { return mean(after) - mean(before); }
+  double freedom() const { return static_cast<double>(before.size() + after.size()) - 2; }
+  /// From one run of a build to the next, alike on both sides.
+  double variance() const {
+    double squares = 0;
+    for (const std::vector<double>* side : {&before, &after}) {
+      for (const double value : *side) squares += (value - mean(*side)) * (value - mean(*side));
+    }
+    return squares / freedom();
+  }
+  /// Of change(), if single runs have this variance (Student's t of two samples).
+  double error(double of_runs) const {
+    const auto share = [](const auto& side) { return 1 / static_cast<double>(side.size()); };
+    return std::sqrt(of_runs * (share(before) + share(after)));
+  }
+  Sides& add(const Sides& other, double times) {
+    for (std::size_t i = 0; i < before.size(); ++i) before[i] += times * other.before[i];
+    for (std::size_t i = 0; i < after.size(); ++i) after[i] += times * other.after[i];
+    return *this;
+  }
+  Sides minus(const Sides& other) const { return Sides(*this).add(other, -1); }
+};
+
+/// Rows that are in every run, by name.
+using Rows = std::map<std::string, const Sides*>;
+
+Sides mean_of(const Rows& rows) {
+  const Sides& any = *rows.begin()->second;
+  Sides mean{std::vector<double>(any.before.size()), std::vector<double>(any.after.size())};
+  for (const auto& [what, logs] : rows) mean.add(*logs, 1 / static_cast<double>(rows.size()));
+  return mean;
+}
+
+/// Around their mean of each run, all together.
+double scatter_of(const Rows& rows) {
+  double sum = 0;
+  for (const auto& [what, logs] : rows) sum += logs->minus(mean_of(rows)).variance();
+  return sum;
+}
+
+/// Several runs of each: how far runs of one build lie apart is chance. All of ours may move
+/// together from run to run, which no single run shows.
+Comparison compare_sides(const std::vector<RunFile>& old_runs,
+                         const std::vector<RunFile>& new_runs) {
+  Comparison result;
+  std::map<std::string, Sides> found;
+  std::map<std::string, const RunRow*> example;
+  for (const bool is_new : {false, true}) {
+    for (const RunFile& run : is_new ? new_runs : old_runs) {
+      for (const RunRow& row : run.rows) {
+        Sides& logs = found[row.what];
+        (is_new ? logs.after : logs.before).push_back(mean_of_logs(row.rounds));
+        example[row.what] = &row;
+      }
+    }
+  }
+  struct Kinds {
+    Rows ours;
+    Rows peers;
+  };
+  Kinds all;
+  std::map<std::string, Kinds> groups;
+  for (const auto& [what, logs] : found) {
+    if (logs.before.size() == old_runs.size() && logs.after.size() == new_runs.size()) {
+      for (Kinds* group : {&all, &groups[example[what]->group]}) {
+        (example[what]->ours ? group->ours : group->peers)[what] = &logs;
+      }
+      continue;
+    }
+    if (!logs.before.empty()) result.only_old.push_back(what);
+    if (!logs.after.empty()) result.only_new.push_back(what);
+  }
+  result.peers = all.peers.size();
+  if (all.peers.size() < peers_least) throw too_few(all.peers.size());
+  result.drift = std::exp(mean_of(all.peers).change());
+  if (all.ours.empty()) return result;
+
+  std::vector<Judged> judged;
+  Sides whole{std::vector<double>(old_runs.size()), std::vector<double>(new_runs.size())};
+  double weights = 0;
+  for (const auto& [name, its] : groups) {
+    if (its.ours.empty()) continue;
+    const Rows& peers = its.peers.size() >= peers_least ? its.peers : all.peers;
+    const Sides drift = mean_of(peers);
+    const auto count = static_cast<double>(its.ours.size());
+    const auto peers_count = static_cast<double>(peers.size());
+    double variance = 0;  // of a row without the drift, in the mean
+    for (const auto& [what, logs] : its.ours) variance += logs->minus(drift).variance() / count;
+    for (const auto& [what, logs] : its.ours) {
+      const Sides alone = logs->minus(drift);
+      judged.push_back(judge(what, Sides::mean(logs->before), Sides::mean(logs->after),
+                             alone.change(), alone.error(std::max(variance, alone.variance())),
+                             alone.freedom()));
+    }
+    // By how far rows scatter within a run, which says nothing of how the mean moves between runs:
+    // weights that come from what they are applied to would find what isn't there.
+    const double row_variance =
+        (scatter_of(its.ours) + scatter_of(peers)) / (count + peers_count - 2);
+    const double weight = 1 / std::max(row_variance * (1 / count + 1 / peers_count), 1e-12);
+    whole.add(mean_of(its.ours).minus(drift), weight);
+    weights += weight;
+  }
+  for (std::vector<double>* side : {&whole.before, &whole.after}) {
+    for (double& value : *side) value /= weights;
+  }
+  const Sides ours = mean_of(all.ours);
+  result.chance = std::sqrt(whole.variance());
+  std::vector<Judged> together{judge("all of ours", Sides::mean(ours.before),
+                                     Sides::mean(ours.after), whole.change(),
+                                     whole.error(whole.variance()), whole.freedom())};
+  finish(result, together, judged);
+  return result;
+}
+
+}  // namespace
+
+Comparison compare_runs(const std::vector<RunFile>& old_runs,
+                        const std::vector<RunFile>& new_runs) {
+  const std::size_t least = std::min(old_runs.size(), new_runs.size());
+  if (least == 1 && old_runs.size() == new_runs.size())
+    return compare_two(old_runs.front(), new_runs.front());
+  if (least < 2) {
+    throw Error(Status::invalid,
+                fmt::format("{} old and {} new runs: give one of each, or two at least",
+                            old_runs.size(), new_runs.size()));
+  }
+  return compare_sides(old_runs, new_runs);
 }
 
 }  // namespace muster::bench

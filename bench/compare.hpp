@@ -2,9 +2,10 @@
 // `muster compare`: what got faster or slower from one run of a benchmark to another. Pure
 // functions over the files that `bench barrier`, `bench lock` and `bench mpi` write.
 //
-// A run's rounds lie together, so they tell little of how far two runs of one build lie apart. The
-// others' implementations tell: nobody changed them. What they have in common is the machine's
-// drift, which is taken away; how far they scatter around it is what chance does to one row.
+// A run's rounds lie together, so they tell little of how far two runs of one build lie apart. Where
+// each build has several runs, these tell. Where it has one, the others' implementations do: nobody
+// changed them. What they have in common is the machine's drift, which is taken away in both cases;
+// how far they scatter around it is what chance does to one row.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -32,6 +33,9 @@ struct RunFile {
   std::vector<RunRow> rows;
 };
 
+/// Whether it is what `bench barrier`, `lock` or `mpi` writes, by its name.
+bool is_run(const nlohmann::ordered_json& json);
+
 /// Throws Error(invalid), naming `source`, for what is no such file, or of another schema.
 RunFile read_run(const nlohmann::ordered_json& json, const std::string& source);
 
@@ -47,15 +51,16 @@ struct Change {
 struct Comparison {
   std::size_t peers = 0;  ///< in both runs
   double drift = 1;       ///< of the peers' times
-  double chance = 0;      ///< how far a row lies apart by chance: standard deviation, relative
-  std::optional<Change> whole;  ///< ours together; nothing if there is no row in both
-  std::vector<Change> rows;     ///< ours, those first that changed most beyond chance
-  std::vector<std::string> only_old;
+  double chance = 0;      ///< standard deviation, relative: of one row between two runs by chance;
+                          ///< with several runs of each, of ours together from one to the next
+  std::optional<Change> whole;        ///< ours together; nothing if there is no row in both
+  std::vector<Change> rows;           ///< ours, those first that changed most beyond chance
+  std::vector<std::string> only_old;  ///< in some of the old runs, not in all of both
   std::vector<std::string> only_new;
 };
 
-/// Throws Error(invalid) if fewer than three of the others are in both: then nothing tells how much
-/// is chance.
-Comparison compare_runs(const RunFile& old_run, const RunFile& new_run);
+/// One run of each, or two at least. Throws Error(invalid) for other numbers, and if fewer than three
+/// of the others are in all of them: then nothing tells what the machine did.
+Comparison compare_runs(const std::vector<RunFile>& old_runs, const std::vector<RunFile>& new_runs);
 
 }  // namespace muster::bench

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,8 +30,9 @@ using bench::RunFile;
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string old_file;
-  std::string new_file;
+  std::string old_runs;
+  std::string new_runs;
+  std::string benchmark;
   std::string fail_if;
   bool all = false;
   bool anyway = false;
@@ -41,6 +45,33 @@ RunFile load(const std::string& file) {
   } catch (const Error& error) {  // 1 is the exit code of what is slower
     throw Error(Status::invalid, error.what());
   }
+}
+
+/// A file's run, or a folder's: all of one benchmark, as --output keeps them.
+std::vector<RunFile> load_all(const std::string& place, const std::string& benchmark) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(place, none)) return {load(place)};
+  std::map<std::string, std::vector<RunFile>> found;  // by benchmark
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(place)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    const Json json = read_results(file);
+    if (!bench::is_run(json)) continue;  // of another command
+    RunFile run = bench::read_run(json, file);
+    if (benchmark.empty() || run.benchmark == benchmark)
+      found[run.benchmark].push_back(std::move(run));
+  }
+  if (found.size() == 1) return std::move(found.begin()->second);
+  std::string names;
+  for (const auto& [name, runs] : found) names += (names.empty() ? "" : " and ") + name;
+  throw Error(Status::invalid,
+              found.empty()
+                  ? fmt::format("no run of bench {} is in {}",
+                                benchmark.empty() ? "barrier, lock or mpi" : benchmark, place)
+                  : fmt::format("{} has runs of {}: say which with --benchmark", place, names));
 }
 
 /// "slower:5%": what of, and how much.
@@ -96,11 +127,12 @@ std::string row_text(const Change& change) {
                                         : "faster");
 }
 
-std::string to_text(const Comparison& comparison, const Options& options) {
+std::string to_text(const Comparison& comparison, bool several, const Options& options) {
   std::string text = wrapped(fmt::format(
-      "The {} other implementations' times moved by {} between the runs: that is the machine. One "
-      "alone moves by {:.1f} % by chance.\n",
-      comparison.peers, percent(comparison.drift), 100 * comparison.chance));
+      "The {} other implementations' times moved by {} between the runs: that is the machine. {} "
+      "by {:.1f} % by chance.\n",
+      comparison.peers, percent(comparison.drift),
+      several ? "Ours together move from run to run" : "One alone moves", 100 * comparison.chance));
   std::size_t told = 0;
   for (const Change& change : comparison.rows) told += change.is_told ? 1 : 0;
   if (comparison.whole) {
@@ -116,7 +148,7 @@ std::string to_text(const Comparison& comparison, const Options& options) {
                        : told == 1 ? "One row differs"
                                    : fmt::format("{} rows differ", told)));
   } else {
-    text += "\nNothing of ours is in both runs.\n";
+    text += "\nNothing of ours is in all runs.\n";
   }
   const std::size_t shown = options.all ? comparison.rows.size() : told;
   if (shown > 0) {
@@ -127,7 +159,7 @@ std::string to_text(const Comparison& comparison, const Options& options) {
   for (const auto& [rows, where] :
        {std::pair{&comparison.only_old, "old"}, {&comparison.only_new, "new"}}) {
     if (!rows->empty())
-      text += fmt::format("\n{} rows are in the {} run only.\n", rows->size(), where);
+      text += fmt::format("\n{} rows are in {} runs only.\n", rows->size(), where);
   }
   return text;
 }
@@ -143,20 +175,35 @@ Json to_json(const Change& change) {
 
 void run(const Options& options) {
   const Limit limit = parse_limit(options.fail_if);
-  const RunFile old_run = load(options.old_file);
-  const RunFile new_run = load(options.new_file);
-  if (old_run.benchmark != new_run.benchmark) {
-    throw Error(Status::invalid,
-                fmt::format("{} is of bench {}, {} of bench {}", options.old_file,
-                            old_run.benchmark, options.new_file, new_run.benchmark));
+  const std::vector<RunFile> old_runs = load_all(options.old_runs, options.benchmark);
+  const std::vector<RunFile> new_runs = load_all(options.new_runs, options.benchmark);
+  const RunFile& first = old_runs.front();
+  for (const std::vector<RunFile>* runs : {&old_runs, &new_runs}) {
+    for (const RunFile& run : *runs) {
+      if (run.benchmark != first.benchmark) {
+        throw Error(Status::invalid,
+                    fmt::format("{} is of bench {}, {} of bench {}", options.old_runs,
+                                first.benchmark, options.new_runs, run.benchmark));
+      }
+      if (!options.anyway) check_comparable(first, run);
+    }
   }
-  if (!options.anyway) check_comparable(old_run, new_run);
-  const Comparison comparison = compare_runs(old_run, new_run);
+  const Comparison comparison = bench::compare_runs(old_runs, new_runs);
   bool fails = comparison.whole && exceeds(*comparison.whole, limit);
   for (const Change& change : comparison.rows) fails = fails || exceeds(change, limit);
+  const auto name = [](const std::vector<RunFile>& runs, const std::string& place) {
+    std::string commit = runs.front().commit;
+    for (const RunFile& run : runs) {
+      if (run.commit != commit) commit.clear();
+    }
+    return commit.empty() ? place : commit;
+  };
+  const std::string before = name(old_runs, options.old_runs);
+  const std::string after = name(new_runs, options.new_runs);
   if (options.json) {
-    Json json{{"benchmark", old_run.benchmark},
-              {"commits", {old_run.commit, new_run.commit}},
+    Json json{{"benchmark", first.benchmark},
+              {"commits", {before, after}},
+              {"runs", {old_runs.size(), new_runs.size()}},
               {"peers", comparison.peers},
               {"drift", comparison.drift},
               {"chance", comparison.chance},
@@ -168,10 +215,10 @@ void run(const Options& options) {
     for (const Change& change : comparison.rows) json["rows"].push_back(to_json(change));
     fmt::print("{}", format_json(json));
   } else {
-    fmt::print("bench {}, {}\n{} -> {}\n\n{}", old_run.benchmark, old_run.machine,
-               old_run.commit.empty() ? options.old_file : old_run.commit,
-               new_run.commit.empty() ? options.new_file : new_run.commit,
-               to_text(comparison, options));
+    const bool several = old_runs.size() > 1;
+    fmt::print("bench {}, {}\n{} -> {}{}\n\n{}", first.benchmark, first.machine, before, after,
+               several ? fmt::format(", {} and {} runs", old_runs.size(), new_runs.size()) : "",
+               to_text(comparison, several, options));
   }
   std::fflush(stdout);
   if (fails) std::exit(1);
@@ -183,9 +230,13 @@ void add_compare(Command& app) {
   const auto options = std::make_shared<Options>();
   Command* const command = app.add_subcommand(
       "compare", "Say what got faster or slower between two runs of a benchmark, beyond chance");
-  command->add_option("old", options->old_file, "What bench barrier, lock or mpi wrote (JSON)")
+  command
+      ->add_option("old", options->old_runs,
+                   "What bench barrier, lock or mpi wrote (JSON), or a folder of several runs")
       ->required();
-  command->add_option("new", options->new_file, "The same, of the build to be judged")->required();
+  command->add_option("new", options->new_runs, "The same, of the build to be judged")->required();
+  command->add_option("--benchmark", options->benchmark,
+                      "Of folders with several: barrier, lock or mpi");
   command->add_option("--fail-if", options->fail_if,
                       "Exit with 1 if ours together, or a row, got slower:PERCENT% (or faster:) "
                       "beyond chance");
@@ -194,10 +245,11 @@ void add_compare(Command& app) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "The others' implementations are the measure: nobody changed them. What they\n"
-      "have in common is the machine's drift, and taken away; how far they scatter is\n"
-      "chance. Something differs if that is less likely than one in twenty, over the\n"
-      "whole and all rows together (Holm 1979). Run both with the same options and\n"
-      "all peers.");
+      "have in common is the machine's drift, and taken away. With one run of each\n"
+      "build, how far they scatter is chance; with two or more, how far runs of one\n"
+      "build lie apart. Something differs if that is less likely than one in twenty,\n"
+      "over the whole and all rows together (Holm 1979). Run all with the same options\n"
+      "and all peers, the two builds by turns.");
   command->callback([options] { run(*options); });
 }
 

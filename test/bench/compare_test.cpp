@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 
 /// What a virtual machine of two CPUs does to its runs: each setting drifts, each row scatters from
 /// run to run, more where CPUs are shared, and its rounds scatter around that.
-Json draw_run(std::mt19937_64& random, double ours_times, double one_times = 1) {
+Json draw_run(std::mt19937_64& random, double ours_times, double one_times = 1,
+              double ours_together = 0) {
   const auto factor = [&](double share) {
     return std::exp(std::normal_distribution<double>(0, share)(random));
   };
@@ -31,6 +32,7 @@ Json draw_run(std::mt19937_64& random, double ours_times, double one_times = 1) 
             {"build", {{"commit", "c"}}},
             {"settings", {{"map_by", "core"}}},
             {"results", Json::array()}};
+  if (ours_together > 0) ours_times *= factor(ours_together);
   for (const auto& [participants, noise] : {std::pair{2, 0.04}, {4, 0.1}, {8, 0.15}}) {
     const double drift = factor(0.05);
     for (int i = 0; i < 24; ++i) {
@@ -59,7 +61,7 @@ int told_in_a_hundred(double ours_times, double one_times,
   for (int i = 0; i < 100; ++i) {
     const RunFile before = read_run(draw_run(random, 1), "old");
     const RunFile after = read_run(draw_run(random, ours_times, one_times), "new");
-    told += tells(compare_runs(before, after)) ? 1 : 0;
+    told += tells(compare_runs({before}, {after})) ? 1 : 0;
   }
   return told;
 }
@@ -99,13 +101,64 @@ TEST(Compare, IntervalsHoldTheTruth) {
   EXPECT_GE(told_in_a_hundred(1.05, 1, holds), 90);
 }
 
+/// In how many of a hundred comparisons of four runs with four, where all of ours move together
+/// from run to run, which one run of each takes for a change.
+int told_of_four_in_a_hundred(double ours_times, double one_times,
+                              const std::function<bool(const Comparison&)>& tells) {
+  constexpr double together = 0.02;
+  std::mt19937_64 random(7);
+  int told = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<RunFile> before;
+    std::vector<RunFile> after;
+    for (int run = 0; run < 4; ++run) {
+      before.push_back(read_run(draw_run(random, 1, 1, together), "old"));
+      after.push_back(read_run(draw_run(random, ours_times, one_times, together), "new"));
+    }
+    told += tells(compare_runs(before, after)) ? 1 : 0;
+  }
+  return told;
+}
+
+TEST(Compare, OfSeveralRunsFindsNothingOfOneBuild) {
+  EXPECT_LE(told_of_four_in_a_hundred(1, 1, tells_anything), 5);
+}
+
+TEST(Compare, OfSeveralRunsFindsABuildThatIsATenthSlower) {
+  const auto is_slower = [](const Comparison& c) {
+    return c.whole->is_told && c.whole->ratio > 1.03;
+  };
+  EXPECT_GE(told_of_four_in_a_hundred(1.1, 1, is_slower), 95);
+}
+
+TEST(Compare, OfSeveralRunsFindsOneRowThatIsTwiceAsSlow) {
+  const auto is_that_row = [](const Comparison& c) {
+    return c.rows.front().is_told && c.rows.front().what == "a0, 2 threads";
+  };
+  EXPECT_GE(told_of_four_in_a_hundred(1, 2, is_that_row), 95);
+}
+
+TEST(Compare, OfSeveralRunsIntervalsHoldTheTruth) {
+  const auto holds = [](const Comparison& c) {
+    return c.whole->ci95.lo <= 1.05 && 1.05 <= c.whole->ci95.hi;
+  };
+  EXPECT_GE(told_of_four_in_a_hundred(1.05, 1, holds), 90);
+}
+
+TEST(Compare, WantsOneRunOfEachOrTwoAtLeast) {
+  std::mt19937_64 random(1);
+  const RunFile run = read_run(draw_run(random, 1), "f");
+  EXPECT_THROW(compare_runs({run}, {run, run}), Error);
+  EXPECT_THROW(compare_runs({}, {}), Error);
+}
+
 TEST(Compare, NamesWhatIsInOneRunOnly) {
   std::mt19937_64 random(1);
   Json before = draw_run(random, 1);
   Json after = before;
   before["results"].erase(0);
   after["results"].erase(1);
-  const Comparison comparison = compare_runs(read_run(before, "old"), read_run(after, "new"));
+  const Comparison comparison = compare_runs({read_run(before, "old")}, {read_run(after, "new")});
   EXPECT_EQ(comparison.only_old, std::vector<std::string>{"a1, 2 threads"});
   EXPECT_EQ(comparison.only_new, std::vector<std::string>{"a0, 2 threads"});
   EXPECT_FALSE(tells_anything(comparison));
@@ -114,7 +167,7 @@ TEST(Compare, NamesWhatIsInOneRunOnly) {
 std::string refusal(const Json& json) {
   try {
     const RunFile run = read_run(json, "f");
-    compare_runs(run, run);
+    compare_runs({run}, {run});
   } catch (const Error& error) {
     return error.what();
   }
@@ -137,7 +190,7 @@ TEST(Compare, RefusesWhatIsNoRun) {
   EXPECT_THAT(refusal(other), HasSubstr("f: not whole: "));
   other = good;
   for (Json& row : other["results"]) row["implementation"] = "muster";
-  EXPECT_THAT(refusal(other), HasSubstr("0 of the others' implementations are in both runs"));
+  EXPECT_THAT(refusal(other), HasSubstr("0 of the others' implementations are in all runs"));
 }
 
 }  // namespace

@@ -54,9 +54,11 @@ class CompareFiles : public testing::Test {
   }
   std::string write(const std::string& name, const std::string& text) {
     std::string path = folder_ + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path) << text;
     return path;
   }
+  std::string folder() const { return folder_; }
 
  private:
   std::string folder_;
@@ -78,6 +80,27 @@ TEST_F(CompareFiles, EndsWithOneWhereTheLimitIsExceeded) {
   const Outcome json = run_muster({"compare", old_run, slower, "--json", "--fail-if", "slower:5%"});
   EXPECT_EQ(json.exit_code, 1);
   EXPECT_EQ(Json::parse(json.out).at("schema"), 1);
+}
+
+TEST_F(CompareFiles, TakesFoldersOfSeveralRuns) {
+  for (const char* name : {"a/barrier.json", "a/barrier.1.json", "a/barrier.12.json"})
+    write(name, 1);
+  for (const char* name : {"b/barrier.json", "b/barrier.1.json"}) write(name, 1.5);
+  write("a/sim.json", R"({"schema": 1, "results": []})");
+  const Outcome told = run_muster(
+      {"compare", folder() + "/a", folder() + "/b", "--json", "--fail-if", "slower:20%"});
+  EXPECT_EQ(told.exit_code, 1) << told.err;
+  EXPECT_EQ(Json::parse(told.out).at("runs"), Json({3, 2}));
+  const auto refused = [&](const std::string& other, const std::string& says) {
+    const Outcome outcome = run_muster({"compare", folder() + "/a", other});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  };
+  refused(write("alone", 1), "3 old and 1 new runs");
+  write("two/lock.json", R"({"schema": 1, "benchmark": "lock"})");
+  refused(folder() + "/two", "lock.json: not whole");
+  write("c/none.json", "{}");
+  refused(folder() + "/c", "no run of bench barrier, lock or mpi");
 }
 
 TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {
