@@ -20,6 +20,8 @@ struct VoidPointer {
 #endif
 
 #include <ck_cohort.h>
+#include <ck_pflock.h>
+#include <ck_rwlock.h>
 #include <ck_spinlock.h>
 
 #ifdef __cplusplus

@@ -75,4 +75,22 @@ class CkCohort {
   alignas(kLine) CK_COHORT_INSTANCE(fas_fas) cohort_;
 };
 
+struct CkRwlock {
+  void lock() { ck_rwlock_write_lock(&words); }
+  void unlock() { ck_rwlock_write_unlock(&words); }
+  void lock_shared() { ck_rwlock_read_lock(&words); }
+  void unlock_shared() { ck_rwlock_read_unlock(&words); }
+
+  alignas(kLine) ck_rwlock_t words = CK_RWLOCK_INITIALIZER;
+};
+
+struct CkPflock {
+  void lock() { ck_pflock_write_lock(&words); }
+  void unlock() { ck_pflock_write_unlock(&words); }
+  void lock_shared() { ck_pflock_read_lock(&words); }
+  void unlock_shared() { ck_pflock_read_unlock(&words); }
+
+  alignas(kLine) ck_pflock_t words = CK_PFLOCK_INITIALIZER;
+};
+
 }  // namespace muster::bench

@@ -234,7 +234,9 @@ RunFile read_run(const Json& json, const std::string& source) {
     if (run.benchmark == "barrier")
       run.settings = "mapped by " + text_of(json.at("settings"), "map_by");
     if (run.benchmark == "lock")
-      run.settings = fmt::format("an array of {} words", json.at("array").get<std::uint64_t>());
+      run.settings =
+          fmt::format("an array of {} words, {} % readers", json.at("array").get<std::uint64_t>(),
+                      json.value("readers_percent", 0.0));
     if (run.benchmark == "mpi")
       run.settings = json.at("settings").at("seconds").dump() + " s of barriers in each launch";
     for (const Json& row : json.at("results")) {

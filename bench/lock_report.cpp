@@ -133,6 +133,7 @@ nlohmann::ordered_json to_json(const LockRunResults& results) {
   json["build"] = build_to_json(results.host);
   json["array"] = o.array;
   json["stride"] = o.stride;
+  json["readers_percent"] = o.readers;
   json["map_by"] = o.map_by;
   json["seed"] = o.seed;
   json["operations"] = o.operations ? Json(*o.operations) : Json();
@@ -197,8 +198,11 @@ std::string to_csv(const LockRunResults& results) {
 
 std::string to_text(const LockRunResults& results) {
   std::string text =
-      fmt::format("{}, {} CPUs; array of {} words\n{}\n", results.host.model, results.cpus,
+      fmt::format("{}, {} CPUs; array of {} words{}\n{}\n", results.host.model, results.cpus,
                   results.options.array,
+                  results.options.readers > 0
+                      ? fmt::format("; {} % of the sections only read", results.options.readers)
+                      : "",
                   results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"));
   std::vector<BesideAuto> settings;
   const std::vector<std::vector<const LockRow*>> groups = groups_of(results.rows);

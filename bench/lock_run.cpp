@@ -168,9 +168,11 @@ class Run {
   void choose() {
     const auto& asked = options().locks;
     for (const LockEntry& entry : lock_entries()) {
-      const bool wanted = contains(asked, "all") || contains(asked, entry.name) ||
-                          (contains(asked, "ours") && entry.kind == LockEntry::ours) ||
-                          (contains(asked, "peers") && entry.kind == LockEntry::peer);
+      const bool by_group = contains(asked, "all") ||
+                            (contains(asked, "ours") && entry.kind == LockEntry::ours) ||
+                            (contains(asked, "peers") && entry.kind == LockEntry::peer);
+      const bool wanted = contains(asked, entry.name) ||
+                          (by_group && (!entry.for_readers || options().readers > 0));
       if (!wanted) continue;
       if (!entry.package.empty()) {
         results_.left_out.push_back({entry.name, "install " + entry.package + " and build again"});
@@ -188,6 +190,7 @@ class Run {
     setting.stride = options().stride;
     setting.operations = options().operations.value_or(0);
     setting.seed = options().seed;
+    setting.readers = options().readers / 100;
     setting.array = array.data();
     setting.words = options().array;
     if (mapping_) setting.bindings = topology_.map_ranks(*mapping_, threads);
@@ -360,6 +363,8 @@ void check(const LockRunOptions& o) {
     throw Error(Status::invalid, fmt::format("--operations {}: {} or more, one for each thread",
                                              *o.operations, most));
   }
+  if (!(o.readers >= 0 && o.readers <= 100))
+    throw Error(Status::invalid, fmt::format("--readers {}: 0 to 100", o.readers));
   if (o.seconds) check_seconds(*o.seconds);
   check_turn(o.turn_ms);
   static_cast<void>(parse_regimes(o.regimes));

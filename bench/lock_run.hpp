@@ -19,6 +19,7 @@ struct LockRunOptions {
   std::vector<Pattern> patterns{Pattern::sequential, Pattern::random};
   std::uint64_t array = 50'000'000;  ///< words of 4 bytes
   std::uint64_t stride = 20;
+  double readers = 0;                       ///< percent of the sections, which only read
   std::optional<std::uint64_t> operations;  ///< of all threads, in a round; instead of `seconds`
   /// Who else wants the CPUs (bench/regime.hpp): everyone runs under each, in turns of `turn_ms`.
   std::vector<std::string> regimes;

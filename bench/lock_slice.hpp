@@ -10,6 +10,7 @@
 
 #include "bench/latency.hpp"
 #include "bench/measure.hpp"
+#include "sim/split_mix.hpp"
 #include "sim/walk.hpp"
 #include "topology/pu_set.hpp"
 
@@ -22,6 +23,7 @@ struct LockSetting {
   std::uint64_t stride = 20;
   std::uint64_t operations = 0;  ///< in a slice, of all threads; 0: as many as fit
   std::uint64_t seed = 1;
+  double readers = 0;  ///< of the sections, how many only read; drawn at random
   std::uint32_t* array = nullptr;
   std::uint64_t words = 0;
   std::vector<PuSet> bindings;  ///< per thread; an empty set is unbound
@@ -30,19 +32,49 @@ struct LockSetting {
 
 struct LockShared;
 
+/// What a section does with its word.
+struct Increment {
+  void operator()(std::uint32_t* word) const { ++*word; }
+};
+struct Read {
+  void operator()(const volatile std::uint32_t* word) const { static_cast<void>(*word); }
+};
+
 /// One thread's loop over a lock; made by lock_subjects.
 class Slice {
  public:
   Slice(LockShared& shared, unsigned thread, const LockSetting& setting);
-  /// `increment(word)` has `++*word` executed inside the lock.
-  template <class Increment>
-  void run(Increment&& increment);
+  /// `exclusive(word, section)` has `section(word)` executed inside the lock.
+  template <class Exclusive>
+  void run(Exclusive&& exclusive) {
+    run(exclusive, exclusive);
+  }
+  /// `shared(word, section)` too, beside others that only read.
+  template <class Exclusive, class Shared>
+  void run(Exclusive&& exclusive, Shared&& shared) {
+    if (setting_.readers == 0) {
+      loop([&](std::uint32_t* word) { exclusive(word, Increment()); });
+      return;
+    }
+    const auto reading = static_cast<std::uint64_t>(setting_.readers * 0x1p32);
+    loop([&](std::uint32_t* word) {
+      if (random_.next() >> 32 < reading) {
+        shared(word, Read());
+      } else {
+        exclusive(word, Increment());
+      }
+    });
+  }
 
  private:
+  template <class Operation>
+  void loop(Operation&& operate);
+
   LockShared& shared_;
   unsigned thread_;
   const LockSetting& setting_;
   Walk walk_;
+  SplitMix64 random_;  ///< who only reads
   LatencySampler sampler_;
 };
 
@@ -85,8 +117,8 @@ struct LockShared {
   }
 };
 
-template <class Increment>
-void Slice::run(Increment&& increment) {
+template <class Operation>
+void Slice::loop(Operation&& operate) {
   LockReport& report = shared_.report(thread_);
   const std::uint32_t slice = shared_.go.load(std::memory_order_relaxed);
   const std::uint64_t most = setting_.operations == 0
@@ -104,12 +136,12 @@ void Slice::run(Increment&& increment) {
   report.begin_ns = clock_ns();
   for (;;) {
     for (const std::uint64_t until = std::min(timed, most); done != until && goes_on(); ++done) {
-      increment(array + walk_.next());
+      operate(array + walk_.next());
     }
     if (done != timed || done == most) break;
     std::uint32_t* const word = array + walk_.next();
     const std::int64_t before_ns = clock_ns();
-    increment(word);
+    operate(word);
     timed = sampler_.record(report.latencies, clock_ns() - before_ns);
     ++done;
   }

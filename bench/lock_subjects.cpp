@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,7 +25,7 @@
 namespace muster::bench {
 namespace {
 
-void increment(void* word) { ++*static_cast<std::uint32_t*>(word); }
+using Word = std::uint32_t*;
 
 /// The last CPU that this process may use: clients are bound from the first on.
 int last_cpu() {
@@ -44,7 +45,9 @@ class Ours : public LockSubject {
     lock_ = new muster::lock(kind, server);  // both end with the process
   }
   void run(Slice& slice) override {
-    slice.run([&lock = *lock_](std::uint32_t* word) { lock.execute([word] { increment(word); }); });
+    slice.run(
+        [&lock = *lock_](Word word, auto section) { lock.execute([=] { section(word); }); },
+        [&lock = *lock_](Word word, auto section) { lock.execute_shared([=] { section(word); }); });
   }
 
  protected:
@@ -56,8 +59,9 @@ class Posting final : public Ours {
  public:
   Posting() : Ours("rcl") {}
   void run(Slice& slice) override {
-    slice.run([lock = lock_->native_handle()](std::uint32_t* word) {
-      muster_lock_post(lock, increment, word);  // no allocation
+    slice.run([lock = lock_->native_handle()]<class Section>(Word word, Section) {
+      const auto execute = [](void* posted) { Section()(static_cast<Word>(posted)); };
+      muster_lock_post(lock, execute, word);  // no allocation
     });
   }
   void settle() override {
@@ -83,7 +87,7 @@ class BareServer final : public LockSubject {
   void run(Slice& slice) override {
     thread_local Request* const mine = &slots_[joined_++ % kSlots].request;
     if (active_++ == 0) active_.notify_one();
-    slice.run([request = mine](std::uint32_t* word) {
+    slice.run([request = mine](Word word, auto) {
       request->store(word, std::memory_order_release);
       for (unsigned polls = 1; request->load(std::memory_order_acquire) != nullptr; ++polls) {
         pause(polls);
@@ -118,7 +122,7 @@ class BareServer final : public LockSubject {
       Request& request = slots_[client].request;
       std::uint32_t* const word = request.load(std::memory_order_acquire);
       if (word == nullptr) continue;
-      increment(word);
+      Increment()(word);
       request.store(nullptr, std::memory_order_release);
       found = true;
     }
@@ -135,16 +139,16 @@ class BareServer final : public LockSubject {
 class NoLock final : public LockSubject {
  public:
   void run(Slice& slice) override {
-    slice.run([](std::uint32_t* word) { increment(word); });
+    slice.run([](Word word, auto section) { section(word); });
   }
 };
 
 class PthreadMutex final : public LockSubject {
  public:
   void run(Slice& slice) override {
-    slice.run([this](std::uint32_t* word) {
+    slice.run([this](Word word, auto section) {
       pthread_mutex_lock(&mutex_);
-      increment(word);
+      section(word);
       pthread_mutex_unlock(&mutex_);
     });
   }
@@ -153,14 +157,42 @@ class PthreadMutex final : public LockSubject {
   alignas(kLine) pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
+class PthreadRwlock final : public LockSubject {
+ public:
+  void run(Slice& slice) override {
+    slice.run(
+        [this](Word word, auto section) {
+          pthread_rwlock_wrlock(&lock_);
+          section(word);
+          pthread_rwlock_unlock(&lock_);
+        },
+        [this](Word word, auto section) {
+          pthread_rwlock_rdlock(&lock_);
+          section(word);
+          pthread_rwlock_unlock(&lock_);
+        });
+  }
+
+ private:
+  alignas(kLine) pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;
+};
+
 template <class Mutex>
 class Guarded final : public LockSubject {
  public:
   void run(Slice& slice) override {
-    slice.run([this](std::uint32_t* word) {
+    const auto exclusive = [this](Word word, auto section) {
       const std::scoped_lock lock(mutex_);
-      increment(word);
-    });
+      section(word);
+    };
+    if constexpr (requires { mutex_.lock_shared(); }) {
+      slice.run(exclusive, [this](Word word, auto section) {
+        const std::shared_lock lock(mutex_);
+        section(word);
+      });
+    } else {
+      slice.run(exclusive);
+    }
   }
 
  private:
@@ -184,9 +216,9 @@ class Ck final : public LockSubject {
  public:
   void run(Slice& slice) override {
     thread_local typename Lock::Local local{};
-    slice.run([this, &mine = local](std::uint32_t* word) {
+    slice.run([this, &mine = local](Word word, auto section) {
       lock_.lock(mine);
-      increment(word);
+      section(word);
       lock_.unlock(mine);
     });
   }
@@ -200,6 +232,8 @@ constexpr auto ck_ticket = make<Ck<CkTicket>>;
 constexpr auto ck_mcs = make<Ck<CkMcs>>;
 constexpr auto ck_clh = make<Ck<CkClh>>;
 constexpr auto ck_cohort = make<Ck<CkCohort>>;
+constexpr auto ck_rwlock = make<Guarded<CkRwlock>>;
+constexpr auto ck_pflock = make<Guarded<CkPflock>>;
 #else
 constexpr const char* ck_package = "libck-dev";
 constexpr std::unique_ptr<LockSubject> (*ck_fas)(const std::string&) = nullptr;
@@ -207,6 +241,8 @@ constexpr auto ck_ticket = ck_fas;
 constexpr auto ck_mcs = ck_fas;
 constexpr auto ck_clh = ck_fas;
 constexpr auto ck_cohort = ck_fas;
+constexpr auto ck_rwlock = ck_fas;
+constexpr auto ck_pflock = ck_fas;
 #endif
 
 }  // namespace
@@ -231,6 +267,14 @@ const std::vector<LockEntry>& lock_entries() {
     all.push_back({"ck-mcs", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_mcs});
     all.push_back({"ck-clh", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_clh});
     all.push_back({"ck-cohort", LockEntry::peer, ck_package, "ConcurrencyKit's", ck_cohort});
+    all.push_back({"pthread_rwlock", LockEntry::peer, "", "the C library's, with readers",
+                   make<PthreadRwlock>, true});
+    all.push_back({"shared_mutex", LockEntry::peer, "", "libstdc++'s, with readers",
+                   make<Guarded<std::shared_mutex>>, true});
+    all.push_back({"ck-rwlock", LockEntry::peer, ck_package, "ConcurrencyKit's, with readers",
+                   ck_rwlock, true});
+    all.push_back(
+        {"ck-pflock", LockEntry::peer, ck_package, "ConcurrencyKit's phase-fair", ck_pflock, true});
     all.push_back(
         {"rcl-limit", LockEntry::reference, "",
          "a request and its answer on one line, nothing else, for comparison with servers",

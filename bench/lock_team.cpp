@@ -108,6 +108,7 @@ Slice::Slice(LockShared& shared, unsigned thread, const LockSetting& setting)
       thread_(thread),
       setting_(setting),
       walk_(setting.pattern, setting.words, setting.stride, setting.seed + thread),
+      random_(setting.seed * 31 + thread),
       sampler_(~(setting.seed + thread)) {}
 
 LockTeam::LockTeam(const LockEntry& entry, const LockSetting& setting)

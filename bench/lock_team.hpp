@@ -27,6 +27,7 @@ struct LockEntry {
   std::string package;  ///< what is missing here; empty: nothing
   std::string about;
   std::unique_ptr<LockSubject> (*make)(const std::string& name);
+  bool for_readers = false;  ///< by groups only where some sections only read
 };
 const std::vector<LockEntry>& lock_entries();
 

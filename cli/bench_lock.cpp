@@ -75,6 +75,11 @@ void add_bench_lock(Command& group) {
   command->add_option("--array", o.array, "Words of 4 bytes in the array")->capture_default_str();
   command->add_option("--stride", o.stride, "Words from one to the next, strided")
       ->capture_default_str();
+  command
+      ->add_option("--readers", o.readers,
+                   "Percent of the sections that only read, which a lock with readers executes "
+                   "side by side")
+      ->capture_default_str();
   command->add_option("--operations", o.operations,
                       "Increments in a round, of all threads, however long they take (default: "
                       "equal time for each lock)");

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -19,6 +21,7 @@
 #include <thread>
 #include <tuple>
 
+#include "bench/lock_slice.hpp"
 #include "bench/lock_team.hpp"
 #include "program.hpp"
 
@@ -176,9 +179,10 @@ TEST(BenchLock, StridesAreToldWithTheRows) {
 }
 
 TEST(BenchLock, LocksAreThoseAskedFor) {
-  const auto run = [](const std::string& locks) {
-    const json results = run_json({"--locks", locks, "--operations", "50", "--rounds", "1",
-                                   "--threads", "1", "--pattern", "sequential"});
+  const auto run = [](const std::string& locks, const std::string& readers = "0") {
+    const json results =
+        run_json({"--locks", locks, "--operations", "50", "--rounds", "1", "--threads", "1",
+                  "--pattern", "sequential", "--readers", readers});
     std::set<std::string> names;
     for (const json& row : results.at("results")) {
       names.insert(row.at("lock"));
@@ -201,7 +205,10 @@ TEST(BenchLock, LocksAreThoseAskedFor) {
     return names;
   };
   const auto ours = expected([](const LockEntry& entry) { return entry.kind == LockEntry::ours; });
-  const auto peers = expected([](const LockEntry& entry) { return entry.kind == LockEntry::peer; });
+  const auto peers = expected(
+      [](const LockEntry& entry) { return entry.kind == LockEntry::peer && !entry.for_readers; });
+  const auto with_readers =
+      expected([](const LockEntry& entry) { return entry.kind == LockEntry::peer; });
   EXPECT_EQ(
       ours.first.count("auto") + ours.first.count("pthread-mutex") + ours.first.count("rcl-post"),
       3U);
@@ -211,7 +218,11 @@ TEST(BenchLock, LocksAreThoseAskedFor) {
                                            "pthread_mutex", "std::mutex"}));
   EXPECT_EQ(run("ours"), ours);
   EXPECT_EQ(run("peers"), peers);
-  EXPECT_EQ(run("all"), expected([](const LockEntry&) { return true; }));
+  EXPECT_EQ(run("peers", "90"), with_readers);
+  EXPECT_EQ(with_readers.first.count("pthread_rwlock") + with_readers.first.count("shared_mutex"),
+            2U);
+  EXPECT_EQ(run("all"), expected([](const LockEntry& entry) { return !entry.for_readers; }));
+  EXPECT_EQ(run("shared_mutex").first, std::set<std::string>{"shared_mutex"});
   EXPECT_EQ(run("clh,std::mutex").first, (std::set<std::string>{"clh", "std::mutex"}));
 }
 
@@ -246,6 +257,35 @@ std::vector<std::map<std::string, std::string>> read_table(std::istream& text) {
     }
   }
   return rows;
+}
+
+/// Of 1,000 sections on one word, with any lock, how many increment it.
+unsigned increments(const LockEntry& entry, double readers) {
+  std::uint32_t word = 0;
+  muster::bench::LockSetting setting;
+  setting.lock = entry.name;
+  setting.operations = 1000;
+  setting.readers = readers;
+  setting.array = &word;
+  setting.words = 1;
+  const auto shared = std::make_unique<std::array<muster::bench::LockShared, 4>>();
+  muster::bench::Slice slice(shared->front(), 0, setting);  // its report is behind it
+  const auto subject = entry.make(entry.name);
+  subject->run(slice);
+  subject->settle();
+  return word;
+}
+
+TEST(BenchLock, SoManySectionsOnlyReadUnderEachLock) {
+  std::set<unsigned> halves;
+  for (const LockEntry& entry : muster::bench::lock_entries()) {
+    if (entry.kind == LockEntry::reference || !entry.package.empty()) continue;
+    EXPECT_EQ(increments(entry, 0), 1000U) << entry.name;
+    EXPECT_EQ(increments(entry, 1), 0U) << entry.name;
+    halves.insert(increments(entry, 0.5));
+  }
+  ASSERT_EQ(halves.size(), 1U) << "they are drawn alike for all";
+  EXPECT_NEAR(*halves.begin(), 500, 80);  // five standard deviations
 }
 
 TEST(BenchLock, OutputIsWrittenAndDrawn) {
@@ -355,6 +395,9 @@ TEST(BenchLock, MistakesAreTold) {
           {{"--array", "0"}, "--array: 1 to "},
           {{"--array", "4294967296"}, "--array: 1 to "},
           {{"--stride", "0"}, "--stride: 1 or more"},
+          {{"--readers", "101"}, "--readers 101: 0 to 100"},
+          {{"--readers", "-1"}, "--readers -1: 0 to 100"},
+          {{"--readers", "nan"}, "--readers nan: 0 to 100"},
           {{"--pattern", "zigzag"}, "sequential, strided, random"},
           {{"--map-by", "nonsense"}, "core, numa, socket, none"},
           {{"--operations", "many"}, "--operations"},
