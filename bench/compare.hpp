@@ -2,10 +2,10 @@
 // `muster compare`: what got faster or slower from one run of a benchmark to another. Pure
 // functions over the files that `bench barrier`, `bench lock` and `bench mpi` write.
 //
-// A run's rounds lie together, so they tell little of how far two runs of one build lie apart. Where
-// each build has several runs, these tell. Where it has one, the others' implementations do: nobody
-// changed them. What they have in common is the machine's drift, which is taken away in both cases;
-// how far they scatter around it is what chance does to one row.
+// A run's rounds lie together, so they tell little of how far two runs of one build lie apart.
+// Where each build has several runs, these tell. Where it has one, the others' implementations do:
+// nobody changed them. What they have in common is the machine's drift, which is taken away in both
+// cases; how far they scatter around it is what chance does to one row.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -59,8 +59,8 @@ struct Comparison {
   std::vector<std::string> only_new;
 };
 
-/// One run of each, or two at least. Throws Error(invalid) for other numbers, and if fewer than three
-/// of the others are in all of them: then nothing tells what the machine did.
+/// One run of each, or two at least. Throws Error(invalid) for other numbers, and if fewer than
+/// three of the others are in all of them: then nothing tells what the machine did.
 Comparison compare_runs(const std::vector<RunFile>& old_runs, const std::vector<RunFile>& new_runs);
 
 }  // namespace muster::bench

@@ -37,7 +37,9 @@ struct Increment {
   void operator()(std::uint32_t* word) const { ++*word; }
 };
 struct Read {
-  void operator()(const volatile std::uint32_t* word) const { static_cast<void>(*word); }
+  void operator()(const std::uint32_t* word) const {
+    static_cast<void>(__atomic_load_n(word, __ATOMIC_RELAXED));  // not left out, as a plain one is
+  }
 };
 
 /// One thread's loop over a lock; made by lock_subjects.

@@ -65,4 +65,5 @@ for step in "topo" "bench summary"; do
   [[ $text != *One.* ]] || fail "a summary without $step: $text"
 done
 text=$(MUSTER=$scratch/none "$scratch/bench/demo.sh" 2>&1) && fail "it needs no muster"
-[ "$text" = "No $scratch/none: say make demo, which builds it." ] || fail "without a muster it says: $text"
+[ "$text" = "No $scratch/none: say make demo, which builds it." ] ||
+  fail "without a muster it says: $text"
