@@ -146,7 +146,7 @@ template <std::uint64_t Last>
 class Dear final : public LockSubject {
  public:
   void run(Slice& slice) override {
-    slice.run([this](std::uint32_t*) {
+    slice.run([this](std::uint32_t*, auto) {
       do {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       } while (done_.load() >= Last);
@@ -164,7 +164,7 @@ constexpr std::int64_t kServers_ns = 50'000'000;
 class Served final : public LockSubject {
  public:
   void run(Slice& slice) override {
-    slice.run([](std::uint32_t*) {
+    slice.run([](std::uint32_t*, auto) {
       std::thread server([] {
         timespec now{};
         do {
