@@ -48,10 +48,13 @@ class CompareFiles : public testing::Test {
                                  {"participants", 2},
                                  {"mode", "threads"},
                                  {"regime", nullptr},
+                                 {"status", "ok"},
+                                 {"rank", i},
                                  {"round_means_ns", rounds}});
     }
     return write(name, json.dump());
   }
+  const std::string& folder() const { return folder_; }
   std::string write(const std::string& name, const std::string& text) {
     std::string path = folder_ + "/" + name;
     std::ofstream(path) << text;
@@ -78,6 +81,22 @@ TEST_F(CompareFiles, EndsWithOneWhereTheLimitIsExceeded) {
   const Outcome json = run_muster({"compare", old_run, slower, "--json", "--fail-if", "slower:5%"});
   EXPECT_EQ(json.exit_code, 1);
   EXPECT_EQ(Json::parse(json.out).at("schema"), 1);
+}
+
+TEST_F(CompareFiles, AndSummariesSendATerminalNothingOfAFilesOwn) {
+  const std::string evil = "m\x1b]0;title\a";
+  const std::string path = write("barrier.json", 1, evil);
+  for (const auto& words : {std::vector<std::string>{"compare", path, path},
+                            {"bench", "summary", folder()},
+                            {"sim", "barrier", "--machine", "oak", "--ranks", "4", "--algorithms",
+                             "mcs", "--output", folder() + "/" + evil}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << words.front();
+  }
+  EXPECT_THAT(run_muster({"compare", path, path}).out, HasSubstr("m\\x1b]0;title\\x07"));
+  EXPECT_THAT(run_muster({"compare", path, write("key", "{\"\\u001b\": 1}")}).err,
+              HasSubstr("a name with control characters"));
 }
 
 TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {
