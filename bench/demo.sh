@@ -44,14 +44,22 @@ step "4. Locks: increments in a critical section, 1, 2 and 8 threads" $((seconds
 "$muster" bench lock --locks auto,peers --threads 1,2,8 --seconds $((seconds / 2)) \
   --output "$out" >"$out/lock.txt" || failed lock
 step "5. One MPI program, unmodified, without Muster and with it" 20
-"$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out" \
-  >"$out/mpi.txt" || failed mpi
+if ! command -v mpirun.openmpi mpirun.mpich mpiexec.hydra >/dev/null && [ ! -d build/peers ]; then
+  echo "left out: no MPI is here (package openmpi-bin or mpich)"
+else
+  "$muster" bench mpi --defaults --ranks 2,4 --rounds 3 --seconds 0.1 --output "$out" \
+    >"$out/mpi.txt" || failed mpi
+fi
 step "6. By the model: 128 ranks, 63 threads of a server that is not here" 3
-"$muster" sim barrier --machine kunpeng920-2s --algorithms all,auto --output "$out" \
-  >"$out/sim.txt" || failed sim
-"$muster" sim lock --machine kunpeng920-2s --locks all --pattern sequential --threads 63 \
-  --affinity hierarchical --window 3000 --warm-up 1000 --output "$out" >"$out/sim-lock.txt" ||
-  failed sim-lock
+if ! "$muster" sim --help >/dev/null 2>&1; then
+  echo "left out: it was built without the model (package libboost-context-dev)"
+else
+  "$muster" sim barrier --machine kunpeng920-2s --algorithms all,auto --output "$out" \
+    >"$out/sim.txt" || failed sim
+  "$muster" sim lock --machine kunpeng920-2s --locks all --pattern sequential --threads 63 \
+    --affinity hierarchical --window 3000 --warm-up 1000 --output "$out" >"$out/sim-lock.txt" ||
+    failed sim-lock
+fi
 
 step "What was found"
 "$muster" bench summary "$out"

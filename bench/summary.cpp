@@ -22,6 +22,7 @@ constexpr std::uint64_t kSeed = 1;
 struct Entry {
   std::string name;
   std::vector<double> rounds_ns;  ///< NaN where it had no turn; empty: it did not finish
+  bool no_turn = false;           ///< there was no time for it
 
   double typical_ns() const {
     std::vector<double> known;
@@ -50,6 +51,7 @@ void add_finding(ResultSummary& summary, Finding::Kind kind, std::string where,
   const Entry* const our_best = fastest(ours);
   const Entry* const best = fastest(others);
   finding.ours = (our_best != nullptr ? *our_best : ours.front()).name;
+  finding.no_turn = our_best == nullptr && ours.front().no_turn;
   finding.ours_ns = our_best != nullptr ? our_best->typical_ns() : kNone;
   finding.other_ns = best != nullptr ? best->typical_ns() : kNone;
   if (best != nullptr) {
@@ -125,7 +127,8 @@ void add_barriers(ResultSummary& summary, const Json& results) {
     auto& group = groups.at({row.at("mode"), row.at("participants"), regime_of(row)});
     (ours ? group.ours : group.others)
         .push_back({ours ? row.at("algorithm") : row.at("implementation"),
-                    ok ? numbers(row.at("round_means_ns")) : std::vector<double>{}});
+                    ok ? numbers(row.at("round_means_ns")) : std::vector<double>{},
+                    !ok && row.value("seconds", 1.0) == 0});
   }
   for (const auto& [key, group] : groups) {
     const auto& [mode, participants, regime] = key;
@@ -206,6 +209,7 @@ std::string joined(const std::vector<std::string>& items) {
 }
 
 std::string word_of(const Finding& finding) {
+  if (finding.no_turn) return "no time was left";
   if (std::isnan(finding.ours_ns)) return "ours did not finish";
   if (finding.other.empty()) return "";
   if (!finding.is_prediction() && !finding.is_faster() && !finding.is_slower())
@@ -260,7 +264,8 @@ std::string fastest_here(const ResultSummary& summary) {
   std::vector<std::string> wins;
   std::vector<std::string> losses;
   for (const Finding::Kind kind : measured_kinds) {
-    const auto all = of_kind(summary, kind);
+    auto all = of_kind(summary, kind);
+    std::erase_if(all, [](const Finding* f) { return f->no_turn; });
     if (all.empty()) continue;
     const auto faster =
         std::count_if(all.begin(), all.end(), [](const Finding* f) { return f->is_faster(); });
@@ -348,7 +353,7 @@ std::string what_next(const ResultSummary& summary) {
 }  // namespace
 
 bool Finding::is_slower() const {
-  if (std::isnan(ours_ns)) return !other.empty();
+  if (std::isnan(ours_ns)) return !no_turn && !other.empty();
   return faster.rounds > 0 && faster.ci95.hi < 1;
 }
 

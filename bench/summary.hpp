@@ -21,7 +21,8 @@ struct Finding {
   std::string other;   ///< the best of the others by median of means; empty: there is none
   double ours_ns = 0;  ///< of an episode or a section; NaN: ours did not finish
   double other_ns = 0;
-  PairedRatio faster;  ///< how many times as fast ours is, round by round; predicted: one round
+  bool no_turn = false;  ///< there was no time for ours
+  PairedRatio faster;    ///< how many times as fast ours is, round by round; predicted: one round
 
   bool is_prediction() const { return kind >= predicted_barrier; }
   bool is_faster() const { return faster.rounds > 0 && faster.ci95.lo > 1; }  ///< surely

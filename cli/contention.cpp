@@ -212,7 +212,7 @@ std::string told(const Json& mutex, double elapsed, double threads) {
       "  " +
       wrapped(fmt::format("{}: waited {} in all, {} times of {}, {} each, at most {} "
                           "of {} threads at once; held {} of the time",
-                          demangled(mutex.at("mutex").get<std::string>()),
+                          printable(demangled(mutex.at("mutex").get<std::string>())),
                           bench::format_ns(waited_ns), count(waited), count(locks),
                           bench::format_ns(waited_ns / waited), mutex.at("most_waiting").get<int>(),
                           mutex.at("threads").get<int>(), share(held_ns, elapsed)),
@@ -231,7 +231,7 @@ std::string told(const Json& mutex, double elapsed, double threads) {
                         bench::format_ns(number(caller, "waited_ns")),
                         share(number(caller, "held_ns"), elapsed),
                         bench::format_ns(number(caller, "held_ns") / its),
-                        shortened(demangled(caller.at("where").get<std::string>())));
+                        printable(shortened(demangled(caller.at("where").get<std::string>()))));
   }
   if (waited_ns < little * elapsed * threads) {
     return text + "    little to gain: less than 1 % of the threads' time\n";
@@ -284,7 +284,7 @@ std::string format_contention(const Json& process) {
   std::string text =
       wrapped(fmt::format("muster run: {} (process {}): {:.0f} thread{} in {}; {} locks of {:.0f} "
                           "mutexes, {} waited for, {} in all: {} of the threads' time",
-                          process.at("program").get<std::string>(),
+                          printable(process.at("program").get<std::string>()),
                           process.at("process").get<long>(), threads, threads == 1 ? "" : "s",
                           bench::format_ns(elapsed), count(number(process, "locks")),
                           number(process, "mutexes"), count(number(process, "waited")),

@@ -160,7 +160,17 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 }
 
 nlohmann::ordered_json read_results(const std::string& path) {
-  auto json = nlohmann::ordered_json::parse(read_text_file(path, "result file"), nullptr, false);
+  using Json = nlohmann::ordered_json;
+  // Its texts are printed: they may be anybody's.
+  const auto harmless = [&](int, Json::parse_event_t event, Json& value) {
+    if (!value.is_string()) return true;
+    std::string text = printable(value.get<std::string>());
+    if (event == Json::parse_event_t::key && text != value)
+      throw Error(Status::invalid, path + " is no result file: a name with control characters");
+    value = std::move(text);
+    return true;
+  };
+  auto json = Json::parse(read_text_file(path, "result file"), harmless, false);
   if (!json.is_object()) throw Error(Status::invalid, path + " is no result file: no JSON object");
   return json;
 }
@@ -231,7 +241,7 @@ void expect_writable(const std::string& path) {
 
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint) {
   write_file(path, text);
-  fmt::print(stderr, "Written: {}{}\n", path, hint);
+  fmt::print(stderr, "Written: {}{}\n", printable(path), hint);
 }
 
 void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -262,7 +272,7 @@ void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files)
     if (none) fail_to_write(kept, none.value());
     names += (names.empty() ? "" : ", ") + kept.string();
   }
-  fmt::print(stderr, "Kept: the run before, as {}\n", names);
+  fmt::print(stderr, "Kept: the run before, as {}\n", printable(names));
 }
 
 void write_run(const std::string& path, const std::string& text) {
@@ -287,7 +297,7 @@ void ResultFiles::write(const std::string& json, const std::string& table) const
   write_file(path("json"), json);
   if (!table_type.empty()) write_file(path(table_type), table);
   const Plot plotted = plot(script, path("json"), folder);
-  fmt::print(stderr, "Written: {}{}{}\n", path("json"),
+  fmt::print(stderr, "Written: {}{}{}\n", printable(path("json")),
              table_type.empty() ? "" : ", ." + table_type,
              plotted == Plot::drawn ? ", and pictures" : "");
   if (plotted == Plot::failed) throw Error(Status::system, script + " failed: no pictures");

@@ -53,7 +53,7 @@ std::string for_a_terminal(const std::string& text);
 /// number of its schema: another one if a name goes or means something else than before.
 std::string format_json(const nlohmann::ordered_json& json);
 
-/// What a result file has, a JSON object. Throws Error.
+/// What a result file has, a JSON object, its texts printable(). Throws Error.
 nlohmann::ordered_json read_results(const std::string& path);
 
 /// Of a folder that results are read from. Throws Error(invalid) if it is none.

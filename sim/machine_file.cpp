@@ -85,7 +85,7 @@ class Parser {
       if (bar != std::string_view::npos) fail("\"{}\" takes no source", key);
       if (rest.empty()) fail("\"{}\" needs a value", key);
       if (key == "name") name(rest);
-      if (key == "about") machine_.about = rest;
+      if (key == "about") machine_.about = printable(rest);  // as it is shown
       if (key == "sample") sample(words);
       return;
     }

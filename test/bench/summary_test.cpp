@@ -89,6 +89,17 @@ TEST(Summary, OursThatDidNotFinishHasLost) {
   EXPECT_THAT(findings_to_text(summary), HasSubstr("ours did not finish"));
 }
 
+TEST(Summary, OursThatHadNoTurnHasNotLost) {
+  Json late = barrier_row("auto", 4, Json::array());
+  late["seconds"] = 0.0;
+  const ResultSummary summary =
+      of_barriers({barrier_row("auto", 2, {50, 50, 50}), late, barrier_row("x", 4, {30, 30, 30})});
+  EXPECT_EQ(sentences(summary)[0],
+            "Muster is surely the fastest in 0 of 1 settings with barriers of threads; no other is "
+            "surely faster anywhere.");
+  EXPECT_THAT(findings_to_text(summary), HasSubstr("no time was left"));
+}
+
 TEST(Summary, NothingIsClaimedWhereRoundsDisagree) {
   const ResultSummary summary =
       of_barriers({barrier_row("auto", 2, {50, 50, 50}), barrier_row("x", 2, {60, 40, 55})});

@@ -48,17 +48,19 @@ class CompareFiles : public testing::Test {
                                  {"participants", 2},
                                  {"mode", "threads"},
                                  {"regime", nullptr},
+                                 {"status", "ok"},
+                                 {"rank", i},
                                  {"round_means_ns", rounds}});
     }
     return write(name, json.dump());
   }
+  const std::string& folder() const { return folder_; }
   std::string write(const std::string& name, const std::string& text) {
     std::string path = folder_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path) << text;
     return path;
   }
-  std::string folder() const { return folder_; }
 
  private:
   std::string folder_;
@@ -101,6 +103,22 @@ TEST_F(CompareFiles, TakesFoldersOfSeveralRuns) {
   refused(folder() + "/two", "lock.json: not whole");
   write("c/none.json", "{}");
   refused(folder() + "/c", "no run of bench barrier, lock or mpi");
+}
+
+TEST_F(CompareFiles, AndSummariesSendATerminalNothingOfAFilesOwn) {
+  const std::string evil = "m\x1b]0;title\a";
+  const std::string path = write("barrier.json", 1, evil);
+  for (const auto& words : {std::vector<std::string>{"compare", path, path},
+                            {"bench", "summary", folder()},
+                            {"sim", "barrier", "--machine", "oak", "--ranks", "4", "--algorithms",
+                             "mcs", "--output", folder() + "/" + evil}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << words.front();
+  }
+  EXPECT_THAT(run_muster({"compare", path, path}).out, HasSubstr("m\\x1b]0;title\\x07"));
+  EXPECT_THAT(run_muster({"compare", path, write("key", "{\"\\u001b\": 1}")}).err,
+              HasSubstr("a name with control characters"));
 }
 
 TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {

@@ -6,6 +6,7 @@ the program is not installed."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -264,6 +265,9 @@ def case_contention():
         expect(done.returncode == 2 and not done.stdout,
                f"{words}: {done.returncode}, {done.stderr}")
     expect("no report" in report(program, "leave", code=3).stderr, "nothing said of _exit")
+    odd = shutil.copy(program, os.path.join(scratch, "odd\x1b]0;title\a"))
+    said = report("--", odd).stderr
+    expect("odd\\x1b]0;title\\x07" in said and "\x1b" not in said, f"a terminal is sent {said!r}")
     report(program, "die", code=128 + 6)
     report("no-such-program", code=127)
     for option in ("--mutex=cna", "--servers=1", "--bind-main", "--barrier"):

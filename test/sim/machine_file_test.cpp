@@ -85,6 +85,12 @@ TEST(MachineFile, IsWrittenAsItWasRead) {
   EXPECT_THAT(written, HasSubstr("latency NUMA 10 ns +- 20 %"));
 }
 
+TEST(MachineFile, SendsATerminalNothingOfItsOwn) {
+  std::string text = good;
+  text.insert(text.find("Two dies"), "\x1b[31m");
+  EXPECT_EQ(parse_machine(text, "f", "").about, "\\x1b[31mTwo dies of two cores");
+}
+
 TEST(MachineFile, OptionalParametersMayBeLeftOut) {
   const MachineModel without = parse_machine(good, "f", "");
   EXPECT_EQ(without.value("memory-far"), 0);
