@@ -144,6 +144,8 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
       {{"sim"}, "there are: barrier"},
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
+      {{"sim", "barrier"}, "or one of: epyc-7763-2s, "},
+      {{"tune"}, "--machine is required: "},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "nonsense"},
        "dissemination"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--map-by", "nonsense"},
