@@ -289,11 +289,10 @@ void add_bench_mpi(Command& group) {
       ->excludes(regime);
   command->add_option("--output", options->output, "Folder for mpi.json, and a plot (PNG and SVG)");
   command->footer(
-      "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while\n"
-      "there are enough, and not bound where there are more. Latencies are medians of the rounds;\n"
-      "the ratio to the best of the others' is taken round by round (bootstrap over rounds).\n"
-      "With --regime, ranks wait back to back for whole turns, and all of their time counts; p50 "
-      "to\n"
+      "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while "
+      "there are enough, and not bound where there are more. Latencies are medians of the rounds; "
+      "the ratio to the best of the others' is taken round by round (bootstrap over rounds). With "
+      "--regime, ranks wait back to back for whole turns, and all of their time counts; p50 to "
       "p99.9 are of single barriers, CPU is what all ranks had of it. Regimes:\n" +
       bench::regimes_to_text());
   command->callback([options] { run(*options); });

@@ -484,4 +484,18 @@ TEST(Help, FitsATerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(Help, BreaksNoLineThatHasRoom) {
+  for (const Words& words : {Words{"bench", "mpi"}, {"bench", "lock"}, {"measure"}, {"check"}}) {
+    Words command = words;
+    command.emplace_back("--help");
+    std::istringstream lines(run_muster(command).out);
+    std::string before;
+    for (std::string line; std::getline(lines, line); before = line) {
+      const bool goes_on = !before.empty() && before[0] != ' ' && isalnum(before.back()) != 0;
+      if (!goes_on || line.empty() || line[0] == ' ' || line.starts_with("Usage:")) continue;
+      EXPECT_GT(before.size() + 1 + line.find_first_of(" \n"), 79U) << before << "\n" << line;
+    }
+  }
+}
+
 }  // namespace
