@@ -95,8 +95,9 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
       return std::isnan(right) ? !std::isnan(left) : left < right;
     });
     const MpiSamples* const peer = best_peer(results, count);
-    text += fmt::format("\nMPI_Barrier, {} ranks\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n", count,
-                        "MPI", "barrier", "latency", "dup+8+free", "skew", "speed");
+    text += fmt::format("\nMPI_Barrier, {}\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n",
+                        bench::counted(count, "ranks"), "MPI", "barrier", "latency", "dup+8+free",
+                        "skew", "speed");
     bool has_hopeless = false;
     for (const MpiSamples* row : rows) {
       const bench::PairedRatio ratio = ratio_to(*row, peer);
@@ -127,10 +128,10 @@ std::string to_osu(const MpiRunResults& results) {
   std::string text;
   for (const MpiSamples& samples : results.samples) {
     text += fmt::format(
-        "\n# {}, {}, {} ranks\n# OSU MPI Barrier Latency Test\n"
+        "\n# {}, {}, {}\n# OSU MPI Barrier Latency Test\n"
         "# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
         "{:>17}{:>18}{:>18}{:>12}\n",
-        samples.contender.mpi->name, samples.contender.name, samples.ranks,
+        samples.contender.mpi->name, samples.contender.name, bench::counted(samples.ranks, "ranks"),
         number(median_of_rounds(samples.latency)), number(median_of_rounds(samples.least)),
         number(median_of_rounds(samples.greatest)), number(median_of_rounds(samples.count), 0));
   }
