@@ -345,9 +345,26 @@ double one_way_ns(unsigned from, unsigned to) {
   return each[batches / 2];
 }
 
+constexpr const char* imposing[] = {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC",
+                                    "HWLOC_FSROOT"};
+
+/// Not another machine's, even if it is imposed on this one.
+Topology topology_here() {
+  std::vector<std::pair<const char*, std::string>> set;
+  for (const char* const name : imposing) {
+    const char* const value = getenv(name);
+    if (value == nullptr) continue;
+    set.emplace_back(name, value);
+    unsetenv(name);
+  }
+  Topology here = Topology::this_machine();
+  for (const auto& [name, value] : set) setenv(name, value.c_str(), 1);
+  return here;
+}
+
 /// The variable that has another machine's topology imposed on this one; empty if there is none.
 std::string imposed_by() {
-  for (const char* name : {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT"}) {
+  for (const char* const name : imposing) {
     const char* const value = secure_getenv(name);
     if (value != nullptr && value[0] != '\0') return name;
   }
@@ -446,7 +463,7 @@ Diagnosis look_at_frequency(const Instruments& by) {
 }  // namespace
 
 Instruments::Instruments()
-    : topology([] { return Topology::this_machine(); }),
+    : topology(topology_here),
       read(read_small_file),
       turn_ns(bench::turn_ns),
       one_way_ns(bench::one_way_ns),
