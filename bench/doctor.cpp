@@ -106,7 +106,8 @@ Diagnosis look_for_neighbours(const Instruments& by) {
   const CpuTimes after = cpu_times(cpus);
   if (!before.known) return finding(Verdict::unknown, "/proc/stat does not tell");
   const double all_ns = static_cast<double>(period_ns) * cpus.count();
-  const double busy = static_cast<double>(after.busy_ns - before.busy_ns) / all_ns;
+  // Not more than all, which ticks may make of it.
+  const double busy = std::min(static_cast<double>(after.busy_ns - before.busy_ns) / all_ns, 1.0);
   const double steal = static_cast<double>(after.steal_ns - before.steal_ns) / all_ns;
   std::string who;
   std::int64_t most = 0;
