@@ -353,7 +353,7 @@ constexpr const char* imposing[] = {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_S
 Topology topology_here() {
   std::vector<std::pair<const char*, std::string>> set;
   for (const char* const name : imposing) {
-    const char* const value = getenv(name);
+    const char* const value = secure_getenv(name);
     if (value == nullptr) continue;
     set.emplace_back(name, value);
     unsetenv(name);

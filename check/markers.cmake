@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Lists some sources, and every "stronger:" comment in them, with the line of the access it is about: its own,
-# or, if nothing but the comment stands there, the next that is no comment.
+# Lists some sources, and every "stronger:" comment in them, with the line of its access: its
+# own, or, if nothing but the comment stands there, the next that is no comment.
 #   cmake -DROOT=<source tree> -DSOURCES=<file>;... -DOUTPUT=<file> -P markers.cmake
 set(rows "")
 set(sources "")
