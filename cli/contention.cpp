@@ -282,16 +282,15 @@ std::string format_contention(const Json& process) {
   const double threads = std::max(1.0, number(process, "threads"));
   const Json& contended = process.at("contended");
   std::string text =
-      wrapped(
-          fmt::format("muster run: {} (process {}): {:.0f} thread{} in {}; {} locks of {:.0f} "
-                      "mutex{}, {} waited for, {} in all: {} of the threads' time",
-                      process.at("program").get<std::string>(), process.at("process").get<long>(),
-                      threads, threads == 1 ? "" : "s", bench::format_ns(elapsed),
-                      count(number(process, "locks")), number(process, "mutexes"),
-                      number(process, "mutexes") == 1 ? "" : "es", count(number(process, "waited")),
-                      bench::format_ns(number(process, "waited_ns")),
-                      share(number(process, "waited_ns"), elapsed * threads)),
-          2) +
+      wrapped(fmt::format("muster run: {} (process {}): {:.0f} thread{} in {}; {} locks of {:.0f} "
+                          "mutexes, {} waited for, {} in all: {} of the threads' time",
+                          process.at("program").get<std::string>(),
+                          process.at("process").get<long>(), threads, threads == 1 ? "" : "s",
+                          bench::format_ns(elapsed), count(number(process, "locks")),
+                          number(process, "mutexes"), count(number(process, "waited")),
+                          bench::format_ns(number(process, "waited_ns")),
+                          share(number(process, "waited_ns"), elapsed * threads)),
+              2) +
       "\n";
   if (const double missed = number(process, "not_noted"); missed > 0) {
     text += fmt::format("  not noted, of too many mutexes: {} locks\n", count(missed));
