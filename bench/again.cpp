@@ -28,9 +28,12 @@ std::string listed(const Json& rows, const char* field) {
   return listed(values);
 }
 
-/// " --name value", if it is told.
+/// " --name value", if it is told, as a shell takes it.
 std::string option(const char* name, const std::string& value) {
-  return value.empty() || value == "null" || value == "0" ? "" : fmt::format(" {} {}", name, value);
+  if (value.empty() || value == "null" || value == "0") return "";
+  const bool plain = value.find_first_of(" '\"()$`\\;&|<>*?#") == std::string::npos;
+  const char* const quote = plain ? "" : "'";
+  return fmt::format(" {} {}{}{}", name, quote, value, quote);
 }
 
 std::string text_of(const Json& object, const char* name) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bench/barrier_run.hpp"
+#include "bench/report.hpp"
 
 namespace muster::bench {
 
@@ -28,8 +29,8 @@ RatioTo compare(const Row& row, const Row* base) {
 }  // namespace
 
 std::string Row::where() const {
-  return mpi.empty() ? fmt::format("{} {}", participants, mode_name(mode))
-                     : fmt::format("{} ranks, {}", participants, mpi);
+  return mpi.empty() ? counted(participants, std::string(mode_name(mode)))
+                     : counted(participants, "ranks") + ", " + mpi;
 }
 
 void rank_rows(std::vector<Row>& rows) {

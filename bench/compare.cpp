@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "bench/report.hpp"
 #include "machine/error.hpp"
 
 namespace muster::bench {
@@ -54,7 +55,7 @@ RunRow lock_row(const Json& row) {
   RunRow result;
   result.ours = text_of(row, "kind") == "ours";
   result.group =
-      fmt::format("{} threads, {}", row.at("threads").get<unsigned>(), text_of(row, "pattern"));
+      counted(row.at("threads").get<unsigned>(), "threads") + ", " + text_of(row, "pattern");
   if (const std::string regime = text_of(row, "regime"); !regime.empty())
     result.group = regime + ", " + result.group;
   result.what = text_of(row, "lock");
@@ -65,7 +66,7 @@ RunRow lock_row(const Json& row) {
 RunRow mpi_row(const Json& row) {
   RunRow result;
   result.ours = row.at("ours").get<bool>();
-  result.group = fmt::format("{} ranks", row.at("ranks").get<unsigned>());
+  result.group = counted(row.at("ranks").get<unsigned>(), "ranks");
   result.what = text_of(row, "mpi") + " " + text_of(row, "barrier");
   result.rounds = positive(row.at("latency_us"), 1000, false);
   return result;

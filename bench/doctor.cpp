@@ -106,7 +106,8 @@ Diagnosis look_for_neighbours(const Instruments& by) {
   const CpuTimes after = cpu_times(cpus);
   if (!before.known) return finding(Verdict::unknown, "/proc/stat does not tell");
   const double all_ns = static_cast<double>(period_ns) * cpus.count();
-  const double busy = static_cast<double>(after.busy_ns - before.busy_ns) / all_ns;
+  // Not more than all, which ticks may make of it.
+  const double busy = std::min(static_cast<double>(after.busy_ns - before.busy_ns) / all_ns, 1.0);
   const double steal = static_cast<double>(after.steal_ns - before.steal_ns) / all_ns;
   std::string who;
   std::int64_t most = 0;
@@ -345,9 +346,26 @@ double one_way_ns(unsigned from, unsigned to) {
   return each[batches / 2];
 }
 
+constexpr const char* imposing[] = {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC",
+                                    "HWLOC_FSROOT"};
+
+/// Not another machine's, even if it is imposed on this one.
+Topology topology_here() {
+  std::vector<std::pair<const char*, std::string>> set;
+  for (const char* const name : imposing) {
+    const char* const value = secure_getenv(name);
+    if (value == nullptr) continue;
+    set.emplace_back(name, value);
+    unsetenv(name);
+  }
+  Topology here = Topology::this_machine();
+  for (const auto& [name, value] : set) setenv(name, value.c_str(), 1);
+  return here;
+}
+
 /// The variable that has another machine's topology imposed on this one; empty if there is none.
 std::string imposed_by() {
-  for (const char* name : {"MUSTER_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT"}) {
+  for (const char* const name : imposing) {
     const char* const value = secure_getenv(name);
     if (value != nullptr && value[0] != '\0') return name;
   }
@@ -446,7 +464,7 @@ Diagnosis look_at_frequency(const Instruments& by) {
 }  // namespace
 
 Instruments::Instruments()
-    : topology([] { return Topology::this_machine(); }),
+    : topology(topology_here),
       read(read_small_file),
       turn_ns(bench::turn_ns),
       one_way_ns(bench::one_way_ns),

@@ -23,7 +23,7 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } td.n, th.n { text-align: right; white-space: nowrap; }
-td:last-child:not(.n) { overflow-wrap: anywhere; }
+td:last-child:not(.n) { overflow-wrap: anywhere; min-width: 9rem; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure img { background: #fff; border-radius: 6px; padding: .5rem; box-sizing: border-box;
   width: 100%; min-width: 38rem; display: block; }

@@ -12,6 +12,7 @@
 
 #include "bench/measure.hpp"
 #include "bench/regime.hpp"
+#include "bench/report.hpp"
 #include "bench/stop.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
@@ -217,8 +218,9 @@ class Run {
         // Another one begins each round: nobody always follows the same neighbour.
         Candidate& c = candidates[(i + round) % candidates.size()];
         c.row.rounds_ops_s.resize(round + 1, kNone);
-        turn_ = fmt::format("{}{}, {} threads, round {} of {}, {}", regime_prefix(regime),
-                            pattern_name(pattern), threads, round + 1, rounds, c.row.lock);
+        turn_ = fmt::format("{}{}, {}, round {} of {}, {}", regime_prefix(regime),
+                            pattern_name(pattern), counted(threads, "threads"), round + 1, rounds,
+                            c.row.lock);
         if (c.team != nullptr) run_slice(c, std::max(kSliceMin_ns, share_ns_ / rounds));
         ++turns_done_;
         tell(0);

@@ -22,6 +22,7 @@
 
 #include "bench/child.hpp"
 #include "bench/measure.hpp"
+#include "bench/report.hpp"
 #include "bench/stop.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
@@ -280,6 +281,7 @@ std::vector<MpiContender> contenders_of(const MpiInstallation& mpi, bool own_alg
 }
 
 bool can_have(const MpiContender& contender, unsigned ranks) {
+  if (ranks == 1) return !contender.ours;  // nobody to wait for: MPI's own serves
   return ranks == 2 || contender.name != "tuned two ranks";
 }
 
@@ -491,8 +493,9 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
       launches_done += 1;
       report({share,
               share > 0 ? 1e-9 * static_cast<double>(clock_ns() - start_ns) * (1 / share - 1) : 0,
-              fmt::format("round {} of {}: {} ranks, {}, {}", round + 1, options.rounds,
-                          samples.ranks, samples.contender.mpi->name, samples.contender.name)});
+              fmt::format("round {} of {}: {}, {}, {}", round + 1, options.rounds,
+                          counted(samples.ranks, "ranks"), samples.contender.mpi->name,
+                          samples.contender.name)});
       if (samples.why.empty() && !samples.hopeless) {
         launch(samples, options);
       } else {  // what failed once, or takes too long, is not waited for again

@@ -96,10 +96,8 @@ class Groups {
 };
 
 /// "1 thread", "8 processes on 2 CPUs"
-std::string counted(unsigned count, const std::string& what, unsigned cpus) {
-  const std::string one = what == "threads" ? "thread" : "process";
-  return fmt::format("{} {}{}", count, count == 1 ? one : what,
-                     count > cpus ? fmt::format(" on {} CPU{}", cpus, cpus == 1 ? "" : "s") : "");
+std::string counted_on(unsigned count, const std::string& what, unsigned cpus) {
+  return counted(count, what) + (count > cpus ? " on " + counted(cpus, "CPUs") : "");
 }
 
 std::string text_of(const Json& row, const char* name) {
@@ -133,7 +131,7 @@ void add_barriers(ResultSummary& summary, const Json& results) {
   for (const auto& [key, group] : groups) {
     const auto& [mode, participants, regime] = key;
     add_finding(summary, mode == "threads" ? Finding::threads : Finding::processes,
-                counted(participants, mode, cpus) + regime, group.ours, group.others);
+                counted_on(participants, mode, cpus) + regime, group.ours, group.others);
   }
 }
 
@@ -167,8 +165,8 @@ void add_mpi(ResultSummary& summary, const Json& results) {
   }
   for (const auto& [key, group] : groups) {
     // Beside the same MPI without: what a user sees who changes nothing else.
-    add_finding(summary, Finding::mpi, fmt::format("{} ranks, {}", key.second, key.first),
-                group.ours, group.others);
+    add_finding(summary, Finding::mpi, counted(key.second, "ranks") + ", " + key.first, group.ours,
+                group.others);
   }
 }
 
@@ -180,13 +178,13 @@ void add_predictions(ResultSummary& summary, const Json& results) {
   for (const Json& row : results.at("results")) {
     if (locks) {
       const auto pattern = row.at("pattern").get<std::string>();
-      auto& group = groups.at(fmt::format("{} threads{}", row.at("threads").get<unsigned>(),
-                                          pattern == "sequential" ? "" : ", " + pattern));
+      auto& group = groups.at(counted(row.at("threads").get<unsigned>(), "threads") +
+                              (pattern == "sequential" ? "" : ", " + pattern));
       const auto name = row.at("lock").get<std::string>();
       (name == "rcl" || name == "auto" ? group.ours : group.others)
           .push_back({name, inverted({row.at("throughput_ops_s").get<double>()})});
     } else {
-      auto& group = groups.at(fmt::format("{} ranks", row.at("ranks").get<unsigned>()));
+      auto& group = groups.at(counted(row.at("ranks").get<unsigned>(), "ranks"));
       const auto name = row.at("algorithm").get<std::string>();
       const bool theirs = name.starts_with("base-");  // as in Open MPI
       (theirs ? group.others : group.ours)

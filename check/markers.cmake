@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Lists every "stronger:" comment of some sources, with the line of the access it is about: its own,
-# or, if nothing but the comment stands there, the next that is no comment.
+# Lists some sources, and every "stronger:" comment in them, with the line of its access: its
+# own, or, if nothing but the comment stands there, the next that is no comment.
 #   cmake -DROOT=<source tree> -DSOURCES=<file>;... -DOUTPUT=<file> -P markers.cmake
 set(rows "")
+set(sources "")
 foreach(source IN LISTS SOURCES)
+  string(APPEND sources "    \"${source}\",\n")
   file(READ ${ROOT}/${source} text)
   string(REPLACE ";" "<semicolon>" text "${text}")
   string(REPLACE "[" "<open>" text "${text}")
@@ -28,4 +30,5 @@ foreach(source IN LISTS SOURCES)
     endif()
   endforeach()
 endforeach()
-file(WRITE ${OUTPUT} "const Marker found_markers[] = {\n    {nullptr, 0, nullptr},\n${rows}};\n")
+file(WRITE ${OUTPUT} "constexpr std::string_view found_sources[] = {\n${sources}};\n")
+file(APPEND ${OUTPUT} "const Marker found_markers[] = {\n    {nullptr, 0, nullptr},\n${rows}};\n")

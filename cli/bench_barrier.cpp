@@ -123,11 +123,9 @@ void add_bench_barrier(Command& group) {
       ->group("");
   command->footer(
       "All take turns, round by round, for equal times. A latency is the mean of a batch of "
-      "episodes;\n"
-      "the interval is that of the median (bootstrap over rounds), and where intervals overlap no\n"
-      "order is claimed. What cannot finish an episode in its time is said to \"did not finish\".\n"
-      "With --regime, auto, all wait policies and the others run back to back for whole turns, "
-      "and\n"
+      "episodes; the interval is that of the median (bootstrap over rounds), and where intervals "
+      "overlap no order is claimed. Who cannot finish an episode in its time \"did not finish\". "
+      "With --regime, auto, all wait policies and the others run back to back for whole turns, and "
       "all of their time counts. Regimes:\n" +
       bench::regimes_to_text());
   command->callback([options] { run(*options); });

@@ -105,16 +105,13 @@ void add_bench_lock(Command& group) {
   command->add_option("--output", options->output,
                       "Folder for lock.json, lock.csv, and a plot (PNG and SVG)");
   command->footer(
-      "Each thread increments words of one array, each inside a critical section. All locks take\n"
+      "Each thread increments words of one array, each inside a critical section. All locks take "
       "turns, round by round. Latency: of operations drawn at random over the whole turn, median "
-      "and\n"
-      "percentiles of all operations, with the clock's reading in it (see the row `none`); \"-\": "
-      "too\n"
-      "few samples for that one. The JSON object has the whole distribution, the picture draws "
-      "it.\n"
-      "Fairness: most over fewest operations of a thread. Cache misses, where the machine counts\n"
-      "them, are in the JSON object and the CSV. What each field means: doc/delegation.md. "
-      "Regimes:\n" +
+      "and percentiles of all operations, with the clock's reading in it (see the row `none`); "
+      "\"-\": too few samples for that one. The JSON object has the whole distribution, the "
+      "picture draws it. Fairness: most over fewest operations of a thread. Cache misses, where "
+      "the machine counts them, are in the JSON object and the CSV. What each field means: "
+      "doc/measuring.md. Regimes:\n" +
       bench::regimes_to_text());
   command->callback([options] { run(*options); });
 }

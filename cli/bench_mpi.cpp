@@ -95,8 +95,9 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
       return std::isnan(right) ? !std::isnan(left) : left < right;
     });
     const MpiSamples* const peer = best_peer(results, count);
-    text += fmt::format("\nMPI_Barrier, {} ranks\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n", count,
-                        "MPI", "barrier", "latency", "dup+8+free", "skew", "speed");
+    text += fmt::format("\nMPI_Barrier, {}\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n",
+                        bench::counted(count, "ranks"), "MPI", "barrier", "latency", "dup+8+free",
+                        "skew", "speed");
     bool has_hopeless = false;
     for (const MpiSamples* row : rows) {
       const bench::PairedRatio ratio = ratio_to(*row, peer);
@@ -127,10 +128,10 @@ std::string to_osu(const MpiRunResults& results) {
   std::string text;
   for (const MpiSamples& samples : results.samples) {
     text += fmt::format(
-        "\n# {}, {}, {} ranks\n# OSU MPI Barrier Latency Test\n"
+        "\n# {}, {}, {}\n# OSU MPI Barrier Latency Test\n"
         "# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
         "{:>17}{:>18}{:>18}{:>12}\n",
-        samples.contender.mpi->name, samples.contender.name, samples.ranks,
+        samples.contender.mpi->name, samples.contender.name, bench::counted(samples.ranks, "ranks"),
         number(median_of_rounds(samples.latency)), number(median_of_rounds(samples.least)),
         number(median_of_rounds(samples.greatest)), number(median_of_rounds(samples.count), 0));
   }
@@ -289,11 +290,10 @@ void add_bench_mpi(Command& group) {
       ->excludes(regime);
   command->add_option("--output", options->output, "Folder for mpi.json, and a plot (PNG and SVG)");
   command->footer(
-      "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while\n"
-      "there are enough, and not bound where there are more. Latencies are medians of the rounds;\n"
-      "the ratio to the best of the others' is taken round by round (bootstrap over rounds).\n"
-      "With --regime, ranks wait back to back for whole turns, and all of their time counts; p50 "
-      "to\n"
+      "Every MPI's barriers and ours take turns, round by round. Ranks are bound to cores while "
+      "there are enough, and not bound where there are more. Latencies are medians of the rounds; "
+      "the ratio to the best of the others' is taken round by round (bootstrap over rounds). With "
+      "--regime, ranks wait back to back for whole turns, and all of their time counts; p50 to "
       "p99.9 are of single barriers, CPU is what all ranks had of it. Regimes:\n" +
       bench::regimes_to_text());
   command->callback([options] { run(*options); });

@@ -51,7 +51,7 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
   command->add_flag("--json", options->json,
                     "Print one JSON object, with a row each in \"results\"");
   command->footer(
-      "Bounded: says nothing about more participants or episodes. No load buffering is explored\n"
+      "Bounded: says nothing about more participants or episodes. No load buffering is explored "
       "(doc/memory-model.md).");
   command->callback([options, run] { run(*options); });
 }

@@ -231,6 +231,13 @@ std::optional<Weakening> parse_weakening(const std::string& text) {
                                       check::Ordering::release, check::Ordering::acq_rel}) {
     if (equals == std::string::npos || text.substr(equals + 1) != check::ordering_name(order))
       continue;
+    const std::string file = text.substr(0, text.find(':'));
+    if (!check::is_checked_source(file)) {  // else all programs would be searched for it
+      throw Error(Status::invalid,
+                  fmt::format("--weaken: no barrier or lock has \"{}\"; the table of --mutate "
+                              "names files such as src/barrier/mcs.hpp",
+                              file));
+    }
     return Weakening{text.substr(0, equals), order};
   }
   throw Error(Status::invalid,

@@ -93,10 +93,10 @@ Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
   finding.verdict = Verdict::costs;
   finding.measured.emplace_back("preloaded_us", preloaded->mean_us);
   finding.found += fmt::format(" Preloaded, Muster would ({}).", time_of(*preloaded));
+  const bool others = name.starts_with("MPICH") || name.starts_with("Intel MPI");
   finding.remedy =
-      "For all jobs of an Open MPI: make install-openmpi. For one job, into its ranks' "
-      "environment: LD_PRELOAD=" +
-      bench::mpi_preload();
+      std::string(others ? "" : "For all jobs of an Open MPI: make install-openmpi. ") +
+      "For one job, into its ranks' environment: LD_PRELOAD=" + bench::mpi_preload();
   return finding;
 }
 

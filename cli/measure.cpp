@@ -416,12 +416,11 @@ void add_measure(Command& app) {
   command->add_option("--output", options->output,
                       "Folder for measure.json, measure.csv, and a heat map (PNG and SVG)");
   command->footer(
-      "Two threads pass a flag to and fro; half of a round trip is one way. One pair at a\n"
-      "time, for two at once would share links and the clock rate. Takes 2 ms a pair and\n"
-      "round, of which there are five: 80 s for 128 CPUs. A level is where the next CPUs are a "
-      "tenth\n"
-      "farther. `muster machine measure` makes a model of this machine, from more than\n"
-      "pairs. Ctrl-C keeps the rounds that are whole.");
+      "Two threads pass a flag to and fro; half of a round trip is one way. One pair at a time, "
+      "for two at once would share links and the clock rate. Takes 2 ms a pair and round, of which "
+      "there are five: 80 s for 128 CPUs. A level is where the next CPUs are a tenth farther. "
+      "`muster machine measure` makes a model of this machine, from more than pairs. Ctrl-C keeps "
+      "the rounds that are whole.");
   command->callback([options] { run(*options); });
 }
 

@@ -79,6 +79,11 @@ std::string reworded(const CLI::App* command, const std::string& text) {
                ? fmt::format("no option {}{}", extras.front(), meant(command, extras.front()))
                : fmt::format("\"{}\" is one word too many", extras.front());
   }
+  static const std::regex lacks("(\\S+) is required");
+  if (std::smatch found; std::regex_match(text, found, lacks)) {
+    const CLI::Option* const option = command->get_option_no_throw(found[1]);
+    if (option != nullptr) return text + ": " + option->get_description();
+  }
   return text;
 }
 

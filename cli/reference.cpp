@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 
 namespace muster {
@@ -81,7 +82,7 @@ std::string manual(const CLI::App& root) {
       text += "\n";
     }
     if (!command.get_footer().empty() && command.get_footer() != root.get_footer())
-      text += fmt::format(".PP\n.nf\n{}\n.fi\n", escaped(command.get_footer()));
+      text += fmt::format(".PP\n.nf\n{}.fi\n", escaped(for_a_terminal(command.get_footer())));
   });
   return text + ".SH SEE ALSO\nThe documents that are installed with it, README.md first.\n";
 }

@@ -73,9 +73,9 @@ void add_report(Command& app) {
   command->add_option("--output", options->output,
                       "The HTML file (default: report.html in the folder, made anew each time)");
   command->footer(
-      "The page holds its pictures and needs no network. It has what it finds: the machine,\n"
-      "the heat map, groups (SVGs of `muster topo`), barriers, MPI, locks, predicted beside\n"
-      "measured, and the commands that measure it again.");
+      "The page holds its pictures and needs no network. It has what it finds: the machine, the "
+      "heat map, groups (SVGs of `muster topo`), barriers, MPI, locks, predicted beside measured, "
+      "and the commands that measure it again.");
   command->callback([options] { run(*options); });
 }
 

@@ -515,8 +515,7 @@ void add_run(Command& app) {
   command->add_option("program", options->program, "After --: the program and its arguments")
       ->required();
   command->footer(
-      "The exit code is the program's; 127 if there is none of that name, 126 if it cannot be "
-      "run.\n"
+      "The exit code is the program's; 127 if there is none of that name, 126 if it cannot be run. "
       "Critical sections are not delegated: doc/run.md.");
   command->callback([options] { run(*options); });
 }

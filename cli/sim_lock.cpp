@@ -369,10 +369,8 @@ void add_sim_lock(Command& sim) {
                       "Folder for sim-lock.json, sim-lock.csv, and a plot (PNG and SVG)");
   command->footer(
       "Threads increment words of one array, each inside a critical section [P17, PS18]. A file "
-      "for\n"
-      "--affinity has the lines `server CORE`, `allocator CORE` and `threads CORE,CORE,...`, "
-      "cores\n"
-      "by number. More threads than cores: under locks with a server, in turn.");
+      "for --affinity has the lines `server CORE`, `allocator CORE` and `threads CORE,CORE,...`, "
+      "cores by number. More threads than cores: under locks with a server, in turn.");
   command->callback([options] { run(*options); });
 }
 

@@ -20,9 +20,6 @@
 # ctest's own labels are the folder ("lock"), quick or slow by the cost (`make check` runs the quick
 # ones), and thorough.
 
-if(MUSTER_TESTS)
-  enable_testing()
-endif()
 include(CMakeParseArguments)
 
 set(MUSTER_TEST_PREFIX "" CACHE STRING "Prefix of every test's name")
@@ -30,8 +27,11 @@ set(MUSTER_TEST_ONLY "" CACHE STRING "Build and run only tests of one of these s
 set(MUSTER_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Factor on every test's time limit")
 
 # What the tests of `make test` need, or all of a tree that builds some only, and what others do.
-add_custom_target(muster-tests)
-add_custom_target(muster-thorough-tests)
+if(MUSTER_TESTS)
+  enable_testing()
+  add_custom_target(muster-tests)
+  add_custom_target(muster-thorough-tests)
+endif()
 
 function(muster_test_selected result)
   set(selected ${MUSTER_TESTS})

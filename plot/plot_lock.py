@@ -36,7 +36,7 @@ def styles(rows):
 
 
 def draw_throughput(axes, rows, style):
-    """A curve for each lock, named at its end; bands of `auto` and the fastest other."""
+    """A curve for each lock, and its end, to be named; bands of `auto` and the fastest other."""
     threads = sorted({row["threads"] for row in rows})
     last = [row for row in rows if row["threads"] == threads[-1] and row["lock"] != "auto"]
     best = max(last, key=lambda row: row["throughput_ops_s"]["mean"])["lock"] if last else None
@@ -59,8 +59,7 @@ def draw_throughput(axes, rows, style):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("threads")
     axes.grid(alpha=0.3)
-    axes.set_ylim(axes.get_ylim())
-    name_ends(axes, ends, 7)
+    return ends
 
 
 def contended(rows, cpus):
@@ -133,13 +132,18 @@ def main():
                                     squeeze=False, sharey="row", sharex="row",
                                     layout="constrained")
     threads = contended(rows, data["machine"]["cpus"])
+    ends = []
     for (above, below), pattern in zip(zip(*all_axes), patterns):
         above.set_title(pattern)
-        draw_throughput(above, [row for row in rows if row["pattern"] == pattern], style)
+        ends.append(draw_throughput(above, [row for row in rows if row["pattern"] == pattern],
+                                    style))
         below.set_title("{}, {} thread{}".format(pattern, threads, "" if threads == 1 else "s"))
         draw_latency(below, [row for row in rows if row["pattern"] == pattern
                              and row["threads"] == threads and row["latency_ns"]["samples"] > 0],
                      style)
+    for axes, its in zip(all_axes[0], ends):  # when all curves are there: they share heights
+        axes.set_ylim(axes.get_ylim())
+        name_ends(axes, its, 7)
     all_axes[0][0].set_ylabel("increments, millions a second")
     all_axes[1][0].set_ylabel("share of increments that take as long or longer")
     all_axes[1][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)

@@ -14,6 +14,7 @@ import sys
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, format_ns, in_order, nothing_to_draw, open_frame, plt, run, save,
                     time_axis, title)
+from matplotlib.ticker import MaxNLocator
 
 OURS = dict(color=COLOURS[0], marker="D", markersize=6, zorder=3)
 THEIRS = dict(color="#777777", marker="o", markersize=5, zorder=2)
@@ -34,6 +35,10 @@ def finished(data):
     return rows
 
 
+def counted(ranks):
+    return f"{ranks} rank{'' if ranks == 1 else 's'}"
+
+
 def found(rows):
     """In a sentence: the fastest of Muster's beside the fastest of the others, by ranks."""
     ratios = {}
@@ -47,7 +52,7 @@ def found(rows):
                 ratios.setdefault(regime, []).append((ranks, best[True] / best[False]))
     if not ratios:
         return "MPI_Barrier: nobody to compare with"
-    parts = [f"{ratio:.2g} with {ranks} ranks{f', {regime}' if regime else ''}"
+    parts = [f"{ratio:.2g} with {counted(ranks)}{f', {regime}' if regime else ''}"
              for regime, pairs in ratios.items() for ranks, ratio in pairs]
     return f"Muster's MPI_Barrier as a multiple of the best MPI's own time: {'; '.join(parts)}"
 
@@ -66,6 +71,8 @@ def draw(axes, rows, lines):
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.35)  # room for what is written there
     time_axis(axes.xaxis, (1,) if high > 30 * low else (1, 2, 5), numticks=5)
+    if high < 10 * low:  # then that locator has no limit
+        axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.tick_params(labelsize=8)
     axes.grid(axis="x", color="#dddddd", lw=0.6)
     axes.set_axisbelow(True)
@@ -98,7 +105,7 @@ def main():
                     axes.axhspan(min(own) - 0.5, max(own) + 0.5, color="#f2f2f2", lw=0, zorder=0)
             draw(axes, [row for row in rows if (row["regime"], row["ranks"]) == (regime, count)],
                  lines)
-            axes.set_title(f"{count} ranks" + (f", {regime}" if regime else ""), fontsize=10,
+            axes.set_title(counted(count) + (f", {regime}" if regime else ""), fontsize=10,
                            loc="left", fontweight="bold")
         across[0].set_ylim(-0.5, len(lines) - 0.5)
         across[0].set_yticks(range(len(lines)), [f"{mpi}, {name}" for mpi, name in lines],

@@ -108,6 +108,10 @@ const Marker* marker_of(const Site& site) {
   return nullptr;
 }
 
+bool is_checked_source(std::string_view file) {
+  return std::ranges::find(found_sources, file) != std::end(found_sources);
+}
+
 const char* fate_name(Fate fate) {
   constexpr const char* names[] = {"caught", "stronger", "not caught", "marked in vain"};
   return names[static_cast<int>(fate)];

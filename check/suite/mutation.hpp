@@ -24,6 +24,9 @@ const std::vector<Marker>& markers();
 /// The marker of an access, nullptr if it has none.
 const Marker* marker_of(const Site& site);
 
+/// Whether an order in this file, from the root of the source tree, may be weakened.
+bool is_checked_source(std::string_view file);
+
 enum class Fate : std::uint8_t {
   caught,
   stronger,  ///< not caught, but marked

@@ -121,6 +121,15 @@ TEST(Doctor, FindsAnImposedTopology) {
   EXPECT_THAT(said("topology", impose), HasSubstr("costs: MUSTER_TOPOLOGY imposes"));
 }
 
+TEST(Doctor, LooksAtThisMachineWhateverIsImposed) {
+  const PuSet here = usable();
+  ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "core:64 pu:2", 1), 0);
+  const PuSet looked_at = Instruments().topology().pus();
+  EXPECT_STREQ(getenv("HWLOC_SYNTHETIC"), "core:64 pu:2");
+  unsetenv("HWLOC_SYNTHETIC");
+  EXPECT_EQ(looked_at.to_vector(), here.to_vector());
+}
+
 /// What it says of a machine that is not here.
 std::string said_of(std::string_view name, const char* topology,
                     const std::function<void(Instruments&)>& provoke) {

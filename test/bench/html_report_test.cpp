@@ -145,6 +145,9 @@ TEST(Again, SaysTheCommand) {
   EXPECT_EQ(command_of("mpi", mpi()),
             "muster bench mpi --ranks 2,4 --rounds 3 --seconds 0.1 --hopeless 50.0 --defaults "
             "--output results");
+  Json of_one = mpi();
+  of_one["settings"]["only"] = "Open MPI";
+  EXPECT_THAT(command_of("mpi", of_one), HasSubstr(" --only 'Open MPI' "));
   EXPECT_EQ(command_of("mpi", Json{{"settings",
                                     {{"participants", {2, 4}},
                                      {"regimes", {"quiet", "hogs"}},

@@ -27,6 +27,12 @@ Row row(std::string implementation, double lo, double median, double hi) {
   return result;
 }
 
+TEST(Report, OneIsOne) {
+  EXPECT_EQ(counted(1, "ranks"), "1 rank");
+  EXPECT_EQ(counted(1, "processes"), "1 process");
+  EXPECT_EQ(counted(16, "processes"), "16 processes");
+}
+
 TEST(RankRows, NoOrderWhereIntervalsOverlap) {
   std::vector<Row> rows{row("muster", 10, 11, 12), row("x", 11, 13, 14), row("y", 20, 21, 22)};
   rank_rows(rows);

@@ -108,12 +108,19 @@ TEST(Check, TheWeakeningThatItNamesForAnExampleIsOne) {
     all.push_back(text);
     return run_muster(all);
   };
-  const std::string said = weaken("nonsense:1=relaxed").err;
+  const std::string said = weaken("src/barrier/mcs.hpp:1=relaxed").err;
   const std::string before = "such as ";
   const std::size_t at = said.find(before) + before.size();
   ASSERT_GT(at, before.size()) << said;
   const Outcome outcome = weaken(said.substr(at, said.find('\n', at) - at));
   EXPECT_NE(outcome.exit_code, 2) << said << outcome.err;
+}
+
+// To look for it in all programs takes minutes.
+TEST(Check, AFileThatDoesNotExistIsNotLookedFor) {
+  const Outcome outcome = run_muster({"check", "--weaken", "src/barrier/none.hpp:1=relaxed"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("no barrier or lock has \"src/barrier/none.hpp\""));
 }
 
 // What a shell would take for pipes.

@@ -144,6 +144,8 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
       {{"sim"}, "there are: barrier"},
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
+      {{"sim", "barrier"}, "or one of: epyc-7763-2s, "},
+      {{"tune"}, "--machine is required: "},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "nonsense"},
        "dissemination"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--map-by", "nonsense"},
@@ -480,6 +482,20 @@ TEST(Help, FitsATerminal) {
   EXPECT_EQ(all.exit_code, 0);
   std::istringstream lines(all.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST(Help, BreaksNoLineThatHasRoom) {
+  for (const Words& words : {Words{"bench", "mpi"}, {"bench", "lock"}, {"measure"}, {"check"}}) {
+    Words command = words;
+    command.emplace_back("--help");
+    std::istringstream lines(run_muster(command).out);
+    std::string before;
+    for (std::string line; std::getline(lines, line); before = line) {
+      const bool goes_on = !before.empty() && before[0] != ' ' && isalnum(before.back()) != 0;
+      if (!goes_on || line.empty() || line[0] == ' ' || line.starts_with("Usage:")) continue;
+      EXPECT_GT(before.size() + 1 + line.find_first_of(" \n"), 79U) << before << "\n" << line;
+    }
+  }
 }
 
 }  // namespace

@@ -69,3 +69,16 @@ for other in $(printf '%s\n' $python python3 | sort -u); do
     cpython_tests $other test_multiprocessing_$way
   done
 done
+# A wheel of its own: the interpreter has no limited API.
+free_threaded=
+for other in python3.13t python3.14t python3.15t; do
+  can_build $other || continue
+  free_threaded=$other
+  rm -rf "$scratch/wheel-t" "$scratch/site-t"
+  $other -m pip wheel --quiet --no-index --no-build-isolation --no-deps -w "$scratch/wheel-t" \
+    "$tree/python"
+  $other -m pip install --quiet --no-index --no-deps --target "$scratch/site-t" \
+    "$scratch"/wheel-t/*.whl
+  PYTHONPATH=$scratch/site-t $other "$source/test/python/test_muster.py"
+done
+[ -n "$free_threaded" ] || echo "skipped: a free-threaded CPython (none can be had here)"
