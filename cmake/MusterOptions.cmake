@@ -21,8 +21,12 @@ add_compile_options(
   $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wstrict-prototypes>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wduplicated-cond>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wlogical-op>)
-# What is installed does not name the folder it was built in.
+# What is installed does not name the folders it was built in.
 add_compile_options($<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
+cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${PROJECT_BINARY_DIR}" build_inside)
+if(NOT build_inside)
+  add_compile_options($<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_BINARY_DIR}=.>)
+endif()
 # Warnings are errors only with the compilers this is tested with: a newer one may warn of more.
 if(MUSTER_WERROR AND "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" MATCHES
     "^(GNU 12|Clang 14)")
