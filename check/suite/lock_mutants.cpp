@@ -132,7 +132,7 @@ template <class Work>
 bool FlatCombining<check::AnswerAwaitedAlone>::delegate(check::AnswerAwaitedAlone& m, Ticket& t,
                                                         Work& work) const {
   publish(m, t, work);
-  if (!take_held(m, held())) return m.await(pending(t.client), equals(0), acquire);
+  if (!m.take_held(held())) return m.await(pending(t.client), equals(0), acquire);
   if (m.load(pending(t.client), relaxed) != 0) {
     m.store(pending(t.client), 0, relaxed);
     work.run_own(m);
@@ -146,7 +146,7 @@ template <class Work>
 bool FlatCombining<check::NotReadAgain>::delegate(check::NotReadAgain& m, Ticket& t,
                                                   Work& work) const {
   publish(m, t, work);
-  while (m.load(held(), relaxed) != 0 || !take_held(m, held())) {
+  while (m.load(held(), relaxed) != 0 || !m.take_held(held())) {
     const Either<check::NotReadAgain> first =
         await_either(m, pending(t.client), held(), Awaited::combiner);
     if (first.gave_up) return false;
@@ -231,7 +231,7 @@ template <>
 template <class Work>
 void Rings<check::CountedEarly>::execute(check::CountedEarly& m, unsigned client, const Next& next,
                                          Work& work) const {
-  store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
+  m.store_unawaited(served(client), Served{next.executed, next.place, true}.word());
   work.run(m, client * depth_ + next.place);
   m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
   m.store(cells_.of(client, next.place), 0, release);
@@ -505,7 +505,7 @@ namespace muster::check {
 namespace {
 
 /// What is checked about the lock that it is, with the fault.
-template <template <Machine> class L, class M>
+template <template <LockMachine> class L, class M>
 HandWritten mutant(const char* name) {
   HandWritten made{name, {}};
   for (const LockScenario& scenario : lock_scenarios(std::string(L<M>::traits.name))) {
