@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check/program.hpp"
+#include "machine/lock_machine.hpp"
 
 namespace muster::check {
 
@@ -57,7 +58,7 @@ class Tuning {
   std::vector<OrderedAccess> accesses_;
 };
 
-class Checked {
+class Checked : public NobodySleeps<Checked> {
  public:
   struct Cell {
     Location location;
@@ -240,10 +241,11 @@ class Checked {
   }
   static void expect_store(const Cell&) {}
 
-  /// Between two looks; nothing by default: there is no time to pass.
+  /// Nothing by default: there is no time to pass.
   void linger(unsigned) {
     if (linger_) linger_();
   }
+  std::int64_t time_ns() { return time_ns_ += 1'000'000'000; }
   void set_linger(std::function<void()> linger) { linger_ = std::move(linger); }
 
   bool all_arrived() { return !completion_ || completion_(); }
@@ -283,10 +285,11 @@ class Checked {
   Tuning& tuning_;
   std::function<bool()> completion_;
   std::function<void()> linger_;
+  std::int64_t time_ns_ = 0;
   Composer composer_;
   Patience patience_{nullptr, 0, {}};
 };
 
-static_assert(Machine<Checked>);
+static_assert(LockMachine<Checked>);
 
 }  // namespace muster::check

@@ -183,6 +183,7 @@ struct Section {
 
   void run_own(Modelled& m) { bench.increment(m, index); }
   void put(Modelled&, Word slot) { bench.requests.at(slot) = index; }
+  void posted(Modelled&) {}
   void run(Modelled& m, Word slot) {
     const std::uint64_t request = bench.requests.at(slot);
     if (request == no_request) broken("a section ran a second time");

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "barrier/shape.hpp"
-#include "machine/machine.hpp"
+#include "machine/lock_machine.hpp"
 #include "message/mailboxes.hpp"
 #include "sim/engine.hpp"
 
 namespace muster::sim {
 
-class Modelled {
+class Modelled : public NobodySleeps<Modelled> {
  public:
   using Cell = Line;
 
@@ -113,11 +113,12 @@ class Modelled {
   void touch(const Array& array, std::uint64_t index, bool writes) {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
+  using NobodySleeps<Modelled>::await_either;
   /// A client of `auto` waits for its answer, or until the lock is free; when it has done so for
   /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: it
   /// gave up.
-  template <Order O, class Expectation>
-  int await_either(Cell& own, Cell& held, OrderTag<O> order, Cell& wanted, const Expectation&) {
+  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted,
+                   const Expectation&) {
     constexpr std::int64_t answer_ns = 2'000;
     constexpr std::int64_t patience_ns = 8'000;
     constexpr unsigned turns = 4;
@@ -167,7 +168,7 @@ class Modelled {
   Composer composer_;
 };
 
-static_assert(Machine<Modelled>);
+static_assert(LockMachine<Modelled>);
 
 }  // namespace muster::sim
 

@@ -77,6 +77,7 @@ class DepartureRehearsal {
 
     void run_own(Checked&) {}
     void put(Checked& m, unsigned slot) { m.write(all.slots_[slot], number); }
+    void posted(Checked&) {}
     void run(Checked& m, unsigned slot) {
       Checked::Plain<Word>& last = all.last_[slot / depth];
       const Word next = m.read(last) + 1;

@@ -54,6 +54,7 @@ class KeptRehearsal {
     Word number = 0;
 
     void put(M& m, unsigned slot) { m.write(all.memory_[slot], number); }
+    void posted(M&) {}
     void run(M& m, unsigned slot) {
       m.thread().check(m.read(all.memory_[slot]) != 0, "executed before it was posted");
       m.fetch_add(all.executed_, 1, relaxed);

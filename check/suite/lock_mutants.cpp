@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks with one fault each, which no weaker memory order would cause. A mutant is the shipped
-// header over a machine of its own, for which one of its functions is written anew, wrongly: the
-// fault is the line that its comment tells of, all else is copied.
+// header over a machine of its own. Either the machine has the fault; or one of the header's
+// functions is written anew for it, wrongly: the fault is the line that its comment tells of, all
+// else is copied.
+#include <utility>
+#include <vector>
+
 #include "check/suite/bell.hpp"
 #include "check/suite/departure.hpp"
 #include "check/suite/kept_posts.hpp"
@@ -17,34 +21,88 @@ struct Faulty : Checked {
   using Checked::Checked;
 };
 
+/// One that stores a word, where it is to do so in that order, so many other stores and exchanges
+/// too late.
+template <Order order, Word word, int writes>
+class Late : public Checked {
+ public:
+  using Checked::Checked;
+
+  template <Order O>
+  void store(Cell& cell, Word value, OrderTag<O> of, Site site = Site::here()) {
+    if (O == order && value == word) {
+      late_.push_back(&cell);
+      left_ = writes;
+      return;
+    }
+    Checked::store(cell, value, of, site);
+    has_written(site);
+  }
+  template <Order O>
+  Word exchange(Cell& cell, Word value, OrderTag<O> of, Site site = Site::here()) {
+    const Word before = Checked::exchange(cell, value, of, site);
+    has_written(site);
+    return before;
+  }
+  void store_unawaited(Cell& cell, Word value, Site site = Site::here()) {
+    store(cell, value, relaxed, site);
+  }
+  template <Order O>
+  Word exchange_unawaited(Cell& cell, Word value, OrderTag<O> of, Site site = Site::here()) {
+    return exchange(cell, value, of, site);
+  }
+
+ private:
+  void has_written(Site site) {
+    if (--left_ != 0) return;
+    for (Cell* const cell : std::exchange(late_, {})) {
+      Checked::store(*cell, word, OrderTag<order>{}, site);
+    }
+  }
+
+  std::vector<Cell*> late_;
+  int left_ = 0;
+};
+constexpr int never = 1'000'000;
+
+/// A client says that it waits when its predecessor knows it already.
+using WaitsTooLate = Late<Order::relaxed, 1, 2>;
+/// A word is busy only when it is the tail's already.
+using BusyTooLate = Late<Order::relaxed, 1, 1>;
+/// The spare is made ready when it is the tail's already.
+using SparePreparedLate = Late<Order::relaxed, ~Word{0}, 1>;
+/// Who has left a request does not take its link back: with its next section, nobody being behind
+/// it, whoever is head finds a request there.
+using LinkLeft = Late<Order::relaxed, 0, never>;
+/// A request counts as served before its entry is 0.
+using CountedEarly = Late<Order::release, 0, 1>;
+/// A ring's first request is not marked begun: while it has given the lock up, others execute it
+/// once more.
+using NotMarked = Late<Order::relaxed, 1, never>;
+/// Requests are cleared after the response, when their clients may have posted again.
+using ClearedLate = Late<Order::relaxed, 0, 1>;
+
 using NotedEarly = DepartureLot<1>;
 using NoSecondLook = BellLot<1>;
 using LooksBefore = BellLot<2>;
 using WokenUncounted = BellLot<3>;
 using NoLightFence = BellLot<4>;
 using NoLinkAwaited = Faulty<1>;
-using WaitsTooLate = Faulty<2>;
 using OwnWordKept = Faulty<3>;
-using BusyTooLate = Faulty<4>;
 using FreedUnseen = Faulty<5>;
 using AnswerAwaitedAlone = Faulty<6>;
 using LinkReadLate = Faulty<7>;
-using SparePreparedLate = Faulty<8>;
 using OneSlot = Faulty<9>;
 using CalledEarly = Faulty<10>;
-using CountedEarly = Faulty<11>;
 using NotNumbered = Faulty<12>;
-using NotMarked = Faulty<13>;
 using NotReadAgain = Faulty<14>;
 using ClientForgotten = Faulty<15>;
 using NewsLost = Faulty<16>;
-using ClearedLate = Faulty<17>;
 using OthersAnswerLost = Faulty<18>;
 using NoLastPass = Faulty<19>;
 using CombinesLate = Faulty<20>;
 using ServerTrusted = Faulty<21>;
 using NotLookedAgain = Faulty<22>;
-using LinkLeft = Faulty<23>;
 using BusyIsDone = Faulty<24>;
 using SentEarly = Faulty<25>;
 using KeptUncounted = Faulty<26>;
@@ -94,29 +152,10 @@ void Mcs<check::NoLinkAwaited>::release(check::NoLinkAwaited& m, Ticket& t) cons
   m.store(waiting(successor - 1), 0, muster::release);
 }
 
-/// A client says that it waits when its predecessor knows it already.
-template <>
-bool Mcs<check::WaitsTooLate>::acquire(check::WaitsTooLate& m, Ticket& t) const {
-  m.store(next(t.client), 0, relaxed);
-  const Word predecessor = m.exchange(tail(), t.client + 1, acq_rel);
-  if (predecessor == 0) return true;
-  m.store(next(predecessor - 1), t.client + 1, muster::release);
-  m.store(waiting(t.client), 1, relaxed);
-  return m.await(waiting(t.client), equals(0), muster::acquire);
-}
-
 /// A client goes on with its own word, for which its successor may wait, not its predecessor's.
 template <>
 void Clh<check::OwnWordKept>::release(check::OwnWordKept& m, Ticket& t) const {
   m.store(busy(t.mine), 0, muster::release);
-}
-
-/// A word is busy only when it is the tail's already.
-template <>
-bool Clh<check::BusyTooLate>::acquire(check::BusyTooLate& m, Ticket& t) const {
-  t.predecessor = m.exchange(tail(), t.mine, acq_rel);
-  m.store(busy(t.mine), 1, relaxed);
-  return m.await(busy(t.predecessor), equals(0), muster::acquire);
 }
 
 /// The lock is freed without a look: what was pushed as the holder left is lost.
@@ -132,7 +171,7 @@ template <class Work>
 bool FlatCombining<check::AnswerAwaitedAlone>::delegate(check::AnswerAwaitedAlone& m, Ticket& t,
                                                         Work& work) const {
   publish(m, t, work);
-  if (!take_held(m, held())) return m.await(pending(t.client), equals(0), acquire);
+  if (!m.take_held(held())) return m.await(pending(t.client), equals(0), acquire);
   if (m.load(pending(t.client), relaxed) != 0) {
     m.store(pending(t.client), 0, relaxed);
     work.run_own(m);
@@ -146,7 +185,7 @@ template <class Work>
 bool FlatCombining<check::NotReadAgain>::delegate(check::NotReadAgain& m, Ticket& t,
                                                   Work& work) const {
   publish(m, t, work);
-  while (m.load(held(), relaxed) != 0 || !take_held(m, held())) {
+  while (m.load(held(), relaxed) != 0 || !m.take_held(held())) {
     const Either<check::NotReadAgain> first =
         await_either(m, pending(t.client), held(), Awaited::combiner);
     if (first.gave_up) return false;
@@ -171,29 +210,6 @@ Word CcSynch<check::LinkReadLate>::combine(check::LinkReadLate& m, Ticket& t, Wo
     slot = next - 1;
   }
   return slot;
-}
-
-/// The spare is made ready when it is the tail's already.
-template <>
-bool CcSynch<check::SparePreparedLate>::join(check::SparePreparedLate& m, Ticket& t,
-                                             unsigned tail) const {
-  t.next = t.spare;
-  t.spare = m.exchange(cells_.global(tail), t.next, acq_rel);
-  m.store(state(t.next), waiting, relaxed);
-  return m.load(state(t.spare), acquire) == head;
-}
-
-/// Who has left a request does not take its link back: with its next section, nobody being behind
-/// it, whoever is head finds a request there.
-template <>
-template <class Work>
-CcSynch<check::LinkLeft>::Turn CcSynch<check::LinkLeft>::leave_request(check::LinkLeft& m,
-                                                                       Ticket& t,
-                                                                       Work& work) const {
-  work.put(m, t.spare);
-  m.store(link(t.spare), t.next + 1, release);
-  if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner)) return Turn::gave_up;
-  return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
 }
 
 /// A client has one slot, not two: it comes back to it while the combiner reads its link.
@@ -226,31 +242,10 @@ bool HSynch<check::CalledEarly>::execute(check::CalledEarly& m, Ticket& t, Work&
   return true;
 }
 
-/// A request counts as served before its entry is 0.
-template <>
-template <class Work>
-void Rings<check::CountedEarly>::execute(check::CountedEarly& m, unsigned client, const Next& next,
-                                         Work& work) const {
-  store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
-  work.run(m, client * depth_ + next.place);
-  m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
-  m.store(cells_.of(client, next.place), 0, release);
-}
-
 /// Requests have no number: who knows an old `served` takes a later one for the next.
 template <>
 constexpr Word Rings<check::NotNumbered>::request(Word, Word lock) {
   return lock + 1;
-}
-
-/// A request is not marked begun: while it has given the lock up, others execute it once more.
-template <>
-template <class Work>
-void Rings<check::NotMarked>::execute(check::NotMarked& m, unsigned client, const Next& next,
-                                      Work& work) const {
-  work.run(m, client * depth_ + next.place);
-  m.store(cells_.of(client, next.place), 0, release);
-  m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
 }
 
 /// The test is made before the lock is taken, by those that wait, and not again under it. (Rings of
@@ -324,23 +319,6 @@ bool Reception<check::NewsLost>::next(check::NewsLost& m) const {
   const bool goes_on = m.load(serving(), acquire) != 0;
   m.exchange(news(), 0, acquire);
   return goes_on;
-}
-
-/// Requests are cleared after the response, when their clients may have posted again.
-template <>
-template <class Work>
-void RclBatch<check::ClearedLate>::pass(check::ClearedLate& m, unsigned count, Work& work) const {
-  Word answers = 0;
-  for (unsigned c = 0; c < count; ++c) {
-    if (m.load(request(c), acquire) == 0) continue;
-    work.run(m, c);
-    answers |= bit_of(c);
-  }
-  const Word before = m.load(response(0), relaxed);
-  if (answers != 0) m.store(response(0), before ^ answers, release);
-  for (unsigned c = 0; c < count; ++c) {
-    if ((answers & bit_of(c)) != 0) m.store(request(c), 0, relaxed);
-  }
 }
 
 /// A response forgets what it has told the others.
@@ -505,7 +483,7 @@ namespace muster::check {
 namespace {
 
 /// What is checked about the lock that it is, with the fault.
-template <template <Machine> class L, class M>
+template <template <LockMachine> class L, class M>
 HandWritten mutant(const char* name) {
   HandWritten made{name, {}};
   for (const LockScenario& scenario : lock_scenarios(std::string(L<M>::traits.name))) {

@@ -446,6 +446,7 @@ class RingsRehearsal {
     Word number = 0;
 
     void put(Checked& m, unsigned slot) { m.write(data.slots.at(slot), number); }
+    void posted(Checked&) {}
     void run(Checked& m, unsigned slot) {
       const unsigned client = slot / depth;
       const Word next = m.read(data.executed[client]) + 1;
@@ -531,6 +532,7 @@ class YieldsRehearsal {
     Word number = 0;
 
     void put(M& m, unsigned slot) { m.write(all.data_.slots.at(slot), number); }
+    void posted(M&) {}
     void run(M& m, unsigned slot) {
       all.check_turn(m, slot);
       all.desk_.give(m);

@@ -16,8 +16,8 @@
 #include "delegation/cpus.hpp"
 #include "delegation/section.hpp"
 #include "delegation/thread.hpp"
-#include "lock/habit.hpp"
 #include "machine/hardware.hpp"
+#include "machine/lock_machine.hpp"
 
 namespace muster::delegation {
 
@@ -33,7 +33,7 @@ class Port : public Hardware {
   }
 
   /// Clients are seats: one that nobody has, with nothing pending, has no request.
-  static Word next_used(Word from, Word end) noexcept { return next_used_seat(from, end); }
+  static Word next_client(Word from, Word end) noexcept { return next_used_seat(from, end); }
 
   /// More threads use locks than there are CPUs, though perhaps not just now.
   static bool is_crowded() noexcept {
@@ -66,12 +66,11 @@ class Port : public Hardware {
     for (; turns > 0; --turns) relax();
   }
 
-  /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
-  /// there before.
-  static Word take(Cell& cell) noexcept {
-    return cell.value.exchange(1, std::memory_order_acquire);
+  /// Who waits for a lock sleeps elsewhere, so nobody is to be woken.
+  static bool take_held(Cell& held) noexcept {
+    return held.value.exchange(1, std::memory_order_acquire) == 0;
   }
-  static void give(Cell& cell) noexcept { cell.value.store(0, std::memory_order_release); }
+  static void give_held(Cell& held) noexcept { held.value.store(0, std::memory_order_release); }
 
   /// From here on to wake_held() those who sleep on cells that are stored to are not woken: they
   /// would take the CPU from whoever has the lock that they want.
@@ -113,13 +112,14 @@ class Port : public Hardware {
     return true;
   }
 
-  /// Until `own` is 0 (returns 0) or `other` is (returns 1); -1 if the domain is broken.
-  [[gnu::noinline]] int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
-                                     Awaited awaited) noexcept;
-  /// The same; sets `wanted` when it has waited for some time. The line of `other` is its holder's
-  /// to write: it is read soon, since most sections are short, and then seldom.
+  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Awaited awaited,
+                   Site = Site::here()) noexcept {
+    return await_either_silently(own, other, awaited);
+  }
+  /// The line of `other` is its holder's to write: it is read soon, since most sections are short,
+  /// and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
-                   locks::Expectation expected) noexcept {
+                   Expectation expected) noexcept {
     for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
       if (poll(own, polls)) return 0;
       // If both are 0, the request is executed.
@@ -130,12 +130,13 @@ class Port : public Hardware {
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
-  void wait_for_turn(const Cell& held, Cell& wanted) noexcept {
+  bool wait_for_turn(const Cell& held, Cell& wanted) noexcept {
     static_cast<void>(wait_for_turn(nullptr, held, wanted));
+    return true;
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
   /// set, so that the one that is let in next lets in another.
-  static void clear(Cell& wanted) noexcept {
+  static void clear_wanted(Cell& wanted) noexcept {
     if (FutexLot::peek(wanted.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
   }
   /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
@@ -197,6 +198,8 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
+  [[gnu::noinline]] int await_either_silently(Cell& own, const Cell& other,
+                                              Awaited awaited) noexcept;
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
   int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
@@ -223,6 +226,8 @@ class Port : public Hardware {
   std::int64_t off_until_ns_ = 0;
   Announcements<Atom>& announcements_;
 };
+
+static_assert(LockMachine<Port>);
 
 /// Cells at places known beforehand: each global one on a line of its own, and a slot's `spacing`
 /// bytes apart, `stride` bytes from one slot to the next.

@@ -327,7 +327,7 @@ void Station::give(RingPort& port, Word number) const {
   const bool was_wanted = is_wanted(number);
   const bool unattended = RingPort::is_unattended(wanted);
   if (was_wanted) [[unlikely]]
-    RingPort::clear(wanted);
+    RingPort::clear_wanted(wanted);
   of_lock.give(port);
   if (was_wanted && (!unattended || RingPort::is_slept_on(wanted))) [[unlikely]]
     RingPort::let_one_in(*of_lock.held, wanted);

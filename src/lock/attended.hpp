@@ -20,7 +20,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Attended {
  public:
   static constexpr Traits traits = Auto<M>::traits;

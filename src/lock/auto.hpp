@@ -20,7 +20,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Auto {
  public:
   static constexpr Traits traits{"auto", Style::adaptive, false,
@@ -124,10 +124,10 @@ class Auto {
   [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
-    if constexpr (requires { m.hold_wakes(); }) m.hold_wakes();
+    m.hold_wakes();
     const unsigned executed = desk_.combine(m, work, combines, server_);
     desk_.give(m);
-    if constexpr (requires { m.hold_wakes(); }) m.wake_held();  // who is woken may take the CPU
+    m.wake_held();  // who is woken may take the CPU
     h.combined += executed;
     if (executed != 0 && is_served(m)) h.set_delegates(true);
     if (!unattended) h.visits += executed < many ? 1 : executed / 4;

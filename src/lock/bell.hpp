@@ -15,12 +15,12 @@
 namespace muster::locks {
 
 /// Whether the server would find anything. `clients`: more than the number of any that has posted.
-template <Machine M>
+template <LockMachine M>
 bool any_pending(M& m, const Rings<M>& rings, typename M::Cell& clients) {
   const Word count = m.load(clients, relaxed);  // next() acquires
-  Word client = next_client(m, 0, count);
+  Word client = m.next_client(0, count);
   while (client < count && rings.next(m, client).request == 0) {
-    client = next_client(m, client + 1, count);
+    client = m.next_client(client + 1, count);
   }
   return client < count;
 }

@@ -14,7 +14,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class CasSpin : public Direct<CasSpin<M>> {
  public:
   static constexpr Traits traits{"cas-spin", Style::direct, false,

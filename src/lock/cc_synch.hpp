@@ -24,7 +24,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class CcSynch : public Combining<CcSynch<M>> {
  public:
   static constexpr Traits traits{"cc-synch", Style::combining, true, "three",
@@ -69,9 +69,9 @@ class CcSynch : public Combining<CcSynch<M>> {
   bool join(M& m, Ticket& t, unsigned tail) const {
     const Word next = t.spare;
     t.next = next;
-    store_unawaited(m, state(next), waiting);  // before the exchange releases it
+    m.store_unawaited(state(next), waiting);  // before the exchange releases it
     const Word slot =
-        exchange_unawaited(m, cells_.global(tail), next, acq_rel);  // pairs with itself
+        m.exchange_unawaited(cells_.global(tail), next, acq_rel);  // pairs with itself
     t.spare = slot;
     return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
@@ -81,8 +81,8 @@ class CcSynch : public Combining<CcSynch<M>> {
     work.put(m, t.spare);
     m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
     if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner))
-      return Turn::gave_up;                // pairs with its stores
-    store_unawaited(m, link(t.spare), 0);  // before the exchange that makes it the tail's
+      return Turn::gave_up;               // pairs with its stores
+    m.store_unawaited(link(t.spare), 0);  // before the exchange that makes it the tail's
     return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
   }
   /// Executes what is queued behind the head's own; returns who is head next.

@@ -15,7 +15,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Clh : public Direct<Clh<M>> {
  public:
   static constexpr Traits traits{"clh", Style::direct, true, "two",

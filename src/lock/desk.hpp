@@ -7,7 +7,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 struct Desk {
   typename M::Cell* held;     ///< 1 while somebody has the lock: executes its requests
   typename M::Cell* clients;  ///< more than the number of any that has posted
@@ -22,7 +22,7 @@ struct Desk {
   }
 
   /// True if the caller now has the lock.
-  bool take(M& m) const { return take_held(m, *held); }
+  bool take(M& m) const { return m.take_held(*held); }
   /// As soon as it is free. False if the wait gave up.
   bool take_when_free(M& m) const {
     while (!take(m)) {
@@ -30,7 +30,7 @@ struct Desk {
     }
     return true;
   }
-  void give(M& m) const { give_held(m, *held); }
+  void give(M& m) const { m.give_held(*held); }
 
   /// Executes what is pending, one request of each client, but not of `but`; how many. The caller
   /// has the lock.
@@ -38,8 +38,8 @@ struct Desk {
   unsigned pass(M& m, Work& work, Word but = ~Word{0}) const {
     unsigned executed = 0;
     const Word count = m.load(*clients, relaxed);
-    for (Word client = next_client(m, 0, count); client < count;
-         client = next_client(m, client + 1, count)) {
+    for (Word client = m.next_client(0, count); client < count;
+         client = m.next_client(client + 1, count)) {
       if (client != but && rings.serve(m, client, lock, work)) ++executed;
     }
     return executed;

@@ -17,7 +17,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class DsmSynch : public Combining<DsmSynch<M>> {
  public:
   static constexpr Traits traits{"dsm-synch", Style::combining, true, "three",
@@ -39,10 +39,10 @@ class DsmSynch : public Combining<DsmSynch<M>> {
   bool take(M& m, Ticket& t) const {
     t.turn ^= 1;
     const Word slot = t.slot();
-    store_unawaited(m, state(slot), waiting);  // both before the exchange releases them
-    store_unawaited(m, link(slot), 0);
+    m.store_unawaited(state(slot), waiting);  // both before the exchange releases them
+    m.store_unawaited(link(slot), 0);
     t.before =
-        exchange_unawaited(m, tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
+        m.exchange_unawaited(tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
     return t.before == 0;
   }
   template <class Work>

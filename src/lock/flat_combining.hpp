@@ -22,7 +22,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class FlatCombining : public Combining<FlatCombining<M>> {
  public:
   static constexpr Traits traits{"flat-combining", Style::combining, false, "two",
@@ -42,17 +42,17 @@ class FlatCombining : public Combining<FlatCombining<M>> {
       : passes_(shape.limit), cells_(cells) {}
   Ticket ticket(unsigned client) const { return {client}; }
 
-  bool take(M& m, Ticket& t) const { return t.alone && take_held(m, held()); }
+  bool take(M& m, Ticket& t) const { return t.alone && m.take_held(held()); }
   template <class Work>
   bool delegate(M& m, Ticket& t, Work& work) const {
     publish(m, t, work);
-    while (m.load(held(), relaxed) != 0 || !take_held(m, held())) {
-      const Either<M> first = await_either(m, pending(t.client), held(), Awaited::combiner);
-      if (first.gave_up) return false;
-      if (first.own) return true;
+    while (m.load(held(), relaxed) != 0 || !m.take_held(held())) {
+      const int first = m.await_either(pending(t.client), held(), acquire, Awaited::combiner);
+      if (first < 0) return false;
+      if (first == 0) return true;
     }
     if (m.load(pending(t.client), relaxed) != 0) {  // nobody just has
-      store_unawaited(m, pending(t.client), 0);
+      m.store_unawaited(pending(t.client), 0);
       work.run_own(m);
     }
     return serve(m, t, work);
@@ -62,7 +62,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
     if (count > 1 && t.given++ % sections_per_look == 0 && has_pending(m, t.client, count)) {
       return false;
     }
-    give_held(m, held());
+    m.give_held(held());
     return true;
   }
   template <class Work>
@@ -72,7 +72,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
       if (pass(m, t.client, work) == 0) break;
       t.alone = false;
     }
-    give_held(m, held());
+    m.give_held(held());
     return true;
   }
 
@@ -90,8 +90,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   /// Whether a client but this one has a request. Apart: the registers that it takes would have to
   /// be saved by every section of a client that is alone.
   [[gnu::noinline]] bool has_pending(M& m, Word but, Word count) const {
-    for (Word client = next_client(m, 0, count); client < count;
-         client = next_client(m, client + 1, count)) {
+    for (Word client = m.next_client(0, count); client < count;
+         client = m.next_client(client + 1, count)) {
       if (client != but && m.load(pending(client), relaxed) != 0) return true;
     }
     return false;
@@ -101,8 +101,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   unsigned pass(M& m, Word but, Work& work) const {
     unsigned executed = 0;
     const Word count = m.load(clients(), relaxed);
-    for (Word client = next_client(m, 0, count); client < count;
-         client = next_client(m, client + 1, count)) {
+    for (Word client = m.next_client(0, count); client < count;
+         client = m.next_client(client + 1, count)) {
       if (client == but || m.load(pending(client), acquire) == 0)
         continue;  // pairs with delegate's
       work.run(m, client);

@@ -14,7 +14,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class HSynch {
  public:
   static constexpr Traits traits{"h-synch", Style::combining, true, "three within a cluster",

@@ -33,15 +33,9 @@ struct Habit {
   static constexpr unsigned trial = 1024;
 };
 
-/// What a client that waits may expect of whoever has the lock.
-struct Expectation {
-  bool soon;    ///< its requests have been executed soon: the lock is seldom free for long
-  bool answer;  ///< they are executed when it says that it waits
-};
-
 /// That somebody has waited for some time. A hint: if it is lost, whoever waits repeats it, or
 /// finds the lock free.
-template <Machine M>
+template <LockMachine M>
 class Wanted {
  public:
   explicit Wanted(typename M::Cell& cell) : cell_(&cell) {}
@@ -50,30 +44,13 @@ class Wanted {
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
   /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
   /// nobody waits.
-  bool is_unattended(M& m) const {
-    if constexpr (requires { m.is_unattended(*cell_); }) {
-      return m.is_unattended(*cell_);
-    } else {
-      return false;
-    }
-  }
-  void clear(M& m) const {
-    if constexpr (requires { m.clear(*cell_); }) {
-      m.clear(*cell_);
-    } else {
-      m.store(*cell_, 0, relaxed);
-    }
-  }
+  bool is_unattended(M& m) const { return m.is_unattended(*cell_); }
+  void clear(M& m) const { m.clear_wanted(*cell_); }
   /// As await_either(); gives the hint, on hardware when it has waited for a while.
   Either<M> wait_for_either(M& m, typename M::Cell& own, typename M::Cell& other,
                             Expectation expected) const {
-    if constexpr (requires { m.await_either(own, other, acquire, *cell_, expected); }) {
-      const int which = m.await_either(own, other, acquire, *cell_, expected);
-      return {which == 0, which < 0};
-    } else {
-      m.store(*cell_, 1, relaxed);
-      return await_either(m, own, other);
-    }
+    const int which = m.await_either(own, other, acquire, *cell_, expected);
+    return {which == 0, which < 0};
   }
 
   /// Takes the lock without a request: for the middle of a section that has given it up, or for
@@ -84,38 +61,18 @@ class Wanted {
     }
     return true;
   }
-  bool wait_until_free(M& m, typename M::Cell& held) const {
-    if constexpr (requires { m.wait_for_turn(held, *cell_); }) {
-      m.wait_for_turn(held, *cell_);
-      return true;
-    } else {
-      m.store(*cell_, 1, relaxed);
-      return m.await(held, equals(0), relaxed);  // whoever takes it acquires
-    }
-  }
+  bool wait_until_free(M& m, typename M::Cell& held) const { return m.wait_for_turn(held, *cell_); }
 
   /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
   /// could execute, or nobody may.
-  bool is_slept_on(M& m) const {
-    if constexpr (requires { m.is_slept_on(*cell_); }) {
-      return m.is_slept_on(*cell_);
-    } else {
-      return false;
-    }
-  }
+  bool is_slept_on(M& m) const { return m.is_slept_on(*cell_); }
   /// By who has just given the lock back: one of those that wait may take it first. `many` had
   /// requests at once: as it is where they yield in turn, and come back later.
   void let_one_in(M& m, typename M::Cell& held, bool many) const {
-    if constexpr (requires { m.let_one_in(held, *cell_, many); }) {
-      m.let_one_in(held, *cell_, many);
-    } else if constexpr (requires { m.linger(lingering); }) {
-      m.linger(lingering);
-    }
+    m.let_one_in(held, *cell_, many);
   }
 
  private:
-  static constexpr unsigned lingering = 64;
-
   typename M::Cell* cell_;
 };
 

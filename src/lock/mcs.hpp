@@ -15,7 +15,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Mcs : public Direct<Mcs<M>> {
  public:
   static constexpr Traits traits{"mcs", Style::direct, true, "two",

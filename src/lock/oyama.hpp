@@ -16,7 +16,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Oyama : public Combining<Oyama<M>> {
  public:
   static constexpr Traits traits{"oyama", Style::combining, false,

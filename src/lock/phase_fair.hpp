@@ -23,7 +23,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class PhaseFair : public Direct<PhaseFair<M>> {
  public:
   static constexpr Traits traits{"phase-fair", Style::direct, true, "two a node; readers none",

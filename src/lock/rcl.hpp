@@ -14,7 +14,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class Rcl : public Attended<M> {
  public:
   static constexpr Traits traits{"rcl", Style::server, true, "two",

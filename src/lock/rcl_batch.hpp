@@ -19,7 +19,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class RclBatch {
  public:
   static constexpr Traits traits{"rcl-batch", Style::server, true, "one, and one for each group",
@@ -49,7 +49,7 @@ class RclBatch {
     t.toggle ^= bit;
     work.put(m, t.client);
     m.store(request(t.client), 1, release);  // pairs with pass's load
-    if constexpr (requires { work.posted(m); }) work.posted(m);
+    work.posted(m);
     return m.await(answer, Answered{bit, t.toggle}, acquire);  // pairs with pass's store
   }
 

@@ -15,7 +15,7 @@
 namespace muster::locks {
 
 /// Before a client's first request: executors look below `clients` only.
-template <Machine M>
+template <LockMachine M>
 void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
   Word seen = m.load(clients, relaxed);
   while (seen < client + 1) {
@@ -23,17 +23,7 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
   }
 }
 
-/// The first client from `from` on that may have a request, of those below `end`; else `end`.
-template <Machine M>
-Word next_client(M& m, Word from, Word end) {
-  if constexpr (requires { m.next_used(from, end); }) {
-    return m.next_used(from, end);
-  } else {
-    return from;
-  }
-}
-
-template <Machine M>
+template <LockMachine M>
 class Reception {
  public:
   static constexpr unsigned cells = 3;

@@ -2,10 +2,17 @@
 #include "lock/registry.hpp"
 
 #include "machine/hardware.hpp"
+#include "machine/lock_machine.hpp"
 #include "machine/made_once.hpp"
 
 namespace muster::locks {
 namespace {
+
+/// A machine on which no lock ever runs: traits are the same on all.
+struct AnyMachine : Hardware, NobodySleeps<AnyMachine> {
+  static void linger(unsigned) {}
+  static std::int64_t time_ns() { return 0; }
+};
 
 template <class... L>
 std::vector<const Traits*> all_traits(std::tuple<L...>*) {
@@ -15,7 +22,7 @@ std::vector<const Traits*> all_traits(std::tuple<L...>*) {
 const std::vector<const Traits*>& table() {
   static constinit MadeOnce<std::vector<const Traits*>> traits;
   return traits.get([] {
-    std::vector<const Traits*> all = all_traits(static_cast<Locks<Hardware>*>(nullptr));
+    std::vector<const Traits*> all = all_traits(static_cast<Locks<AnyMachine>*>(nullptr));
     all.insert(all.end() - 1, &PthreadMutex::traits);
     return all;
   });

@@ -32,7 +32,7 @@ namespace muster::locks {
 constexpr unsigned cells_per_ring(unsigned depth) { return depth + 1; }
 
 /// The requests are those of all locks that share the rings.
-template <Machine M>
+template <LockMachine M>
 class Rings {
  public:
   using Cell = typename M::Cell;
@@ -75,7 +75,7 @@ class Rings {
     Cell& entry = cells_.of(t.client, t.place);
     work.put(m, t.client * depth_ + t.place);
     m.store(entry, request(++t.posted, lock), release);  // pairs with next's load
-    if constexpr (requires { work.posted(m); }) work.posted(m);
+    work.posted(m);
     return entry;
   }
   static bool is_idle(const Ticket& t) { return t.executed == t.posted; }
@@ -122,7 +122,7 @@ class Rings {
   /// By who has the lock, and had it when it looked.
   template <class Work>
   void execute(M& m, unsigned client, const Next& next, Work& work) const {
-    store_unawaited(m, served(client), Served{next.executed, next.place, true}.word());
+    m.store_unawaited(served(client), Served{next.executed, next.place, true}.word());
     work.run(m, client * depth_ + next.place);
     m.store(cells_.of(client, next.place), 0, release);  // pairs with the client's await
     // Pairs with the load above, of the next lock.

@@ -24,7 +24,7 @@ namespace muster::locks {
 constexpr Word no_client = ~Word{0};
 
 /// One client after another, of those that had come when the round began.
-template <Machine M>
+template <LockMachine M>
 class Walk {
  public:
   /// `clients`: more than the number of any that has posted.
@@ -32,7 +32,7 @@ class Walk {
 
   Word next(Word from) {
     if (from == 0) count_ = port_.load(clients_, relaxed);  // rings.next() acquires
-    const Word client = next_client(port_, from, count_);
+    const Word client = port_.next_client(from, count_);
     return client < count_ ? client : no_client;
   }
 

@@ -2,7 +2,7 @@
 // What a client's `served` says, in its ring (rings.hpp): whose turn it is there.
 #pragma once
 
-#include "machine/machine.hpp"
+#include "machine/lock_machine.hpp"
 
 namespace muster::locks {
 
@@ -26,7 +26,7 @@ struct Served {
 };
 
 /// While the next one is being executed. False if the wait gave up.
-template <Machine M>
+template <LockMachine M>
 bool await_executed(M& m, typename M::Cell& served) {
   const Served so_far(m.load(served, relaxed));  // who looks for the next one acquires
   const Word least = Served::least_after(so_far.executed + 1);

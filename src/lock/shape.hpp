@@ -12,10 +12,11 @@
 //
 //   work.run_own(m)     does it, here
 //   work.put(m, slot)   leaves it in a slot, for somebody else
+//   work.posted(m)      hears that it is there for all to see: where one has to be told
 //   work.run(m, slot)   does what was left there
 //
 // Locks that carry the lock to the section have `acquire` and `release`, too, most of them
-// `try_acquire`, which does not wait, and never call the last two. Slot s lies beside cell
+// `try_acquire`, which does not wait, and never call the last three. Slot s lies beside cell
 // of(s, 0): on hardware a request is on the line of its flag.
 //
 // What every lock promises:
@@ -27,7 +28,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "machine/machine.hpp"
+#include "machine/lock_machine.hpp"
 
 namespace muster::locks {
 
@@ -107,24 +108,17 @@ class Combining {
 };
 
 /// Waits until `own` is 0 or `other` is; true if `own` is.
-template <Machine M>
+template <LockMachine M>
 struct Either {
   bool own;
   bool gave_up;
 };
 
-template <Machine M>
+template <LockMachine M>
 Either<M> await_either(M& m, typename M::Cell& own, typename M::Cell& other,
-                       [[maybe_unused]] Awaited awaited = Awaited::anyone,
-                       Site site = Site::here()) {
-  if constexpr (requires { m.await_either(own, other, acquire, awaited); }) {
-    const int which = m.await_either(own, other, acquire, awaited);
-    return {which == 0, which < 0};
-  } else {
-    typename M::Cell* const both[] = {&own, &other};
-    const std::size_t which = m.await_any(both, equals(0), acquire, 0, site);
-    return {which == 0, which == no_cell};
-  }
+                       Awaited awaited = Awaited::anyone, Site site = Site::here()) {
+  const int which = m.await_either(own, other, acquire, awaited, site);
+  return {which == 0, which < 0};
 }
 
 }  // namespace muster::locks

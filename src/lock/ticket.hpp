@@ -14,7 +14,7 @@
 
 namespace muster::locks {
 
-template <Machine M>
+template <LockMachine M>
 class TicketLock : public Direct<TicketLock<M>> {
  public:
   static constexpr Traits traits{"ticket", Style::direct, true, "one for each that waits",

@@ -57,9 +57,8 @@ TEST(SpoiledLocks, AreNoticed) {
       "src/lock/cc_synch.hpp: m.store(link(t.spare), t.next + 1, release);, drop";
   expect_noticed("cc-synch", mutation_programs_of_lock("cc-synch"), {not_linked});
   // A slot of one cluster is not used again here: the second one is cc-synch's to notice.
-  expect_noticed(
-      "h-synch", mutation_programs_of_lock("h-synch"),
-      {not_linked, "src/lock/cc_synch.hpp: store_unawaited(m, link(t.spare), 0);, drop"});
+  expect_noticed("h-synch", mutation_programs_of_lock("h-synch"),
+                 {not_linked, "src/lock/cc_synch.hpp: m.store_unawaited(link(t.spare), 0);, drop"});
 }
 
 /// Those of the gate's programs, in this order.
@@ -91,8 +90,8 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
       // Its wait between rounds finds the same clients, one a round.
       "src/lock/attended.hpp: at_ = m_.await_any(watched_, at_least(1), relaxed, from);, skip",
       // A hint: without it whoever has the lock executes its own sections only.
-      "src/lock/habit.hpp: m.store(*cell_, 1, relaxed);, drop",
-      "src/lock/habit.hpp: m.store(*cell_, 0, relaxed);, drop"};
+      "src/machine/lock_machine.hpp: port().store(wanted, 1, relaxed);, drop",
+      "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_); }, drop"};
   expect_noticed(
       "rcl",
       chosen("rcl", {"rings, 1 clients, 2 sections, yields", "rcl, 2 clients, 1 section",

@@ -59,7 +59,7 @@ class Watched : public Port {
  public:
   using Port::Port;
   using Cells = delegation::FixedCells<line_bytes, sizeof(Cell)>;
-  static Word next_used(Word from, Word) noexcept { return from; }
+  static Word next_client(Word from, Word) noexcept { return from; }
   static void let_one_in(const Cell&, const Cell&, bool many) noexcept {
     ++let_in;
     of_many += many ? 1 : 0;
@@ -76,6 +76,8 @@ class Watched : public Port {
 struct NoWork {
   template <class M>
   void put(M&, unsigned) {}
+  template <class M>
+  void posted(M&) {}
   template <class M>
   void run(M&, unsigned) {}
 };
@@ -136,6 +138,7 @@ struct InTurn {
     desk.rings.post(port, clients[client], desk.lock, *this);
   }
   void put(Watched&, unsigned) {}
+  void posted(Watched&) {}
   void run(Watched& port, unsigned slot) {
     const unsigned other = 1 - slot;
     locks::Rings<Watched>::has_answer(clients[other]);

@@ -178,6 +178,7 @@ void Checker::code() {
 void Checker::algorithms() {
   static const std::vector<Forbidden> rules = {
       forbid("\\batomic_(thread|signal)_fence\\b", "a fence in an algorithm"),
+      forbid("\\brequires\\b", "an algorithm asks what its machine can do"),
       forbid("\\bstd::(atomic|atomic_ref|thread|mutex)\\b|\\bsched_yield\\b|\\bthis_thread\\b",
              "an algorithm goes through its Machine"),
       forbid("#\\s*include\\s*<(atomic|thread|mutex|hwloc\\.h|iostream)>",

@@ -311,6 +311,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"run/a.c", "char* a = getenv(\"A\");\n", "getenv"},
         Planted{"src/barrier/a.hpp", "std::atomic_thread_fence(x);\n", "a fence"},
         Planted{"src/lock/a.hpp", "#include <atomic>\n", "an algorithm goes through"},
+        Planted{"src/lock/a.hpp", "if constexpr (requires { m.pu(); })\n", "an algorithm asks"},
         Planted{"src/barrier/a.cpp", "std::atomic<int> a;\n", "an algorithm goes through"},
         Planted{"src/barrier/a.hpp", std::string(150, '\n'), "an algorithm's header"},
         Planted{"src/barrier/a.hpp", "w = m.load(cell);\n", "an access without"},

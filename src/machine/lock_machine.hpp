@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a lock may do to the world besides what a barrier may. Every machine has all of it, so no
+// lock asks what its machine can do. On hardware it is delegation/port.hpp; the modelled and the
+// checked machine take NobodySleeps, below, and have their own clock and pause.
+//
+// Two words of a lock have operations of their own. `held` is 1 while somebody has the lock;
+// `wanted` is set when somebody has waited for that to end for some time. Nobody sleeps on `held`,
+// so whoever gives a lock back need not look there.
+#pragma once
+
+#include "machine/machine.hpp"
+
+namespace muster {
+
+/// What a client that waits may expect of whoever has the lock.
+struct Expectation {
+  bool soon;    ///< its requests have been executed soon: the lock is seldom free for long
+  bool answer;  ///< they are executed when it says that it waits
+};
+
+// clang-format off
+template <class M>
+concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typename M::Cell& other,
+                                             typename M::Cell& wanted, Word word, unsigned turns,
+                                             bool many, Expectation expected) {
+  // Time. The checked machine has none: it pauses where a program says so, and each look at its
+  // clock is a second after the last one.
+  m.linger(turns);  // pauses a little between two looks
+  { m.time_ns() } -> std::same_as<std::int64_t>;
+  // Whether threads have to share CPUs, which only hardware's do. Two loads.
+  { m.is_crowded() } -> std::same_as<bool>;
+  // The first client from `word` on that may have a request, of those below the second; else the
+  // second. Hardware looks who has a seat, 64 clients a load; elsewhere each may have one.
+  { m.next_client(word, word) } -> std::same_as<Word>;
+  // To what nobody awaits: hardware need not look whether to wake somebody, which is a load.
+  m.store_unawaited(cell, word);  // relaxed
+  { m.exchange_unawaited(cell, word, acq_rel) } -> std::same_as<Word>;
+  { m.take_held(cell) } -> std::same_as<bool>;  // acquires; true if the caller has the lock now
+  m.give_held(cell);                            // releases
+  // From here to wake_held() hardware wakes nobody: who is woken would take the CPU from the
+  // lock's holder.
+  m.hold_wakes();
+  m.wake_held();
+  // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. The second one,
+  // by who waits for its answer or for the lock, sets `wanted` when that takes long.
+  { m.await_either(cell, other, acquire, Awaited::combiner) } -> std::same_as<int>;
+  { m.await_either(cell, other, acquire, wanted, expected) } -> std::same_as<int>;
+  // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up.
+  { m.wait_for_turn(cell, wanted) } -> std::same_as<bool>;
+  // By who has the lock. Whether some sleep in wait_for_turn(); whether `wanted` is set by a
+  // section of its own, which left something to see to, and nobody waits. Both on hardware only.
+  { m.is_slept_on(wanted) } -> std::same_as<bool>;
+  { m.is_unattended(wanted) } -> std::same_as<bool>;
+  m.clear_wanted(wanted);
+  // By who has just given the lock back: lets one that waits be first, for some microseconds.
+  // `many` had requests at once: as it is where they yield in turn, and come back later.
+  m.let_one_in(cell, wanted, many);
+};
+// clang-format on
+
+/// Most of `M`, a LockMachine on which each participant has a PU of its own and nobody sleeps: so
+/// there is nobody to wake. M adds linger() and time_ns().
+template <class M>
+class NobodySleeps {
+ public:
+  static bool is_crowded() { return false; }
+  static Word next_client(Word from, Word) { return from; }
+  static void hold_wakes() {}
+  static void wake_held() {}
+
+  template <class Cell>
+  void store_unawaited(Cell& cell, Word word, Site site = Site::here()) {
+    port().store(cell, word, relaxed, site);
+  }
+  template <class Cell, Order O>
+  Word exchange_unawaited(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+    return port().exchange(cell, word, order, site);
+  }
+  template <class Cell>
+  bool take_held(Cell& held, Site site = Site::here()) {
+    return port().exchange(held, 1, acquire, site) == 0;  // pairs with give_held's store
+  }
+  template <class Cell>
+  void give_held(Cell& held, Site site = Site::here()) {
+    port().store(held, 0, release, site);  // pairs with take_held's exchange
+  }
+
+  template <class Cell>
+  int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Awaited,
+                   Site site = Site::here()) {
+    Cell* const both[] = {&own, &other};
+    const std::size_t which = port().await_any(CellSet<M>(both), equals(0), acquire, 0, site);
+    return which == no_cell ? -1 : static_cast<int>(which);
+  }
+  /// Says at once that it waits: no time passes that would make a difference.
+  template <class Cell>
+  int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Cell& wanted,
+                   const Expectation&, Site site = Site::here()) {
+    port().store(wanted, 1, relaxed);
+    return await_either(own, other, acquire, Awaited::anyone, site);
+  }
+  template <class Cell>
+  bool wait_for_turn(Cell& held, Cell& wanted, Site site = Site::here()) {
+    port().store(wanted, 1, relaxed);
+    return port().await(held, equals(0), relaxed, Awaited::anyone, site);  // whoever takes acquires
+  }
+  template <class Cell>
+  static bool is_slept_on(const Cell&) {
+    return false;
+  }
+  template <class Cell>
+  static bool is_unattended(const Cell&) {
+    return false;
+  }
+  template <class Cell>
+  void clear_wanted(Cell& wanted, Site site = Site::here()) {
+    port().store(wanted, 0, relaxed, site);
+  }
+  template <class Cell>
+  void let_one_in(const Cell&, const Cell&, bool) {
+    port().linger(64);
+  }
+
+ private:
+  M& port() { return static_cast<M&>(*this); }
+};
+
+}  // namespace muster
