@@ -66,10 +66,11 @@ class Port : public Hardware {
     for (; turns > 0; --turns) relax();
   }
 
-  /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken. What was
-  /// there before.
-  static Word take(Cell& cell) noexcept {
-    return cell.value.exchange(1, std::memory_order_acquire);
+  /// 1 for 0, and back: who waits for a lock sleeps elsewhere, so nobody is to be woken.
+  static bool take(Cell& cell) noexcept {
+    Word free = 0;
+    return cell.value.compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed);
   }
   static void give(Cell& cell) noexcept { cell.value.store(0, std::memory_order_release); }
 

@@ -71,7 +71,7 @@ class Wanted {
       const int which = m.await_either(own, other, acquire, *cell_, expected);
       return {which == 0, which < 0};
     } else {
-      m.store(*cell_, 1, relaxed);
+      set(m);
       return await_either(m, own, other);
     }
   }
@@ -89,7 +89,7 @@ class Wanted {
       m.wait_for_turn(held, *cell_);
       return true;
     } else {
-      m.store(*cell_, 1, relaxed);
+      set(m);
       return m.await(held, equals(0), relaxed);  // whoever takes it acquires
     }
   }
@@ -115,6 +115,8 @@ class Wanted {
 
  private:
   static constexpr unsigned lingering = 64;
+
+  void set(M& m) const { m.store(*cell_, 1, relaxed); }
 
   typename M::Cell* cell_;
 };

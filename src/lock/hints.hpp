@@ -77,13 +77,15 @@ Word exchange_unawaited(M& m, typename M::Cell& cell, Word word, OrderTag<O> ord
 }
 
 /// A cell that is 1 while somebody has a lock. True if that is the caller now. Who waits for it
-/// sleeps elsewhere, if at all: hardware need not look whether to wake somebody.
+/// sleeps elsewhere, if at all: hardware need not look whether to wake somebody. No exchange: with
+/// LL/SC the load finds the lock taken, where an exchange waits for its turn and finds it free.
 template <Machine M>
 bool take_held(M& m, typename M::Cell& held, Site site = Site::here()) {
   if constexpr (requires { m.take(held); }) {
-    return m.take(held) == 0;
+    return m.take(held);
   } else {
-    return m.exchange(held, 1, acquire, site) == 0;  // pairs with give_held's store
+    Word free = 0;
+    return m.compare_exchange(held, free, 1, acquire, site);  // pairs with give_held's store
   }
 }
 template <Machine M>
@@ -91,7 +93,7 @@ void give_held(M& m, typename M::Cell& held, Site site = Site::here()) {
   if constexpr (requires { m.give(held); }) {
     m.give(held);
   } else {
-    m.store(held, 0, release, site);  // pairs with take_held's exchange
+    m.store(held, 0, release, site);  // pairs with take_held
   }
 }
 
