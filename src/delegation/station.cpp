@@ -271,12 +271,7 @@ class Station::Server : public locks::Walk<RingPort> {
     idle_.reset();
     return station_.remains(self_);
   }
-  /// Who has the lock may take it again and again, where nobody says that it is wanted.
-  bool take(Word lock) const {
-    const bool taken = station_.desk(lock).take(port_);
-    if (!taken && !station_.is_wanted(lock)) RingPort::set(station_.wanted_cell(lock));
-    return taken;
-  }
+  bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] bool execute(Word lock, Word client, const Rings::Next& first) {
     client_ = client;
     station_.execute_for(self_, port_, client, lock, first);
