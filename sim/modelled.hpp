@@ -138,7 +138,7 @@ class Modelled : public NobodySleeps<Modelled> {
       look_ns *= 2;
       next_ns += look_ns;
     }
-    store(wanted, 1, relaxed);
+    if (load(wanted, relaxed) == 0) store(wanted, 1, relaxed);
     Cell* const both[] = {&own, &held};
     const std::size_t which = await_any(CellSet<Modelled>(both), equals(0), order);
     return which == no_cell ? -1 : static_cast<int>(which);

@@ -114,7 +114,7 @@ struct PassingServer : locks::Walk<M> {
   /// As when it waits for a condition.
   void yield(const locks::Desk<M>& desk) const {
     desk.give(this->port_);
-    desk.take_when_free(this->port_);
+    while (!desk.take(this->port_)) this->port_.await(*desk.held, equals(0), relaxed);
     this->port_.store(*paused, 1, relaxed);
   }
   bool give(Word lock) const {

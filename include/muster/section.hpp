@@ -58,15 +58,17 @@ struct order {
 #endif
 
 #ifdef MUSTER_TAKES_AT_ONCE
-/// The way of a thread that has used an `auto` lock last and finds it free: an exchange and a
-/// store, as the library does it (src/delegation/delegated.hpp), in line.
+/// The way of a thread that has used an `auto` lock last and finds it free: a compare-and-swap
+/// and a store, as the library does it (src/delegation/delegated.hpp), in line.
 class at_once {
  public:
   /// Whether the lock is now the calling thread's, which gives it back at the end.
   at_once(const muster_lock_words& words, muster_lock* lock) noexcept
       : held_(words.held), wanted_(words.wanted) {
     if (muster_this_thread.number != words.number) return;
-    taken_ = __atomic_exchange_n(held_, 1U, __ATOMIC_ACQUIRE) == 0;
+    std::uint32_t free = 0;
+    taken_ =
+        __atomic_compare_exchange_n(held_, &free, 1U, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     if (taken_) {
       muster_this_thread.inside = lock;
     } else {

@@ -68,7 +68,9 @@ class Port : public Hardware {
 
   /// Who waits for a lock sleeps elsewhere, so nobody is to be woken.
   static bool take_held(Cell& held) noexcept {
-    return held.value.exchange(1, std::memory_order_acquire) == 0;
+    Word free = 0;
+    return held.value.compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed);
   }
   static void give_held(Cell& held) noexcept { held.value.store(0, std::memory_order_release); }
 

@@ -89,7 +89,7 @@ class Attended {
       at_ = m_.await_any(watched_, at_least(1), relaxed, from);
       return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
     }
-    bool take(Word) const { return lock_.desk_.take_when_free(m_); }
+    bool take(Word) const { return lock_.auto_.take_in_turn(m_); }
     bool execute(Word, Word client, const typename Rings<M>::Next& first) const {
       lock_.desk_.rings.execute(m_, client, first, work_);
       return true;

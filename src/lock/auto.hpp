@@ -5,7 +5,7 @@
 // whoever has the lock executes what is posted while more comes, and after many such visits lets
 // another have it. A server, if one runs, is to all of this a combiner that always comes.
 //
-// Cost: an exchange and a store while uncontended; else some line transfers a delegated request.
+// Cost: a compare-and-swap and a store while uncontended; else some line transfers a request.
 // Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
 //
 // Invariants:

@@ -23,13 +23,6 @@ struct Desk {
 
   /// True if the caller now has the lock.
   bool take(M& m) const { return m.take_held(*held); }
-  /// As soon as it is free. False if the wait gave up.
-  bool take_when_free(M& m) const {
-    while (!take(m)) {
-      if (!m.await(*held, equals(0), relaxed)) return false;  // take acquires
-    }
-    return true;
-  }
   void give(M& m) const { m.give_held(*held); }
 
   /// Executes what is pending, one request of each client, but not of `but`; how many. The caller

@@ -35,7 +35,9 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // To what nobody awaits: hardware need not look whether to wake somebody, which is a load.
   m.store_unawaited(cell, word);  // relaxed
   { m.exchange_unawaited(cell, word, acq_rel) } -> std::same_as<Word>;
-  { m.take_held(cell) } -> std::same_as<bool>;  // acquires; true if the caller has the lock now
+  // Acquires; true if the caller has the lock now. No exchange: with LL/SC the load finds the lock
+  // taken, where an exchange waits for its turn and finds it free.
+  { m.take_held(cell) } -> std::same_as<bool>;
   m.give_held(cell);                            // releases
   // From here to wake_held() hardware wakes nobody: who is woken would take the CPU from the
   // lock's holder.
@@ -78,11 +80,12 @@ class NobodySleeps {
   }
   template <class Cell>
   bool take_held(Cell& held, Site site = Site::here()) {
-    return port().exchange(held, 1, acquire, site) == 0;  // pairs with give_held's store
+    Word free = 0;
+    return port().compare_exchange(held, free, 1, acquire, site);  // pairs with give_held's store
   }
   template <class Cell>
   void give_held(Cell& held, Site site = Site::here()) {
-    port().store(held, 0, release, site);  // pairs with take_held's exchange
+    port().store(held, 0, release, site);  // pairs with take_held
   }
 
   template <class Cell>
@@ -96,12 +99,12 @@ class NobodySleeps {
   template <class Cell>
   int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Cell& wanted,
                    const Expectation&, Site site = Site::here()) {
-    port().store(wanted, 1, relaxed);
+    say_that_it_waits(wanted);
     return await_either(own, other, acquire, Awaited::anyone, site);
   }
   template <class Cell>
   bool wait_for_turn(Cell& held, Cell& wanted, Site site = Site::here()) {
-    port().store(wanted, 1, relaxed);
+    say_that_it_waits(wanted);
     return port().await(held, equals(0), relaxed, Awaited::anyone, site);  // whoever takes acquires
   }
   template <class Cell>
@@ -122,6 +125,10 @@ class NobodySleeps {
   }
 
  private:
+  template <class Cell>
+  void say_that_it_waits(Cell& wanted) {
+    port().store(wanted, 1, relaxed);
+  }
   M& port() { return static_cast<M&>(*this); }
 };
 
