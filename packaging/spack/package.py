@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run with Spack 0.23.0, GCC 12 and Debian 12's packages as externals: dev-build of the default,
-~shared and +mpi. +tools was configured and not built to its end; Spack 1 has not run it.
+~shared, +mpi, +tools and +tools+mpi, and spack test. Spack 1 has not run it.
 
 Copy it to <repository>/packages/muster/package.py, and say where the sources are:
 
