@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For Spack. Nobody has run it yet. Copy it to <repository>/packages/muster/package.py, and say
-where the sources are:
+"""Run with Spack 0.23.0, GCC 12 and Debian 12's packages as externals: dev-build of the default,
+~shared, +mpi, +tools and +tools+mpi, and spack test. Spack 1 has not run it.
+
+Copy it to <repository>/packages/muster/package.py, and say where the sources are:
 
     spack dev-build -d <clone> muster@main
 """
 from spack.package import *
+
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:  # before Spack 1.0 spack.package has it
+    pass
 
 
 class Muster(CMakePackage):
@@ -13,26 +20,32 @@ class Muster(CMakePackage):
 
     license("BSD-3-Clause")
 
-    version("main")
+    version("main", branch="main")
 
     variant("tools", default=False, description="The command muster: benchmarks, model, checker")
     variant("mpi", default=False, description="What makes MPI_Barrier faster, for the MPI here")
     variant("shared", default=True, description="libmuster.so; libmuster.a without")
 
-    conflicts("~shared", when="+tools")
-    conflicts("~shared", when="+mpi")
+    conflicts("~shared", when="+tools", msg="the command muster wants libmuster.so")
+    conflicts("~shared", when="+mpi", msg="MPI programs load libmuster.so")
+    conflicts("%gcc@:11")
+    conflicts("%clang@:13")
+    requires("platform=linux")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.22:", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("hwloc@2:")
+    depends_on("hwloc@2.4:")
     depends_on("fmt@9:")
     depends_on("mpi", when="+mpi")
     with when("+tools"):
-        depends_on("nlohmann-json")
-        depends_on("cli11")
-        depends_on("boost+context")
+        depends_on("boost@1.74:+context")
+        depends_on("cli11@2.1:")
+        depends_on("nlohmann-json@3.9:")
+        depends_on("python@3:", type=("build", "run"))
+
+    sanity_check_is_file = [join_path("include", "muster", "muster.h")]
 
     def cmake_args(self):
         return [
@@ -41,4 +54,20 @@ class Muster(CMakePackage):
             self.define_from_variant("MUSTER_MPI", "mpi"),
             self.define("MUSTER_MEMORY", False),
             self.define("MUSTER_TESTS", False),
+            self.define("MUSTER_CLANGXX", ""),  # not the system's, for a benchmark's peer
         ]
+
+    @run_after("install", when="+mpi ^openmpi")
+    def install_component(self):
+        cmake("--install", self.build_directory, "--component", "openmpi")
+
+    def setup_run_environment(self, env):
+        if self.spec.satisfies("+mpi ^openmpi"):
+            path = "SYSTEM_DEFAULT:" + self.prefix.lib.openmpi
+            env.set("OMPI_MCA_mca_base_component_path", path)
+
+    def test_topo(self):
+        """the command prints this machine's tree"""
+        if self.spec.satisfies("~tools"):
+            raise SkipTest("built without the command muster")
+        Executable(self.prefix.bin.muster)("topo")
