@@ -2,7 +2,7 @@
 // Which command makes such a result again.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace muster::bench {

@@ -2,7 +2,7 @@
 // The results of `muster bench barrier` for people and for programs.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "bench/barrier_run.hpp"

@@ -2,7 +2,7 @@
 // What pages are made of: narrow and wide, light and dark, on paper, and without a network.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // What the report says of waits in MPI programs.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

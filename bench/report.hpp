@@ -2,7 +2,7 @@
 // What the reports of all measurements are made of.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

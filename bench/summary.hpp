@@ -3,7 +3,7 @@
 // setting, and three sentences. Pure functions of the JSON objects that the measurements write.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <set>
