@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "bench/report.hpp"
@@ -180,10 +179,23 @@ std::string to_csv(const Json& json) {
   return text;
 }
 
+/// Broken after each "|", and where nothing else breaks it.
+std::string in_lines(const std::string& placement) {
+  std::string lines;
+  int unbroken = 0;
+  for (const char c : placement) {
+    lines += c;
+    unbroken = c == ' ' ? 0 : unbroken + 1;
+    if (c != '|' && unbroken < 74) continue;
+    lines += '\n';
+    unbroken = 0;
+  }
+  return lines;
+}
+
 /// Where a placement is too wide to stand in its row, its number does, and it is told below: parts
 /// of the machine in lines of their own, broken between caches.
 std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& rows) {
-  static const std::regex ends_a_line("\\||[^ |]{74}");
   std::size_t lock_width = 4;
   for (const Row& row : rows) lock_width = std::max(lock_width, row.query.lock.size());
   const std::string titles =
@@ -210,8 +222,7 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   }
   text += '\n';
   for (const std::string& placement : wide) {
-    text += fmt::format("{:<5}", place(placement)) +
-            wrapped(std::regex_replace(placement, ends_a_line, "$&\n"), 5) + "\n";
+    text += fmt::format("{:<5}", place(placement)) + wrapped(in_lines(placement), 5) + "\n";
   }
   text +=
       "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
