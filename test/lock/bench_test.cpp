@@ -133,8 +133,8 @@ TEST(LockBench, TurnsAreInterleavedAndAnotherLockBeginsEachRound) {
   for (const unsigned threads : {1, 2}) {
     for (unsigned round = 0; round < 4; ++round) {
       for (unsigned turn = 0; turn < 3; ++turn) {
-        expected.push_back("random, " + std::to_string(threads) + " threads, round " +
-                           std::to_string(round + 1) + " of 4, " +
+        expected.push_back(std::string("random, ") + (threads == 1 ? "1 thread" : "2 threads") +
+                           ", round " + std::to_string(round + 1) + " of 4, " +
                            options.locks[(turn + round) % 3]);
       }
     }
