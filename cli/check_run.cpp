@@ -18,7 +18,6 @@
 #include "check/report.hpp"
 #include "check/suite/barriers.hpp"
 #include "check/suite/locks.hpp"
-#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 #include "check/suite/mutexes.hpp"
 #include "check/suite/sleeping.hpp"

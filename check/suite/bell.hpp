@@ -15,9 +15,7 @@
 namespace muster::check {
 
 /// The primitives of wait/sleep.hpp that the bell names. `wakes` counts the wake-ups: as under the
-/// kernel's lock, who parks sees what was stored before those that came before. Once for each
-/// fault.
-template <int fault>
+/// kernel's lock, who parks sees what was stored before those that came before.
 struct BellLot {
   Checked& m;
   Tuning& tuning;
@@ -54,8 +52,9 @@ struct BellLot {
   }
 };
 
-template <class Lot>
 class BellRehearsal {
+  using Lot = BellLot;
+
  public:
   BellRehearsal(unsigned clients, unsigned posts, Tuning& tuning, Memory& memory)
       : clients_(clients),
@@ -141,11 +140,10 @@ class BellRehearsal {
   std::vector<Checked::Plain<Word>> slots_;
 };
 
-template <class Lot = BellLot<0>>
-Program rehearse_bell(const LockScenario& scenario, Tuning& tuning) {
+inline Program rehearse_bell(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients + 1};
-  const auto rehearsal = std::make_shared<BellRehearsal<Lot>>(scenario.clients, scenario.sections,
-                                                              tuning, program.memory);
+  const auto rehearsal =
+      std::make_shared<BellRehearsal>(scenario.clients, scenario.sections, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   return program;
 }

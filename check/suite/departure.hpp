@@ -16,8 +16,7 @@
 
 namespace muster::check {
 
-/// The primitives that the handshake names; both fences are seq_cst here. Once for each fault.
-template <int fault>
+/// The primitives that the handshake names; both fences are seq_cst here.
 struct DepartureLot {
   Checked& m;
   Tuning& tuning;
@@ -31,8 +30,9 @@ struct DepartureLot {
   }
 };
 
-template <class Lot>
 class DepartureRehearsal {
+  using Lot = DepartureLot;
+
  public:
   DepartureRehearsal(unsigned clients, unsigned posts, Tuning& tuning, Memory& memory)
       : clients_(clients),
@@ -90,7 +90,7 @@ class DepartureRehearsal {
   /// As a station's clients do.
   void post(Checked& m, unsigned client) {
     const Lock lock(desk(), cells_.global(2), &server_cell());
-    typename Lock::Ticket ticket = lock.ticket(client);
+    Lock::Ticket ticket = lock.ticket(client);
     for (Word number = 1; number <= posts_; ++number) {
       Work work{*this, number};
       desk().enter(m, ticket.ring);
@@ -144,11 +144,10 @@ class DepartureRehearsal {
   std::vector<Checked::Plain<Word>> slots_;
 };
 
-template <class Lot = DepartureLot<0>>
-Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) {
+inline Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients + 1};
-  const auto rehearsal = std::make_shared<DepartureRehearsal<Lot>>(
-      scenario.clients, scenario.sections, tuning, program.memory);
+  const auto rehearsal = std::make_shared<DepartureRehearsal>(scenario.clients, scenario.sections,
+                                                              tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   program.at_end = [rehearsal](const Graph& graph) { return rehearsal->at_end(graph); };
   return program;

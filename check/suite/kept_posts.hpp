@@ -16,8 +16,9 @@
 
 namespace muster::check {
 
-template <class M>
 class KeptRehearsal {
+  using M = Checked;
+
  public:
   KeptRehearsal(unsigned senders, unsigned posts, Tuning& tuning, Memory& memory)
       : senders_(senders),
@@ -64,7 +65,7 @@ class KeptRehearsal {
   void send(M& m, unsigned sender) {
     for (unsigned i = 0; i < posts_; ++i) locks::KeptPosts<M>::keep(m, kept());
     m.fetch_add(sections_over(), 1, release);
-    typename locks::Rings<M>::Ticket ticket{sender};
+    locks::Rings<M>::Ticket ticket{sender};
     for (Word number = 1; number <= posts_; ++number) {
       locks::KeptPosts<M>::send(m, kept(), [&] {
         Work work{*this, number};
@@ -80,28 +81,26 @@ class KeptRehearsal {
     Work work{*this};
     while (desk().pass(m, work) != 0) {
     }
-    for (typename M::template Plain<Word>& word : memory_)
-      m.write(word, Word(0));  // another's, now
+    for (M::Plain<Word>& word : memory_) m.write(word, Word(0));  // another's, now
   }
 
   locks::Desk<M> desk() const { return {&cells_.global(0), &cells_.global(1), rings_, 0}; }
-  typename M::Cell& kept() const { return cells_.global(2); }
-  typename M::Cell& sections_over() const { return cells_.global(3); }
+  M::Cell& kept() const { return cells_.global(2); }
+  M::Cell& sections_over() const { return cells_.global(3); }
 
   const unsigned senders_;
   const unsigned posts_;
   Tuning& tuning_;
-  typename M::Cells cells_;
+  M::Cells cells_;
   locks::Rings<M> rings_;
-  typename M::Cell executed_;
-  std::vector<typename M::template Plain<Word>> memory_;
+  M::Cell executed_;
+  std::vector<M::Plain<Word>> memory_;
 };
 
-template <class M = Checked>
-Program rehearse_kept(const LockScenario& scenario, Tuning& tuning) {
+inline Program rehearse_kept(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients + 1};
-  const auto rehearsal = std::make_shared<KeptRehearsal<M>>(scenario.clients, scenario.sections,
-                                                            tuning, program.memory);
+  const auto rehearsal =
+      std::make_shared<KeptRehearsal>(scenario.clients, scenario.sections, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   program.at_end = [rehearsal](const Graph& graph) { return rehearsal->at_end(graph); };
   return program;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Locks with clients, plain data and perhaps a server around them, as programs to be explored. `M`
-// is the checked machine, or one of its kind over which a lock has a fault (lock_mutants.cpp).
+// Locks with clients, plain data and perhaps a server around them, as programs to be explored.
+// Mutants are compiled with a copy of this.
 #pragma once
 
 #include <array>
@@ -91,8 +91,8 @@ class CheckedWork {
 };
 
 /// A station's server, for some rounds; it waits for nobody.
-template <class M>
-struct PassingServer : locks::Walk<M> {
+struct PassingServer : locks::Walk<Checked> {
+  using M = Checked;
   std::vector<locks::Desk<M>> desks;  ///< by lock
   Data& data;
   unsigned nobody;  ///< a number that no client has
@@ -101,24 +101,24 @@ struct PassingServer : locks::Walk<M> {
   int rounds;
 
   bool goes_on(bool) { return rounds-- > 0; }
-  bool take(Word lock) const { return desks[lock].take(this->port_); }
+  bool take(Word lock) const { return desks[lock].take(port_); }
   /// Keeps the lock after each other client.
-  bool execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
+  bool execute(Word lock, Word client, const locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);
     if (paused != nullptr) work.pause([&] { yield(desks[lock]); });
-    desks[lock].rings.execute(this->port_, client, first, work);
-    while (desks[lock].rings.serve(this->port_, client, lock, work)) {
+    desks[lock].rings.execute(port_, client, first, work);
+    while (desks[lock].rings.serve(port_, client, lock, work)) {
     }
     return client % 2 == 0;
   }
   /// As when it waits for a condition.
   void yield(const locks::Desk<M>& desk) const {
-    desk.give(this->port_);
-    while (!desk.take(this->port_)) this->port_.await(*desk.held, equals(0), relaxed);
-    this->port_.store(*paused, 1, relaxed);
+    desk.give(port_);
+    while (!desk.take(port_)) port_.await(*desk.held, equals(0), relaxed);
+    port_.store(*paused, 1, relaxed);
   }
   bool give(Word lock) const {
-    desks[lock].give(this->port_);
+    desks[lock].give(port_);
     return true;
   }
 };
@@ -129,20 +129,22 @@ template <class L>
 constexpr bool has_heritable_ticket = std::has_unique_object_representations_v<typename L::Ticket>;
 
 /// Whether clients can have the lock without a section that somebody else might execute.
-template <class L, class M>
+template <class L, class M = Checked>
 constexpr bool can_be_acquired = std::is_same_v<L, locks::Auto<M>> ||
                                  requires(const L& lock, M& m, typename L::Ticket& ticket) {
   lock.try_acquire(m, ticket);
 };
 
-template <class L, class M>
+template <class L, class M = Checked>
 constexpr bool has_readers = requires(const L& lock, M& m, typename L::Ticket& ticket) {
   lock.acquire_shared(m, ticket);
 };
 
 /// A lock with clients around it, and a server where there is one.
-template <class L, class M>
+template <class L>
 class LockRehearsal {
+  using M = Checked;
+
  public:
   LockRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
       : scenario_(scenario),
@@ -212,7 +214,7 @@ class LockRehearsal {
   /// A client's sections, from that number on. False if it gave up.
   bool execute_all(M& m, unsigned client, typename L::Ticket& ticket, Word first) {
     const std::vector<L> locks = make(client);
-    if constexpr (has_readers<L, M>) {
+    if constexpr (has_readers<L>) {
       if (scenario_.reads(client)) return read_all(m, locks.front(), ticket);
     }
     for (Word number = first; number < first + scenario_.sections; ++number) {
@@ -230,7 +232,7 @@ class LockRehearsal {
 
   bool execute(M& m, const L& lock, unsigned client, typename L::Ticket& ticket,
                CheckedWork& work) {
-    if constexpr (can_be_acquired<L, M>) {
+    if constexpr (can_be_acquired<L>) {
       if (scenario_.acquires(client)) {
         return acquire_and_execute(m, lock, ticket, work);
       }
@@ -393,9 +395,8 @@ class LockRehearsal {
     Checked::Cell* const paused = scenario_.variant == LockVariant::yields ? &left_ : nullptr;
     if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
     const int rounds = scenario_.clients > 2 ? 1 : 2;
-    locks::serve(
-        m, first.rings,
-        PassingServer<M>{{m, *first.clients}, all, data_, scenario_.clients, paused, rounds});
+    locks::serve(m, first.rings,
+                 PassingServer{{m, *first.clients}, all, data_, scenario_.clients, paused, rounds});
     m.store(server_cell(), 0, relaxed);
     if (paused != nullptr) m.store(*paused, 1, relaxed);
   }
@@ -412,186 +413,12 @@ class LockRehearsal {
   std::vector<Checked::Cell> posted_;
 };
 
-/// Clients post for two locks in turn; a participant has each of them, and looks too early, too.
-template <class M>
-class RingsRehearsal {
- public:
-  RingsRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
-      : scenario_(scenario),
-        tuning_(tuning),
-        cells_(memory, 0, scenario.clients, depth + 1),
-        rings_(depth, cells_),
-        data_(memory, scenario.clients, scenario.clients * depth) {}
-
-  static constexpr unsigned lock_count = 2;
-
-  void run(Thread& self) {
-    M m(self, tuning_);
-    if (self.id() < scenario_.clients) return post(m);
-    const Word lock = self.id() - scenario_.clients;
-    for (Word number = 1; number <= scenario_.sections; ++number) {
-      if (lock_of(number) != lock) continue;
-      for (unsigned client = 0; client < scenario_.clients; ++client) {
-        if (!serve(m, client, number)) return;
-      }
-    }
-  }
-
- private:
-  static constexpr unsigned depth = 2;
-
-  /// A request is its number, in its slot; a client's sections of both locks change the same word.
-  struct RingWork {
-    Data& data;
-    Word number = 0;
-
-    void put(Checked& m, unsigned slot) { m.write(data.slots.at(slot), number); }
-    void posted(Checked&) {}
-    void run(Checked& m, unsigned slot) {
-      const unsigned client = slot / depth;
-      const Word next = m.read(data.executed[client]) + 1;
-      m.thread().check(m.read(data.slots.at(slot)) == next, "executed twice, or not in its turn");
-      m.write(data.executed[client], next);
-    }
-  };
-
-  /// 0, 1, 1, 0, 0: each lock has requests that follow one of its own and one of the other's.
-  static Word lock_of(Word number) { return number / 2 % lock_count; }
-
-  bool serve(M& m, unsigned client, Word number) {
-    RingWork work{data_};
-    const Word lock = lock_of(number);
-    if (rings_.serve(m, client, lock, work)) return true;
-    // Not posted yet, or it is the other lock's turn.
-    const Word before = locks::Served::least_after(number - 1);
-    if (!m.await(cells_.of(client, depth), at_least(before), relaxed)) return false;
-    const std::vector<Checked::Cell*> either{&rings_.at_last(m, client),
-                                             &rings_.at_last(m, client, 1)};
-    const Word request = locks::Rings<M>::request(number, lock);
-    if (m.await_any(either, equals(request), relaxed) == no_cell) return false;
-    m.thread().check(rings_.serve(m, client, lock, work), "a request is not executed");
-    return true;
-  }
-
-  void post(M& m) {
-    const unsigned client = m.thread().id();
-    typename locks::Rings<M>::Ticket ticket{.client = client};
-    Checked::Cell* entry = nullptr;
-    for (Word number = 1; number <= scenario_.sections; ++number) {
-      if (number == 3 && scenario_.sections % 2 != 0) {  // it may use both entries without a look
-        if (!m.await(*entry, equals(0), acquire)) return;
-        rings_.has_answer(ticket);
-      }
-      RingWork work{data_, number};
-      entry = rings_.post(m, ticket, lock_of(number), work);
-      if (entry == nullptr) return;
-    }
-    if (!m.await(*entry, equals(0), acquire)) return;
-    m.thread().check(m.read(data_.executed[client]) == scenario_.sections, "not all were executed");
-  }
-
-  const LockScenario scenario_;
-  Tuning& tuning_;
-  Checked::Cells cells_;
-  locks::Rings<M> rings_;
-  Data data_;
-};
-
-/// A client posts for one lock; two participants take it in turn, and sections give it up in
-/// between, as when they wait for a condition.
-template <class M>
-class YieldsRehearsal {
- public:
-  YieldsRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
-      : scenario_(scenario),
-        tuning_(tuning),
-        cells_(memory, 3, 1, depth + 1),
-        desk_{&cells_.global(0), &cells_.global(1), {depth, cells_}, 0},
-        posted_(cells_.global(2)),
-        data_(memory, 1, depth) {}
-
-  static constexpr unsigned executors = 2;
-
-  void run(Thread& self) {
-    M m(self, tuning_);
-    if (self.id() == 0) return post(m);
-    m.await(posted_, equals(1), acquire);
-    YieldingWork work{*this};
-    for (Word passes = 0; passes < scenario_.sections; ++passes) {
-      take(m);
-      desk_.rings.serve(m, 0, desk_.lock, work);
-      desk_.give(m);
-    }
-  }
-
- private:
-  static constexpr unsigned depth = 2;
-
-  struct YieldingWork {
-    YieldsRehearsal& all;
-    Word number = 0;
-
-    void put(M& m, unsigned slot) { m.write(all.data_.slots.at(slot), number); }
-    void posted(M&) {}
-    void run(M& m, unsigned slot) {
-      all.check_turn(m, slot);
-      all.desk_.give(m);
-      all.take(m);
-      all.check_turn(m, slot);
-      m.write(all.data_.executed[0], m.read(all.data_.slots.at(slot)));
-    }
-  };
-
-  void take(M& m) {
-    while (!desk_.take(m)) m.await(*desk_.held, equals(0), relaxed);
-  }
-  void check_turn(M& m, unsigned slot) {
-    m.thread().check(m.read(data_.slots.at(slot)) == m.read(data_.executed[0]) + 1,
-                     "executed twice, or not in its turn");
-  }
-  void post(M& m) {
-    typename locks::Rings<M>::Ticket ticket{.client = 0};
-    Checked::Cell* entry = nullptr;
-    for (Word number = 1; number <= scenario_.sections; ++number) {
-      YieldingWork work{*this, number};
-      entry = desk_.rings.post(m, ticket, desk_.lock, work);
-    }
-    m.store(posted_, 1, release);
-    m.await(*entry, equals(0), acquire);
-    m.thread().check(m.read(data_.executed[0]) == scenario_.sections, "not all were executed");
-  }
-
-  const LockScenario scenario_;
-  Tuning& tuning_;
-  Checked::Cells cells_;
-  locks::Desk<M> desk_;
-  Checked::Cell posted_;
-  Data data_;
-};
-
 /// The program for one lock; the tuning must outlive it.
-template <class L, class M>
+template <class L>
 Program rehearse_lock(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients};
   if (scenario.has_server() || scenario.has_successor()) ++program.threads;
-  const auto rehearsal = std::make_shared<LockRehearsal<L, M>>(scenario, tuning, program.memory);
-  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
-  return program;
-}
-
-/// The same for the rings that locks share.
-template <class M>
-Program rehearse_rings(const LockScenario& scenario, Tuning& tuning) {
-  if (scenario.variant == LockVariant::yields) {
-    using Rehearsal = YieldsRehearsal<M>;
-    Program program{.name = scenario.name(), .threads = 1 + Rehearsal::executors};
-    const auto rehearsal = std::make_shared<Rehearsal>(scenario, tuning, program.memory);
-    program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
-    return program;
-  }
-  Program program{.name = scenario.name(),
-                  .threads = scenario.clients + RingsRehearsal<M>::lock_count};
-  const auto rehearsal = std::make_shared<RingsRehearsal<M>>(scenario, tuning, program.memory);
+  const auto rehearsal = std::make_shared<LockRehearsal<L>>(scenario, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
   return program;
 }

@@ -7,6 +7,7 @@
 #include "check/suite/departure.hpp"
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
+#include "check/suite/rings_rehearsal.hpp"
 #include "lock/attended.hpp"
 #include "lock/registry.hpp"
 
@@ -15,24 +16,10 @@ namespace {
 
 constexpr const char* rings_name = "rings";
 
-/// The checked machine, over which requests' numbers come again soon.
-struct FewNumbers : Checked {
-  using Checked::Checked;
-};
-
 }  // namespace
-}  // namespace muster::check
 
-namespace muster::locks {
-
-template <>
-constexpr Word Rings<check::FewNumbers>::request(Word number, Word lock) {
-  return (number & 1) << lock_bits | (lock + 1);
-}
-
-}  // namespace muster::locks
-
-namespace muster::check {
+/// A copy of the rings whose numbers have one bit (lock_mutants.cmake).
+Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {"plain",    "server", "shutdown", "attended",  "closing",
@@ -82,13 +69,13 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
   if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps) return rehearse_bell(scenario, tuning);
-  if (scenario.variant == LockVariant::wraps) return rehearse_rings<FewNumbers>(scenario, tuning);
+  if (scenario.variant == LockVariant::wraps) return rehearse_few_numbers(scenario, tuning);
   if (scenario.variant == LockVariant::visited) {
-    return rehearse_lock<locks::Attended<Checked>, Checked>(scenario, tuning);
+    return rehearse_lock<locks::Attended<Checked>>(scenario, tuning);
   }
-  if (scenario.lock == rings_name) return rehearse_rings<Checked>(scenario, tuning);
-  return locks::with_lock<Checked>(
-      scenario.lock, [&]<class L>() { return rehearse_lock<L, Checked>(scenario, tuning); });
+  if (scenario.lock == rings_name) return rehearse_rings(scenario, tuning);
+  return locks::with_lock<Checked>(scenario.lock,
+                                   [&]<class L>() { return rehearse_lock<L>(scenario, tuning); });
 }
 
 std::vector<std::string> checked_locks() {
@@ -190,6 +177,18 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
                    [scenario](Tuning& tuning) { return make_lock_program(scenario, tuning); }});
   }
   return all;
+}
+
+HandWritten mutant_of_lock(const char* name, std::string_view lock, std::string_view variant,
+                           Program (*rehearse)(const LockScenario&, Tuning&)) {
+  HandWritten made{name, {}};
+  for (const LockScenario& scenario : lock_scenarios(std::string(lock))) {
+    if (!variant.empty() && variant != variant_name(scenario.variant)) continue;
+    made.programs.push_back({scenario.name(), [scenario, rehearse](Tuning& tuning) {
+                               return rehearse(scenario, tuning);
+                             }});
+  }
+  return made;
 }
 
 }  // namespace muster::check

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/suite/lock_scenario.hpp"
-#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 
 namespace muster::check {
@@ -25,7 +25,10 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all = fal
 /// The gate's programs for one of them.
 std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock);
 
-/// Mutants that no order expresses, each with all scenarios of the lock that it is.
+/// Mutants that no order expresses (lock_mutants.cmake).
 std::vector<HandWritten> hand_written_locks();
+/// One of them, with all scenarios of the lock that it is, or those of that variant.
+HandWritten mutant_of_lock(const char* name, std::string_view lock, std::string_view variant,
+                           Program (*rehearse)(const LockScenario&, Tuning&));
 
 }  // namespace muster::check

@@ -117,6 +117,20 @@ const char* fate_name(Fate fate) {
   return names[static_cast<int>(fate)];
 }
 
+HandWritten mutant_of_barrier(const char* name, Variant variant,
+                              std::initializer_list<unsigned> participants,
+                              Program (*rehearse)(const Scenario&, Tuning&)) {
+  HandWritten made{name, {}};
+  for (const unsigned n : participants) {
+    const unsigned e = variant == Variant::changes ? episodes_of_changes(n) : 3;
+    made.programs.push_back(
+        {"P=" + std::to_string(n) + " E=" + std::to_string(e), [=](Tuning& tuning) {
+           return rehearse({{}, n, e, variant}, tuning);
+         }});
+  }
+  return made;
+}
+
 Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs) {
   Mutation mutation{
       name, {{nullptr, 0}, "", Ordering::relaxed}, Ordering::relaxed, Fate::not_caught};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 
 #include "check/explore.hpp"
 #include "check/suite/barriers.hpp"
@@ -50,6 +51,18 @@ struct Rehearsed {
   std::string name;
   std::function<Program(Tuning&)> make;
 };
+
+/// A mutant that no order expresses.
+struct HandWritten {
+  const char* name;
+  std::vector<Rehearsed> programs;  ///< one of which has to notice; each name once
+};
+/// Those of barriers (barrier_mutants.cmake).
+std::vector<HandWritten> hand_written_mutants();
+/// One of them, with 3 episodes, or as many as there are of changes.
+HandWritten mutant_of_barrier(const char* name, Variant variant,
+                              std::initializer_list<unsigned> participants,
+                              Program (*rehearse)(const Scenario&, Tuning&));
 
 /// Runs a mutant's programs until one notices. Its access and its weaker order mean nothing.
 Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs);

@@ -68,7 +68,6 @@ class SleepingPort : public Checked {
       return 1;
     }
     const bool is_turn = room_.queues.contains(cell.location) && !is_front(cell);
-    if (room_.fault == MutexFault::calls_nobody && is_turn) return 1;
     if (room_.stay_awake && is_turn) {
       return thread().exchange(cell.location, word, Ordering::release, site);
     }
@@ -431,7 +430,6 @@ std::vector<HandWritten> hand_written_mutexes() {
   } faults[] = {{"mutex: a wake-up forgotten", MutexFault::wakes_nobody},
                 {"mutex: to sleep without another look", MutexFault::sleeps_blindly},
                 {"mutex: other sleepers forgotten", MutexFault::forgets_sleepers},
-                {"mutex: nobody called", MutexFault::calls_nobody},
                 {"mutex: a look after it was given", MutexFault::touches_late},
                 {"mutex: a claim dropped", MutexFault::drops_claims}};
   std::vector<HandWritten> all;

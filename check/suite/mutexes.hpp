@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 
 namespace muster::check {
@@ -33,7 +32,6 @@ enum class MutexFault : std::uint8_t {
   wakes_nobody,      ///< a wake-up is forgotten
   sleeps_blindly,    ///< without another look at the word
   forgets_sleepers,  ///< who has slept takes the front as if it were alone
-  calls_nobody,      ///< the next in the queue is not called
   touches_late,      ///< the word is looked at after it was given
   drops_claims,      ///< who gives the word leaves no claim in it
 };

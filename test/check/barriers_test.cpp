@@ -11,8 +11,8 @@
 #include <set>
 
 #include "axioms.hpp"
+#include "barrier_mutants.hpp"
 #include "check/report.hpp"
-#include "check/suite/mutants.hpp"
 #include "check/suite/mutation.hpp"
 #include "check/suite/rehearsal.hpp"
 #include "check/suite/sleeping.hpp"
@@ -119,7 +119,7 @@ TEST(CheckedBarriers, HaveTheKnownNumbersOfExecutions) {
   EXPECT_EQ(executions("mcs", 4, 3), 1U);
   EXPECT_EQ(executions("base-bruck", 4, 3), 1125U);  // a dissemination that counts epochs
   const auto epoch = [](unsigned participants, unsigned episodes) {
-    using Barrier = mutants::Disseminating<Checked, mutants::Flags::epoch>;
+    using Barrier = episodes_counted::Dissemination<Checked>;
     Tuning tuning;
     return explore(rehearse<Barrier>({{}, participants, episodes}, tuning)).executions;
   };
@@ -261,18 +261,6 @@ Verdict verdict_of(const std::vector<unsigned>& participants, Variant variant = 
   return Verdict::holds;
 }
 
-TEST(Mutants, AreCaught) {
-  using namespace mutants;
-  EXPECT_NE(verdict_of<LateReset<Checked>>({2}), Verdict::holds);
-  EXPECT_NE(verdict_of<SenseNotReversed<Checked>>({2}), Verdict::holds);
-  EXPECT_NE(verdict_of<MissingParticipant<Checked>>({2}), Verdict::holds);
-  EXPECT_NE(verdict_of<MissingParticipant<Checked>>({3}), Verdict::holds);
-  EXPECT_NE(verdict_of<NoUpdate<Checked>>({2}), Verdict::holds);
-  EXPECT_NE((verdict_of<Disseminating<Checked, Flags::no_sense>>({2})), Verdict::holds);
-  EXPECT_NE((verdict_of<Gathered<Checked, Gathering::forgets_last>>({3})), Verdict::holds);
-  EXPECT_EQ((verdict_of<Gathered<Checked, Gathering::forgets_to_release>>({3})), Verdict::hang);
-}
-
 TEST(Mutants, WrittenByHandAreInTheGate) {
   for (const HandWritten& mutant : hand_written_mutants()) {
     EXPECT_EQ(run_mutant(mutant.name, mutant.programs).fate, Fate::caught) << mutant.name;
@@ -280,7 +268,7 @@ TEST(Mutants, WrittenByHandAreInTheGate) {
 }
 
 TEST(Mutants, WithoutParityHangExceptAtThree) {
-  using Barrier = mutants::Disseminating<Checked, mutants::Flags::no_parity>;
+  using Barrier = dissemination_parity_lost::Dissemination<Checked>;
   EXPECT_EQ(verdict_of<Barrier>({2}), Verdict::hang);
   EXPECT_EQ(verdict_of<Barrier>({3}), Verdict::holds);
   EXPECT_EQ(verdict_of<Barrier>({4}), Verdict::hang);
@@ -288,13 +276,13 @@ TEST(Mutants, WithoutParityHangExceptAtThree) {
 }
 
 TEST(Mutants, ThatDoNotWrapAreCaughtWhereCountersDo) {
-  using Barrier = mutants::Gathered<Checked, mutants::Gathering::not_modular>;
+  using Barrier = counters_that_do_not_wrap::SenseReversingCounter<Checked>;
   EXPECT_EQ(verdict_of<Barrier>({2, 3}), Verdict::holds);
   EXPECT_NE(verdict_of<Barrier>({2}, Variant::wraps), Verdict::holds);
 }
 
 TEST(Report, NamesWhoReadWhatFromWhom) {
-  using Barrier = mutants::Disseminating<Checked, mutants::Flags::no_parity>;
+  using Barrier = dissemination_parity_lost::Dissemination<Checked>;
   Tuning tuning;
   const Program program = rehearse<Barrier>({{}, 2, 3}, tuning);
   const Result result = Explorer(program, {}).explore();
@@ -302,7 +290,7 @@ TEST(Report, NamesWhoReadWhatFromWhom) {
   const std::string text = trace(program, result);
   EXPECT_NE(text.find("#1  rank 0"), std::string::npos) << text;
   EXPECT_NE(text.find("from rank 1, #"), std::string::npos) << text;
-  EXPECT_NE(text.find("check/suite/mutants.hpp:"), std::string::npos) << text;
+  EXPECT_NE(text.find("src/barrier/dissemination.hpp:"), std::string::npos) << text;
   EXPECT_NE(text.find("waits for cell 0 of rank 0 (now 1)"), std::string::npos) << text;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "mutants.hpp"
+#include "barrier_mutants.hpp"
 #include "random_machine.hpp"
 
 namespace muster::sim {
@@ -61,12 +61,16 @@ unsigned caught() {
   return count;
 }
 
-TEST(Mutants, NoParity) { EXPECT_GT(caught<NoParity<Modelled>>(), 0U); }
-TEST(Mutants, LateReset) { EXPECT_GT(caught<LateReset<Modelled>>(), 0U); }
-TEST(Mutants, Forgets) { EXPECT_GT(caught<Forgets<Modelled>>(), 0U); }
-TEST(Mutants, NotModular) { EXPECT_GT(caught<NotModular<Modelled>>(), 0U); }
-TEST(Mutants, AnyForAll) { EXPECT_GT(caught<AnyForAll<Modelled>>(), 0U); }
-TEST(Mutants, SleepsOn) { EXPECT_GT(caught<SleepsOn<Modelled>>(), 0U); }
+// The model has to catch them, or its silence about the others would say nothing. (Weakened memory
+// orders are the checked machine's to find: the model's stores become visible in program order.)
+TEST(Mutants, AreCaught) {
+  EXPECT_GT(caught<dissemination_parity_lost::Dissemination<Modelled>>(), 0U);
+  EXPECT_GT(caught<counter_reset_after_the_release::SenseReversing<Modelled>>(), 0U);
+  EXPECT_GT(caught<last_member_not_gathered::SenseReversingCounter<Modelled>>(), 0U);
+  EXPECT_GT(caught<counters_that_do_not_wrap::SenseReversingCounter<Modelled>>(), 0U);
+  EXPECT_GT(caught<one_member_gathered_for_all::SenseReversingCounter<Modelled>>(), 0U);
+  EXPECT_GT(caught<tournament_first_loser_not_woken::Tournament<Modelled>>(), 0U);
+}
 
 TEST(Runs, AreTheSameToTheBit) {
   for (unsigned seed = 0; seed < 20; ++seed) {
@@ -89,7 +93,7 @@ TEST(Runs, ADeadlockNamesWhoWaits) {
   setup.geometry.die_of_.assign(2, 0);
   setup.geometry.inner_.clear();
   try {
-    run_barrier_as<SleepsOn<Modelled>>(setup, pool);
+    run_barrier_as<tournament_first_loser_not_woken::Tournament<Modelled>>(setup, pool);
     FAIL() << "it hangs";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("participant 1 for cell"), std::string::npos)

@@ -166,12 +166,15 @@ void Checker::code() {
       forbid("\\bmemory_order_(seq_cst|consume)\\b|\\bmemory_order::(seq_cst|consume)\\b",
              "an order that algorithms have no use for: say why in machine/, or weaken it"),
       forbid("\\bgetenv\\b", "getenv: a privileged program trusts it, secure_getenv it does not"),
+      forbid("^namespace muster(?!::check\\b)|\\bTraits traits\\b",
+             "an algorithm of the checker's own: mutants are patches (check/patch.cmake)"),
   };
   forbid_in(file_.code, {rules[0]});
   if (!starts_with_any(file_.path, {"src/machine/", "src/wait/", "check/", "test/", "bench/"})) {
     forbid_in(file_.code, {rules[1]});
   }
   if (!file_.path.starts_with("test/")) forbid_in(file_.code, {rules[2]});
+  if (file_.path.starts_with("check/")) forbid_in(file_.code, {rules[3]});
 }
 
 /// Algorithms touch the world through their Machine alone, and write every order.

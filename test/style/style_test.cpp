@@ -325,6 +325,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "src/topology/ may not"},
         Planted{"sim/a.hpp", "#include \"check/a.hpp\"\n", "sim/ may not"},
         Planted{"check/a.hpp", "#include \"sim/a.hpp\"\n", "check/ may not"},
+        Planted{"check/a.hpp", "namespace muster::locks {\n", "an algorithm of the checker's"},
+        Planted{"check/a.hpp", "static constexpr Traits traits{};\n",
+                "an algorithm of the checker's"},
         Planted{"bench/a.cpp", "#include \"capi/engine.hpp\"\n", "bench/ may not"},
         Planted{"bench/a.cpp", "#include \"check/graph.hpp\"\n", "bench/ may not"},
         Planted{"src/lock/a.cpp", "#include \"delegation/work.hpp\"\n", "src/lock/ may not"},
@@ -345,6 +348,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Planted{"src/topology/a.hpp", "#include \"machine/error.hpp\"\n", ""},
                     Planted{"mpi/a.c", "#include <mpi.h>\n#include <muster/muster.h>\n", ""},
                     Planted{"run/a.c", "char* a = secure_getenv(\"A\");  // not getenv\n", ""},
+                    Planted{"check/a.hpp", "namespace muster::check {\n", ""},
                     Planted{"test/a.c", "char* a = getenv(\"A\");\n", ""},
                     Planted{"a.png", "\t\t", ""}));
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Barriers with one fault each, which no weaker memory order would cause: the checks have to catch
+# them. The last one is right, though nobody ships it.
+#   cmake -DROOT=<source tree> -DOUTPUT=<file> -P barrier_mutants.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/../patch.cmake)
+set(files
+  src/barrier/dissemination.hpp
+  src/barrier/flat_tree.hpp
+  src/barrier/following.hpp
+  src/barrier/mcs.hpp
+  src/barrier/sense_reversing.hpp
+  src/barrier/tournament.hpp)
+set(rows "")
+begin_patches()
+
+function(mutant name file class variant participants)
+  patch("${name}" src/barrier/${file})
+  string(APPEND rows
+    "      mutant_of_barrier(\"${name}\", Variant::${variant}, {${participants}},\n"
+    "                        rehearse<muster::${id}::${class}<Checked>>),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+
+mutant("counter reset after the release" sense_reversing.hpp SenseReversing plain "2, 3")
+replace([[m.store(count(), 0, relaxed);]] "")
+replace([[m.store(sense(), t.sense, release);]]
+  [[m.store(sense(), t.sense, release); m.store(count(), 0, relaxed);]])
+
+mutant("sense not reversed" sense_reversing.hpp SenseReversing plain "2, 3")
+replace([[t.sense ^= 1;]] [[t.sense = 1;]])
+
+mutant("one arrival too few awaited" sense_reversing.hpp SenseReversing plain "2, 3")
+replace([[before + 1]] [[before + 2]])
+
+mutant("load and store, no update" sense_reversing.hpp SenseReversing plain "2, 3")
+replace([[m.fetch_add(count(), 1, acq_rel);]]
+  [[m.load(count(), acquire); m.store(count(), before + 1, release);]])
+
+mutant("dissemination: parity lost" dissemination.hpp Dissemination plain "2, 3")
+replace([[t.sense ^= parity;]] [[t.sense ^= 1;]])
+replace([[t.parity ^= 1;]] "")
+
+mutant("dissemination: sense lost" dissemination.hpp Dissemination plain "2, 3")
+replace([[t.sense ^= parity;]] "")
+
+mutant("dissemination: no third round" dissemination.hpp Dissemination plain "2, 3, 4, 5")
+replace([[round < rounds_;]] [[round < rounds_ && round < 2;]])
+
+mutant("last member not gathered" flat_tree.hpp SenseReversingCounter plain "2, 3")
+replace([[rank == 0 && r < participants_;]] [[rank == 0 && r + 1 < participants_;]])
+
+mutant("one member gathered for all" flat_tree.hpp SenseReversingCounter plain "2, 3")
+replace([[!m.await_all(t.counters, at_least(t.episode), acquire)]]
+  [[!t.counters.empty() && m.await_any(t.counters, at_least(t.episode), acquire) == no_cell]])
+
+mutant("last member not released" flat_tree.hpp SenseReversingGr plain "2, 3")
+replace([[r < this->participants_;]] [[r + 1 < this->participants_;]])
+
+mutant("counters that do not wrap" flat_tree.hpp SenseReversingCounter wraps "2, 3")
+replace([[at_least(t.episode)]] [[[e = t.episode](Word seen) { return seen >= e; }]])
+
+mutant("mcs: inner vertices do not gather" mcs.hpp Mcs plain "2, 3, 4, 5, 6")
+replace([[if (!m.await_all(]] [[if (t.rank == 0 && !m.await_all(]])
+
+mutant("tournament: first loser not woken" tournament.hpp Tournament plain "2, 3")
+replace([[while (round-- > 0)]] [[while (round-- > (t.rank == 0 ? 1U : 0U))]])
+
+mutant("following: at once" following.hpp Following changes "2, 3")
+replace([[if (m.load(announced(), relaxed) == episode && t.began != episode)]]
+  [[if (m.load(announced(), relaxed) != t.began)]])
+
+mutant("following: announced too late" following.hpp Following changes "2, 3")
+replace([[m.store(announced(), t.episode + 1, relaxed);]]
+  [[m.store(announced(), t.episode, relaxed);]])
+
+mutant("following: cells not cleared" following.hpp Following changes "2, 3")
+replace([[m.store(cells_.of(t.rank, index), 0, relaxed);]] "")
+
+mutant("following: not met before" following.hpp Following changes "2, 3")
+replace([[if (!meet(m, t)) return false;]] "")
+
+mutant("following: not met after" following.hpp Following changes "2, 3")
+replace([[take(m, t) && meet(m, t)]] [[take(m, t)]])
+
+patch("episodes counted" src/barrier/dissemination.hpp)
+replace([[t.sense ^= parity;]] [[t.sense += 1;]])
+replace([[t.parity ^= 1;]] "")
+replace([[equals(sense)]] [[at_least(sense)]])
+end_patch()
+
+get_filename_component(header ${OUTPUT}.hpp NAME)
+file(WRITE ${OUTPUT}.cpp "\
+#include \"${header}\"
+#include \"check/suite/mutation.hpp\"
+#include \"check/suite/rehearsal.hpp\"
+namespace muster::check {
+std::vector<HandWritten> hand_written_mutants() {
+  return {
+${rows}  };
+}
+}  // namespace muster::check
+")

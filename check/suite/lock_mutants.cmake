@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Locks with one fault each, which no weaker memory order would cause: the checks have to catch
+# them. The last one is right: its numbers wrap soon.
+#   cmake -DROOT=<source tree> -DOUTPUT=<file> -P lock_mutants.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/../patch.cmake)
+set(files
+  src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/departure.hpp src/lock/dsm_synch.hpp
+  src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
+  src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rcl_batch.hpp src/lock/rings.hpp
+  src/lock/bell.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp src/lock/round.hpp
+  src/lock/attended.hpp src/lock/rcl.hpp
+  check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
+  check/suite/departure.hpp check/suite/kept_posts.hpp)
+set(rows "")
+begin_patches()
+
+# ${name}, a fault in ${file}. In its namespaces `locks` are its own, and beside them all others.
+macro(patch_locks)
+  list(TRANSFORM file PREPEND src/lock/)
+  patch("${name}" ${file})
+  set(alias "namespace locks = muster::locks::${id};")
+  get_property(text GLOBAL PROPERTY text)
+  string(PREPEND text
+    "namespace muster::locks::${id} {\nusing namespace muster::locks;\n${alias}\n}\n"
+    "namespace muster::check::${id} {\n${alias}\n}\n")
+  set_property(GLOBAL PROPERTY text "${text}")
+endmacro()
+
+function(mutant name file class)
+  set(also check/suite/lock_rehearsal.hpp)
+  patch_locks()
+  string(APPEND rows
+    "      mutant_of_lock(\"${name}\", locks::${class}<Checked>::traits.name, \"\",\n"
+    "                     ${id}::rehearse_lock<${id}::locks::${class}<Checked>>),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+
+# Of the scenarios of the rings, those of that variant.
+function(mutant_of_rings name file variant rehearse)
+  patch_locks()
+  string(APPEND rows "      mutant_of_lock(\"${name}\", \"rings\", \"${variant}\",\n"
+    "                     ${id}::${rehearse}),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+
+mutant("phase-fair: a try announced where somebody reads" phase_fair.hpp PhaseFair)
+replace([[Word readers = left;]]
+  [[const Word readers = m.fetch_add(came(c), bits(ended(m, c)), muster::release);]])
+replace([[m.compare_exchange(came(c), readers, left + bits(ended(m, c)), muster::release)]]
+  [[readers == left]])
+replace([[end(m, t, c);]] [[end(m, t, c + 1);]])
+
+mutant("mcs: linked before it says that it waits" mcs.hpp Mcs)
+replace([[m.store(waiting(t.client), 1, relaxed);]] "")
+replace([[m.store(next(predecessor - 1), t.client + 1, muster::release);]]
+  [[m.store(next(predecessor - 1), t.client + 1, muster::release);
+    m.store(waiting(t.client), 1, relaxed);]])
+
+mutant("clh: its own word kept" clh.hpp Clh)
+replace([[t.mine = t.predecessor;]] "")
+
+mutant("clh: a word busy after it is the tail" clh.hpp Clh)
+replace([[m.store(busy(t.mine), 1, relaxed);]] "")
+replace([[m.exchange(tail(), t.mine, acq_rel);]]
+  [[m.exchange(tail(), t.mine, acq_rel); m.store(busy(t.mine), 1, relaxed);]])
+
+mutant("flat-combining: the lock not awaited" flat_combining.hpp FlatCombining)
+replace([[m.await_either(pending(t.client), held(), acquire, Awaited::combiner);]]
+  [[m.await(pending(t.client), equals(0), acquire) ? 0 : -1;]])
+
+mutant("flat-combining: a request not read again under the lock" flat_combining.hpp FlatCombining)
+replace([[if (m.load(pending(t.client), relaxed) != 0) {]] "{")
+
+mutant("cc-synch: a link read after its slot is done" cc_synch.hpp CcSynch)
+replace([[const Word next = m.load(link(slot), acquire);]]
+  [[Word next = m.load(link(slot), acquire);]])
+replace([[m.store(state(slot), done, release);]]
+  [[m.store(state(slot), done, release);
+      next = m.load(link(slot), acquire);
+      if (next == 0) break;]])
+
+mutant("cc-synch: a spare made ready after it is the tail" cc_synch.hpp CcSynch)
+replace([[m.store_unawaited(state(next), waiting);]] "")
+replace([[m.exchange_unawaited(cells_.global(tail), next, acq_rel);]]
+  [[m.exchange_unawaited(cells_.global(tail), next, acq_rel);
+    m.store_unawaited(state(next), waiting);]])
+
+mutant("dsm-synch: one slot a client" dsm_synch.hpp DsmSynch)
+replace([[t.turn ^= 1;]] "")
+
+mutant("h-synch: the next head called too early" h_synch.hpp HSynch)
+replace([[queues_.make_head(m, next);]] "")
+replace([[m.store(busy(mine), 0, release);]]
+  [[queues_.make_head(m, next); m.store(busy(mine), 0, release);]])
+
+mutant_of_rings("rings: counted before the entry is 0" rings.hpp rings rehearse_rings)
+replace([[m.store(cells_.of(client, next.place), 0, release);]] "")
+replace([[m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);]]
+  [[m.store(served(client), Served{next.executed + 1, next.place, false}.word(), release);
+    m.store(cells_.of(client, next.place), 0, release);]])
+
+mutant_of_rings("rings: requests without a number" rings.hpp rings rehearse_rings)
+replace([[request(Word number, Word lock)]] [[request(Word, Word lock)]])
+replace([[(number << lock_bits | (lock + 1)) & 0x7fff'ffffU;]] [[lock + 1;]])
+
+foreach(lock Rcl Auto)  # it has seen no answer, and takes the lock: another one may have had it
+  string(TOLOWER ${lock} name)
+  mutant("${name}: a request not read again under the lock" auto.hpp ${lock})
+  replace([[const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);]]
+    [[const bool executed = true;
+      desk_.rings.execute(m, ring.client, {1, ring.posted - 1, ring.place}, work);]])
+endforeach()
+
+mutant("rcl-batch: news cleared after the look" reception.hpp RclBatch)
+replace([[hear(m);]] [[const bool goes_on = m.load(serving(), acquire) != 0;]])
+replace([[return m.load(serving(), acquire) != 0;]] [[hear(m); return goes_on;]])
+
+mutant("rcl-batch: requests cleared after the response" rcl_batch.hpp RclBatch)
+replace([[m.store(request(c), 0, relaxed);]] "")
+replace([[if (answers != 0) m.store(response(group), before ^ answers, release);]]
+  [[if (answers != 0) m.store(response(group), before ^ answers, release);
+      for (unsigned c = 0; c < count; ++c) {
+        if ((answers & bit_of(c)) != 0) m.store(request(c), 0, relaxed);
+      }]])
+
+mutant("rcl-batch: other answers lost" rcl_batch.hpp RclBatch)
+replace([[const Word before = m.load(response(group), relaxed);]] "")
+replace([[before ^ answers]] [[answers]])
+
+mutant("rcl-batch: no last pass" rcl_batch.hpp RclBatch)
+replace([[pass(m, m.load(reception_.clients(), relaxed), work);]] "")
+
+mutant("auto: the lock given before it combines" auto.hpp Auto)
+replace([[desk_.give(m);
+    m.wake_held();]] [[m.wake_held();]])
+replace([[const unsigned executed = desk_.combine(]]
+  [[desk_.give(m);
+    const unsigned executed = desk_.combine(]])
+
+mutant("auto: a server trusted to stay" auto.hpp Auto)
+replace([[await_either(m, entry, *server_)]]
+  [[Either<M>{true, !m.await(entry, equals(0), acquire)}]])
+
+mutant("auto: a request that has begun taken for done" auto.hpp Auto)
+replace([[if (!executed) continue;]] [[if (!executed) return true;]])
+
+mutant("auto: who waits in turn has what was free" habit.hpp Auto)
+replace([[while (!desk.take(m)) {]] [[if (!desk.take(m)) {]])
+
+# With what it calls: names are looked up where arguments come from, too.
+mutant("rounds: a request not read again under the lock" "rings.hpp;round.hpp" Auto)
+replace([[has = lock;
+      wanted = rings.next(m, client);
+      if (!wanted.is_of(has)) continue;]] [[has = lock;]])
+
+mutant("rounds: the lock kept for a request of another one" "rings.hpp;round.hpp" Auto)
+replace([[if (!wanted.is_of(has)) {]] [[if (has == none) {]])
+
+mutant_of_rings("departure: what is pending noted before the server leaves"
+  departure.hpp leaving rehearse_departure)
+replace([[lot.add(server, Word(-1));]] [[const auto found = look(); lot.add(server, Word(-1));]])
+replace([[return look();]] [[return found;]])
+
+mutant_of_rings("kept posts: counted as sent before it is" kept_posts.hpp ends rehearse_kept)
+replace([[post();
+]] "")
+replace([[m.fetch_add(kept, Word(-1), release);]]
+  [[m.fetch_add(kept, Word(-1), release); post();]])
+
+mutant_of_rings("kept posts: not counted until it is sent" kept_posts.hpp ends rehearse_kept)
+replace([[m.fetch_add(kept, 1, relaxed);]] "")
+replace([[post();
+]] [[m.fetch_add(kept, 1, relaxed);
+    post();
+]])
+
+mutant_of_rings("bell: a server sleeps without its second look" bell.hpp sleeps rehearse_bell)
+replace([[sleep_on_bell(lot, all, is_wanted);]] [[sleep_on_bell(lot, all, [] { return false; });]])
+
+mutant_of_rings("bell: the second look before the server is announced"
+  bell.hpp sleeps rehearse_bell)
+replace([[sleep_on_bell(lot, all, is_wanted);]]
+  [[if (!is_wanted()) sleep_on_bell(lot, all, [] { return false; });]])
+
+mutant_of_rings("bell: a ring not counted" bell.hpp sleeps rehearse_bell)
+replace([[lot.add(all.bell, 1);]] "")
+
+mutant_of_rings("bell: no fence between a post and the look for the server"
+  bell.hpp sleeps rehearse_bell)
+replace([[lot.light_fence();]] "")
+
+set(name "few numbers")
+set(file rings.hpp)
+patch_locks()
+replace([[(number << lock_bits | (lock + 1)) & 0x7fff'ffffU;]]
+  [[(number & 1) << lock_bits | (lock + 1);]])
+end_patch()
+
+get_filename_component(header ${OUTPUT}.hpp NAME)
+file(WRITE ${OUTPUT}.cpp "\
+#include \"${header}\"
+#include \"check/suite/locks.hpp\"
+namespace muster::check {
+std::vector<HandWritten> hand_written_locks() {
+  return {
+${rows}  };
+}
+Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning) {
+  return few_numbers::rehearse_rings(scenario, tuning);
+}
+}  // namespace muster::check
+")
