@@ -25,7 +25,9 @@ std::vector<unsigned> counts() {
   if (emulated) return {1, 2, 3, 5, 8};
   std::vector<unsigned> all;
   for (unsigned n = 1; n <= 17; ++n) {
-    if (!reduced || n <= 5 || n == 8 || n == 13 || n == 17) all.push_back(n);
+    if (n <= 5 || n == 8 || n == 13 || n == 17 || (!reduced && (n <= 9 || n == 16))) {
+      all.push_back(n);
+    }
   }
   all.push_back(64);
   return all;
