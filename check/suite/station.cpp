@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is checked of a station: its crew, the numbers of its locks, and their faults.
 #include "check/suite/station.hpp"
-#include <initializer_list>
 
 namespace muster::check {
 namespace {
