@@ -21,6 +21,7 @@
 #include "check/suite/mutation.hpp"
 #include "check/suite/mutexes.hpp"
 #include "check/suite/sleeping.hpp"
+#include "check/suite/station.hpp"
 #include "cli/check.hpp"
 #include "cli/output.hpp"
 #include "machine/error.hpp"
@@ -138,7 +139,8 @@ std::string variant_text(unsigned clients, unsigned sections, V variant) {
 /// All mutants that are written by hand.
 std::vector<check::HandWritten> mutants_by_hand() {
   std::vector<check::HandWritten> all = check::hand_written_mutants();
-  for (const auto& more : {check::hand_written_mutexes(), check::hand_written_locks()}) {
+  for (const auto& more : {check::hand_written_mutexes(), check::hand_written_locks(),
+                           check::hand_written_stations()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -27,7 +27,20 @@ enum class LockVariant : std::uint8_t {
   reads,      ///< the last client reads
   shares,     ///< all but the first client read, and that acquires
   successor,  ///< the last participant goes on in the seat of the first client, which ends
-  stranger    ///< as `successor`, with a new ticket: a fault
+  stranger,   ///< as `successor`, with a new ticket: a fault
+  // Of a station, with so many threads of its server:
+  aside,        ///< one steps aside while its section blocks, and comes back
+  again,        ///< twice: there is a spare then
+  interrupted,  ///< spares are woken for nothing, too
+  watched,      ///< one blocks, and does not say so
+  roused,       ///< likewise, and the watchdog may nap for long at first
+  overlooked,   ///< likewise, as another one has come back and the first one goes to sleep
+  unmade,       ///< no thread can be made at first
+  crowd,        ///< two step aside
+  ended,        ///< two end the server
+  // With so many clients and executors:
+  reused,  ///< a lock ends, and another one gets its number
+  owners   ///< two make locks and end them
 };
 const char* variant_name(LockVariant variant);
 

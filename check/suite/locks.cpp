@@ -8,6 +8,7 @@
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/rings_rehearsal.hpp"
+#include "check/suite/station.hpp"
 #include "lock/attended.hpp"
 #include "lock/registry.hpp"
 
@@ -22,10 +23,12 @@ constexpr const char* rings_name = "rings";
 Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
-  constexpr const char* names[] = {"plain",    "server", "shutdown", "attended",  "closing",
-                                   "newcomer", "two",    "drain",    "visited",   "yields",
-                                   "rings",    "wraps",  "leaving",  "sleeps",    "ends",
-                                   "acquires", "reads",  "shares",   "successor", "stranger"};
+  constexpr const char* names[] = {
+      "plain", "server",      "shutdown", "attended", "closing",    "newcomer", "two",
+      "drain", "visited",     "yields",   "rings",    "wraps",      "leaving",  "sleeps",
+      "ends",  "acquires",    "reads",    "shares",   "successor",  "stranger", "aside",
+      "again", "interrupted", "watched",  "roused",   "overlooked", "unmade",   "crowd",
+      "ended", "reused",      "owners"};
   return names[static_cast<int>(variant)];
 }
 
@@ -66,6 +69,7 @@ unsigned LockScenario::known() const {
 }
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
+  if (scenario.lock == station_name) return rehearse_station(scenario, tuning);
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
   if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps) return rehearse_bell(scenario, tuning);
@@ -84,6 +88,7 @@ std::vector<std::string> checked_locks() {
     if (name != locks::PthreadMutex::traits.name) names.emplace_back(name);
   }
   names.emplace_back(rings_name);
+  names.emplace_back(station_name);
   return names;
 }
 
@@ -93,6 +98,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
   const auto add = [&](unsigned clients, unsigned sections, std::initializer_list<V> variants) {
     for (const V variant : variants) scenarios.push_back({lock, clients, sections, variant});
   };
+  if (lock == station_name) return station_scenarios();
   if (lock == rings_name) {
     for (const unsigned sections : {2U, 3U, 4U, 5U}) add(1, sections, {V::rings, V::wraps});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::yields});

@@ -16,7 +16,7 @@ namespace muster::check {
 /// The program; the tuning must outlive it. Throws Error(unknown_name).
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning);
 
-/// Names of the locks that are checked: all that are over a machine, and "rings".
+/// Names of the locks that are checked: all that are over a machine, "rings" and "station".
 std::vector<std::string> checked_locks();
 
 /// What is checked about one of them, cheapest first. `all`: also what takes minutes.

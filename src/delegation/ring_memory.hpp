@@ -9,6 +9,8 @@
 
 #include "delegation/port.hpp"
 #include "lock/rings.hpp"
+#include "machine/mutual.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::delegation {
 
@@ -33,6 +35,19 @@ class RingPort : public Port {
  public:
   using Port::Port;
   using Cells = FixedCells<ring_bytes, entry_bytes>;
+};
+
+/// The machine of lock/numbers.hpp.
+class NumbersPort : public RingPort {
+ public:
+  using RingPort::RingPort;
+  using Mutex = Mutual::Mutex;
+
+  template <class Body>
+  static auto within(Mutex& mutex, Body body) {
+    return Mutual::within(mutex, body);
+  }
+  static void linger(unsigned looks) noexcept { muster::linger(looks); }
 };
 
 }  // namespace muster::delegation

@@ -39,6 +39,12 @@ constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 /// next one so, and then it is known whether that was the section's doing.
 constexpr unsigned apart_after_block = 16;
 
+constexpr auto watchdog_period = std::chrono::microseconds(4000);
+/// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
+constexpr auto watchdog_first_period = std::chrono::microseconds(250);
+constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
+constexpr auto watchdog_last_period = std::chrono::milliseconds(1);  ///< while the server leaves
+
 /// How often the calling thread has waited.
 long waits_of_thread() {
   rusage usage{};
@@ -85,16 +91,12 @@ Station::Seat& Station::seat(unsigned number) {
 
 Word Station::add() {
   require_own_process();
-  const std::scoped_lock guard(locks_mutex_);
-  if (!free_numbers_.empty()) {
-    const Word number = free_numbers_.back();
-    free_numbers_.pop_back();
-    return number;
-  }
-  if (next_number_ + 1 >= Rings::locks_max) {
+  NumbersPort machine = numbers_port();
+  const Word number = numbers_.add(machine, [this](Word known) -> Entry& { return entry(known); });
+  if (number + 1 >= Rings::locks_max) {
     throw Error(Status::no_memory, "a server has at most 1,048,574 locks: start another one");
   }
-  return next_number_++;
+  return number;
 }
 
 void Station::open(Word number, AnyLock* lock) {
@@ -103,34 +105,20 @@ void Station::open(Word number, AnyLock* lock) {
 }
 
 void Station::remove(Word number) {
-  const Word count = cells_.global(0).value.load(std::memory_order_acquire);
-  for (unsigned client = 0; client < count; ++client) {
-    for (unsigned at = 0; at < depth; ++at) {
-      for (;;) {
-        const Word seen = cells_.of(client, at).value.load(std::memory_order_acquire);
-        if (seen == 0 || Rings::lock_of(seen) != number) break;
-        sched_yield();
-      }
-    }
-  }
-  for (unsigned looks = 0; entry(number).held.value.load(std::memory_order_acquire) != 0; ++looks) {
-    linger(looks);
-  }
-  wanted_cell(number).value.store(0, std::memory_order_relaxed);
-  const std::scoped_lock guard(locks_mutex_);
-  free_numbers_.push_back(number);
+  NumbersPort machine = numbers_port();
+  numbers_.remove(machine, number, entry(number), [this](auto look) { for_each_entry(look); });
 }
 
 void Station::start(const ServerOptions& options) {
   require_own_process();
   {
-    std::unique_lock lock(roles_);
-    if (phase_ == Phase::leaving && is_around_caller()) {
+    const std::scoped_lock lock(crew().roles);
+    if (term_.is(house_, Term::leaving) && is_around_caller()) {
       throw Error(Status::busy,
                   "this server is ending, and awaits the section that would start it");
     }
-    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
-    if (phase_ == Phase::serving) throw Error(Status::busy, "this server runs already");
+    term_.await_end(house_);
+    if (term_.is(house_, Term::serving)) throw Error(Status::busy, "this server runs already");
   }
   Places& places = Places::instance();
   start_at(
@@ -140,8 +128,8 @@ void Station::start(const ServerOptions& options) {
 
 /// Gives the place back if the server cannot start.
 void Station::start_at(const Places::Server& place, const ServerOptions& options) {
-  std::unique_lock lock(roles_);
-  if (phase_ != Phase::stopped) {
+  std::unique_lock lock(crew().roles);
+  if (!term_.is(house_, Term::stopped)) {
     Places::instance().remove_server(place);
     throw Error(Status::busy, "this server runs already");
   }
@@ -150,35 +138,30 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   options_ = options;
   place_ = place;
   misplaced_.clear();
-  stopping_ = false;
-  watching_ = true;
-  wanted_ = 0;
-  at_work_ = 1;
+  term_.begin(house_);
   try {
     const std::string failure = bind(add_servant(), place_.cpus, options.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
     watchdog_ = std::make_unique<std::thread>([this] { watch(); });
   } catch (...) {
-    phase_ = Phase::leaving;
+    term_.leave(house_);
     lock.unlock();
-    end_servants();
-    has_ended();
+    end([] {});
     throw;
   }
-  phase_ = Phase::serving;
   server_cell().value.store(1, std::memory_order_release);
   lock.unlock();
   Places::instance().tell_observer();
 }
 
-/// With roles_ locked. The new thread is counted as at work.
+/// With the crew's mutex.
 Station::Servant& Station::add_servant() {
   auto servant = std::make_unique<Servant>();
   Servant& self = *servant;
   servants_.reserve(servants_.size() + 1);
   const NoSignals its_own;
-  // It begins by locking roles_: everything here is done by then.
+  // It begins with the mutex: everything here is done by then.
   self.thread = std::thread([this, &self] { serve(self); });
   clockid_t clock{};
   if (pthread_getcpuclockid(self.thread.native_handle(), &clock) == 0) self.clock = clock;
@@ -211,9 +194,9 @@ void Station::place(const ServerOptions& options) {
   Places& places = Places::instance();
   const Places::Server next =
       options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus);
-  std::unique_lock lock(roles_);
+  std::unique_lock lock(crew().roles);
   std::string failure;
-  if (phase_ != Phase::serving) failure = "it does not run";
+  if (!term_.is(house_, Term::serving)) failure = "it does not run";
   for (std::size_t i = 0; i < servants_.size() && failure.empty(); ++i) {
     failure = bind(*servants_[i], next.cpus, options.cpus);
   }
@@ -234,8 +217,8 @@ void Station::place(const ServerOptions& options) {
 
 std::optional<unsigned> Station::core() const {
   require_own_process();
-  const std::scoped_lock lock(roles_);
-  return phase_ == Phase::stopped ? std::nullopt : place_.core;
+  const std::scoped_lock lock(crew().roles);
+  return term_.is(house_, Term::stopped) ? std::nullopt : place_.core;
 }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
@@ -264,30 +247,21 @@ class Station::Server : public locks::Walk<RingPort> {
       if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
       if (idle_->next() == RingPort::Next::sleep) station_.sleep(port_);
     }
-    const bool is_at_work = station_.at_work_.load(std::memory_order_relaxed) == 1 &&
-                            self_.counted.load(std::memory_order_relaxed) &&
-                            !station_.stopping_.load(std::memory_order_relaxed);
-    if (is_at_work) return true;
+    if (station_.crew().is_alone(station_.house_, self_)) return true;
     idle_.reset();
-    return station_.remains(self_);
+    return station_.crew().remains(station_.house_, self_);
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
   [[gnu::flatten]] bool execute(Word lock, Word client, const Rings::Next& first) {
     client_ = client;
     station_.execute_for(self_, port_, client, lock, first);
-    return this_thread.todo == 0 && self_.counted.load(std::memory_order_relaxed) &&
-           !station_.is_wanted(lock);
+    return this_thread.todo == 0 && self_.is_counted() && !station_.is_wanted(lock);
   }
   bool give(Word lock) const {
     station_.give(port_, lock);
     if (this_thread.todo != 0) [[unlikely]]
       station_.post_for(self_, client_);
-    if (self_.counted.load(std::memory_order_relaxed)) [[likely]]
-      return true;
-    // Another one is at work by now, and may sleep: while this one executed a request, the client's
-    // next one was not to be seen.
-    station_.ring_bell();
-    return false;
+    return self_.is_counted();
   }
 
  private:
@@ -300,7 +274,7 @@ class Station::Server : public locks::Walk<RingPort> {
 /// Its rounds in one piece: each call between a request and its answer is time that its client
 /// waits.
 [[gnu::flatten]] void Station::serve(Servant& self) {
-  { const std::scoped_lock made(roles_); }
+  { const std::scoped_lock made(crew().roles); }
   this_thread.serving = this;
   this_thread.servant = &self;
   this_thread.error = &errno;
@@ -310,13 +284,12 @@ class Station::Server : public locks::Walk<RingPort> {
 
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
                           const Rings::Next& first) {
-  if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
-    rouse_watchdog();
+  crew().attend(house_);
   std::atomic<unsigned>& apart = entry(number).apart;
   if (apart.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return execute_apart(self, port, client, number, first);
   execute_all(self, port, client, number, first);
-  if (!self.counted.load(std::memory_order_relaxed)) [[unlikely]]
+  if (!self.is_counted()) [[unlikely]]
     apart.store(1, std::memory_order_relaxed);
 }
 
@@ -383,10 +356,7 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
 [[gnu::cold, gnu::noinline]] void Station::execute_apart(Servant& self, RingPort& port,
                                                          unsigned client, Word number,
                                                          const Rings::Next& first) {
-  {
-    const std::scoped_lock lock(roles_);
-    if (step_aside(self)) ++counters_.ahead;
-  }
+  if (crew().step_aside(house_, self)) ahead_.fetch_add(1, std::memory_order_relaxed);
   const long waits = waits_of_thread();
   execute_all(self, port, client, number, first);
   std::atomic<unsigned>& apart = entry(number).apart;
@@ -396,14 +366,10 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
 }
 
 Station::Pending::Pending(const Station& station) {
-  const Word count = station.cells_.global(0).value.load(std::memory_order_acquire);
-  for (unsigned client = 0; client < count; ++client) {
-    for (unsigned at = 0; at < depth; ++at) {
-      const Hardware::Cell& entry = station.cells_.of(client, at);
-      const Word request = entry.value.load(std::memory_order_acquire);
-      if (request != 0) entries_.emplace_back(&entry, request);
-    }
-  }
+  station.for_each_entry([this](const Hardware::Cell& entry) {
+    const Word request = entry.value.load(std::memory_order_acquire);
+    if (request != 0) entries_.emplace_back(&entry, request);
+  });
 }
 
 /// Each has a number: whatever is there now came later.
@@ -417,10 +383,10 @@ bool Station::Pending::are_executed() {
 
 /// Until there is a request, or for a slice.
 void Station::sleep(RingPort& port) {
-  asleep_ = true;
+  crew().fall_asleep(house_);
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   locks::Bell<FutexLot>::sleep(FutexLot(false), bell_, [&] {
-    return stopping_.load(std::memory_order_relaxed) ||
+    return crew().stopping.load(std::memory_order_relaxed) != 0 ||
            locks::any_pending(port, rings_, cells_.global(0));
   });
 }
@@ -443,64 +409,110 @@ void Station::stop() {
                 "a section cannot stop the server of its lock: stop it outside of sections");
   }
   {
-    std::unique_lock lock(roles_);
-    phase_changed_.wait(lock, [&] { return phase_ != Phase::leaving; });
-    if (phase_ == Phase::stopped) return join_watchdog();
-    phase_ = Phase::leaving;
+    const std::scoped_lock lock(crew().roles);
+    term_.await_end(house_);
+    if (!term_.leave(house_)) return join_watchdog();
   }
   for (Pending pending = close(); !pending.are_executed();) {
     ring_bell();
     sched_yield();
   }
-  end_servants();
-  join_watchdog();
-  if (steward_) {
+  end([this] {
+    join_watchdog();
+    if (!steward_) return;
     const std::scoped_lock lock(stewarding_);
     steward_->no_server(now_ns(), "it was stopped");
-  }
-  has_ended();
+  });
 }
 
-/// The watchdog ends when it next looks; without it only sections that enter_blocking() make
-/// threads, and those are ending.
-void Station::end_servants() {
-  {
-    const std::scoped_lock lock(roles_);
-    stopping_ = true;
-    watching_ = false;
-  }
-  locks::Bell<FutexLot>::wake(FutexLot(), bell_);
-  spares_.notify_all();
-  watchdog_wake_.notify_all();
-  for (std::size_t i = 0;; ++i) {
-    Servant* servant = nullptr;
+/// By who has made it leave, when it has executed what it owes. `last()` comes before another
+/// server may start.
+template <class Last>
+void Station::end(Last last) {
+  term_.end(house_, [&] {
+    for (const auto& servant : servants_) servant->thread.join();
     {
-      const std::scoped_lock lock(roles_);
-      if (i >= servants_.size()) break;
-      servant = servants_[i].get();
+      const std::scoped_lock lock(crew().roles);
+      for (const auto& servant : servants_) counters_.executed += servant->executed();
+      servants_.clear();
     }
-    servant->thread.join();
-  }
-  const std::scoped_lock lock(roles_);
-  for (const auto& servant : servants_) counters_.executed += servant->executed();
-  servants_.clear();
-  at_work_ = 0;
-}
-
-/// The last step of a server's end, and of its watchdog's where that ends it: another may start.
-void Station::has_ended() {
-  Places& places = Places::instance();
-  places.remove_server(place_);
-  places.tell_observer();
-  const std::scoped_lock lock(roles_);
-  phase_ = Phase::stopped;
-  phase_changed_.notify_all();
+    last();
+    Places& places = Places::instance();
+    places.remove_server(place_);
+    places.tell_observer();
+  });
 }
 
 void Station::join_watchdog() {
   if (watchdog_ == nullptr) return;
   watchdog_->join();
   watchdog_.reset();
+}
+
+bool Station::House::hire() const {
+  Servant* added = nullptr;
+  try {
+    added = &station.add_servant();
+    const std::string failure = bind(*added, station.place_.cpus);
+    if (!failure.empty()) station.misplaced_ = failure;  // it serves all the same
+  } catch (const std::exception&) {
+    // Perhaps it is not bound: likewise.
+  }
+  return added != nullptr;
+}
+
+void Station::House::has_handed_over() {
+  ++station.counters_.handovers;
+  if (usual_nap.count() == 0) return;
+  ++station.counters_.by_watchdog;
+  sees_handovers = true;
+}
+
+/// Who has been in one section for a whole period, or at sending posts, blocks there; sooner, if it
+/// has had no CPU since the last look.
+bool Station::House::is_stuck(Servant& servant) const {
+  const std::uint64_t progress = servant.progress.load(std::memory_order_relaxed);
+  const bool same = std::exchange(servant.seen, progress) == progress;
+  if (progress % Servant::section == 0) return false;
+  const std::int64_t cpu_ns = servant.cpu_ns();
+  const bool rests = std::exchange(servant.cpu_seen_ns, cpu_ns) == cpu_ns && cpu_ns != 0;
+  return same && (usual_nap >= whole_period || rests);
+}
+
+bool Station::enter_blocking() {
+  return crew().step_aside(house_, *static_cast<Servant*>(this_thread.servant));
+}
+
+void Station::leave_blocking() {
+  if (this_thread.servant == nullptr) return;  // a fork's child
+  crew().come_back(house_, *static_cast<Servant*>(this_thread.servant));
+}
+
+void Station::watch() {
+  House watchdog(*this);
+  watchdog.usual_nap = watchdog.whole_period = watchdog_period;
+  watchdog.longest_nap = watchdog_idle_period;
+  std::chrono::microseconds since_steward{};
+  while (crew().watch(watchdog)) {
+    since_steward += watchdog.usual_nap;
+    watchdog.usual_nap = std::exchange(watchdog.sees_handovers, false)
+                             ? watchdog_first_period
+                             : std::min(2 * watchdog.usual_nap, watchdog_period);
+    const auto serves = [&] { return term_.is(watchdog, Term::serving); };
+    if (!steward_ || since_steward < watchdog_period) continue;
+    if (!House::within(crew().roles, serves)) continue;
+    since_steward = {};
+    if (!is_to_leave()) continue;
+    if (House::within(crew().roles, [&] { return term_.leave(watchdog); })) return leave(watchdog);
+  }
+}
+
+/// By the watchdog: ends the server, and itself: who starts the next one joins it.
+void Station::leave(House watchdog) {
+  Pending pending = close();
+  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
+  while (!pending.are_executed()) crew().watch(watchdog);
+  end([] {});
 }
 
 std::shared_ptr<Station> default_station(locks::Style style) {

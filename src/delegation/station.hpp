@@ -17,7 +17,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,8 +32,11 @@
 #include "delegation/ring_memory.hpp"
 #include "lock/bell.hpp"
 #include "lock/desk.hpp"
+#include "lock/numbers.hpp"
 #include "lock/shape.hpp"
 #include "lock/steward.hpp"
+#include "lock/term.hpp"
+#include "machine/mutual.hpp"
 
 namespace muster::delegation {
 
@@ -138,31 +141,52 @@ class Station final : public LeavesRequests {
   std::string reason() const;
 
  private:
-  struct Servant {
-    std::thread thread;
+  struct Servant;
+  /// The machine of the server's crew (lock/crew.hpp).
+  struct House : Mutual {
+    explicit House(Station& of) : station(of) {}
+    void ring() const noexcept { station.ring_bell(); }
+    auto& members() const noexcept { return station.servants_; }
+    bool hire() const;
+    bool is_stuck(Servant& servant) const;
+    void has_handed_over();
+    void nap(Signal& signal, Mutex& mutex, bool for_long) const {
+      wait_for(signal, mutex, for_long ? longest_nap : usual_nap);
+    }
+
+    Station& station;
+    // The watchdog's:
+    std::chrono::microseconds usual_nap{};  ///< 0: this is no watchdog's
+    std::chrono::microseconds longest_nap{};
+    std::chrono::microseconds whole_period{};
+    bool sees_handovers = false;  ///< there were some since it last looked
+  };
+  using Crew = locks::Crew<House>;
+  using Term = locks::Term<House>;
+
+  struct alignas(line_bytes) Servant : Crew::Member {
+    Servant() : Member{1} {}
+    bool is_counted() const { return counted.load(std::memory_order_relaxed) != 0; }
     /// Grows by `section` with each; between, what it is busy with.
-    alignas(line_bytes) std::atomic<std::uint64_t> progress{0};
+    std::atomic<std::uint64_t> progress{0};
     enum Progress : std::uint64_t { executes = 1, sends = 2, section = 4 };
-    std::atomic<bool> counted{true};  ///< in at_work_: not blocked, not spare, as far as is known
-    std::uint64_t seen = 0;           ///< progress, by the watchdog
-    std::int64_t cpu_seen_ns = 0;     ///< likewise, while it is busy
-    std::optional<clockid_t> clock;   ///< its CPU time, for as long as it runs
-    std::int64_t cpu_ns() const;      ///< by that; 0: unknown
+    std::uint64_t seen = 0;        ///< progress, by the watchdog
+    std::int64_t cpu_seen_ns = 0;  ///< likewise, while it is busy
+    std::thread thread;
+    std::optional<clockid_t> clock;  ///< its CPU time, for as long as it runs
+    std::int64_t cpu_ns() const;     ///< by that; 0: unknown
     std::uint64_t executed() const { return progress.load(std::memory_order_relaxed) / section; }
   };
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
   /// gives it up, and who read an old request still tries to take it.
-  struct alignas(line_bytes) Entry {
-    Hardware::Cell held;
-    Hardware::Cell wanted;
+  struct alignas(line_bytes) Entry : locks::Numbers<NumbersPort>::Row {
     std::atomic<AnyLock*> lock;
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
   };
   class Server;
   class ServerWork;
-  enum class Phase : std::uint8_t { stopped, serving, leaving };
 
   /// Requests that were pending at one moment.
   class Pending {
@@ -174,6 +198,18 @@ class Station final : public LeavesRequests {
     std::vector<std::pair<const Hardware::Cell*, Word>> entries_;
   };
 
+  Crew& crew() const noexcept { return term_.crew; }
+  /// Calls fn(entry) for each of the rings.
+  template <class Fn>
+  void for_each_entry(Fn fn) const {
+    const Word count = cells_.global(0).value.load(std::memory_order_acquire);
+    for (unsigned client = 0; client < count; ++client) {
+      for (unsigned at = 0; at < depth; ++at) fn(cells_.of(client, at));
+    }
+  }
+  NumbersPort numbers_port() const {
+    return {*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0};
+  }
   void require_own_process() const;
   bool is_around_caller() const noexcept;
   Entry& entry(Word number) const noexcept {
@@ -190,20 +226,15 @@ class Station final : public LeavesRequests {
   void execute_apart(Servant& self, RingPort& port, unsigned client, Word number,
                      const Rings::Next& first);
   void post_for(Servant& self, unsigned client);
-  void rouse_watchdog();
   void sleep(RingPort& port);
-  bool remains(Servant& self);
-  void replace();
-  bool step_aside(Servant& self);
   Servant& add_servant();
   void watch();
-  bool look_after_servants(bool whole_period);
-  void leave(std::unique_lock<std::mutex>& roles);
+  void leave(House watchdog);
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
   Pending close();
-  void end_servants();
-  void has_ended();
+  template <class Last>
+  void end(Last last);
   void join_watchdog();
   void look_around() noexcept;
   bool is_to_leave();
@@ -215,28 +246,18 @@ class Station final : public LeavesRequests {
   RingPort::Cells cells_;
   PerSeat<Seat> seats_;
 
-  std::mutex locks_mutex_;
-  std::vector<Word> free_numbers_;
-  Word next_number_ = 0;
+  locks::Numbers<NumbersPort> numbers_{};
   Reserved lock_table_;
 
   alignas(line_bytes) Announcements<Hardware::Atom> bell_{};
 
   // The server's threads.
-  alignas(line_bytes) std::atomic<unsigned> at_work_{0};
-  std::atomic<bool> stopping_{false};
-  std::atomic<bool> asleep_{false};  ///< since it last executed something
+  alignas(line_bytes) mutable Term term_{};
+  mutable House house_{*this};
   std::atomic<std::uint64_t> sleeps_{0};
-  std::atomic<unsigned> senders_{0};  ///< threads that send what sections have posted
-  mutable std::mutex roles_;
-  std::condition_variable spares_;
-  std::condition_variable watchdog_wake_;
-  unsigned wanted_ = 0;  ///< spares that are to take over
-  unsigned idle_spares_ = 0;
+  std::atomic<std::uint64_t> ahead_{0};  ///< ServerCounters::ahead
+  std::atomic<unsigned> senders_{0};     ///< threads that send what sections have posted
   std::vector<std::unique_ptr<Servant>> servants_;
-  Phase phase_ = Phase::stopped;
-  std::condition_variable phase_changed_;
-  bool watching_ = false;
   std::unique_ptr<std::thread> watchdog_;
   ServerOptions options_;
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
@@ -244,7 +265,7 @@ class Station final : public LeavesRequests {
   Places::Server place_;
   Rings rings_;
 
-  // The steward's; `stewarding_` is locked before `roles_`.
+  // The steward's; `stewarding_` is locked before the crew's mutex.
   mutable std::mutex stewarding_;
   std::optional<locks::Steward> steward_;
   std::function<void(locks::Steward::Look&)> impose_;

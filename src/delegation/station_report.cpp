@@ -8,8 +8,9 @@ namespace muster::delegation {
 
 ServerCounters Station::counters() const {
   require_own_process();
-  const std::scoped_lock lock(roles_);
+  const std::scoped_lock lock(crew().roles);
   ServerCounters all = counters_;
+  all.ahead = ahead_.load(std::memory_order_relaxed);
   all.sleeps = sleeps_.load(std::memory_order_relaxed);
   for (const auto& servant : servants_) {
     all.executed += servant->executed();
@@ -19,7 +20,7 @@ ServerCounters Station::counters() const {
 
 std::string Station::describe() const {
   const ServerCounters c = counters();
-  const std::scoped_lock lock(roles_);
+  const std::scoped_lock lock(crew().roles);
   std::string text;
   if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
   if (place_.core) {

@@ -82,7 +82,8 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
   const std::int64_t by_all_ns = process_ns - std::exchange(process_cpu_ns_, process_ns);
   look.threads_cpus = static_cast<double>(by_all_ns - by_server_ns) / passed_ns;
   const std::uint64_t sleeps = sleeps_.load(std::memory_order_relaxed);
-  if (std::exchange(sleeps_seen_, sleeps) == sleeps && !asleep_) {
+  if (std::exchange(sleeps_seen_, sleeps) == sleeps &&
+      crew().asleep.load(std::memory_order_relaxed) == 0) {
     look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;
   }
   if (impose_) impose_(look);
@@ -90,7 +91,7 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
 }
 
 std::int64_t Station::server_cpu_ns() const {
-  const std::scoped_lock lock(roles_);
+  const std::scoped_lock lock(crew().roles);
   std::int64_t sum_ns = 0;
   for (const auto& servant : servants_) {
     sum_ns += servant->cpu_ns();

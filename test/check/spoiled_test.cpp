@@ -117,6 +117,14 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
       unnoticed_of_auto);
 }
 
+TEST(SpoiledStations, AreNoticed) {
+  expect_noticed(
+      "station", mutation_programs_of_lock("station"),
+      {// Hints: without them the watchdog looks often, and who has the lock looks in vain.
+       "src/lock/crew.hpp: void fall_asleep(M& m) { m.store(asleep, 1, relaxed); }, drop",
+       "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop"});
+}
+
 TEST(SpoiledMutexes, AreNoticed) {
   const std::string queue = "src/lock/parking_queue.hpp: ";
   const std::string cna = "src/lock/parking_cna.hpp: ";

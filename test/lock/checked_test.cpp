@@ -11,6 +11,7 @@
 #include "check/report.hpp"
 #include "check/suite/locks.hpp"
 #include "check/suite/mutexes.hpp"
+#include "check/suite/station.hpp"
 #include "lock/registry.hpp"
 
 namespace muster::check {
@@ -103,8 +104,8 @@ TEST(Mutants, WrittenByHandAreNoticedAsTheDocumentationSays) {
   std::string rows = page.substr(page.find("| mutant | noticed as |"));
   rows = rows.substr(0, rows.find("\n\n"));
   auto documented = std::count(rows.begin(), rows.end(), '\n') - 1;
-  for (const auto& mutants :
-       {hand_written_mutants(), hand_written_mutexes(), hand_written_locks()}) {
+  for (const auto& mutants : {hand_written_mutants(), hand_written_mutexes(), hand_written_locks(),
+                              hand_written_stations()}) {
     for (const HandWritten& mutant : mutants) {
       const Mutation made = run_mutant(mutant.name, mutant.programs);
       EXPECT_EQ(made.fate, Fate::caught) << mutant.name;
