@@ -59,6 +59,31 @@ void AnyLock::give_up() {
 
 void AnyLock::allow_conditions() { give_up(); }
 
+void AnyLock::share_time(std::int64_t slice_ns) {
+  if (shared_) {
+    throw Error(
+        Status::unsupported,
+        "between processes a lock's time is not shared: threads of one process have accounts");
+  }
+  share_ = std::make_unique<Share>(slice_ns);
+  short_way_ = [](AnyLock& lock, Section section, Execute otherwise) {
+    return otherwise(lock, section);
+  };
+}
+
+void AnyLock::execute_by_share(Section section) {
+  if (in_own_process()) share_->await_turn(WaitPolicy::forever);
+  Share::Counted counted{section, *share_, share_->mine()};
+  execute({Share::Counted::run, &counted});
+}
+
+void AnyLock::post_by_share(Section section) {
+  if (in_own_process()) share_->await_turn(WaitPolicy::forever);
+  auto counted = std::make_unique<Share::Counted>(Share::Counted{section, *share_, share_->mine()});
+  post({Share::Counted::run_once, counted.get()});
+  static_cast<void>(counted.release());  // it has run, or will
+}
+
 void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only shared locks are recovered");
 }
@@ -123,6 +148,8 @@ std::string AnyLock::explain() const {
 
 bool AnyLock::acquire(std::int64_t end_ns) {
   admit();
+  if (share_ != nullptr && !share_->await_turn(end_ns)) [[unlikely]]
+    return false;
   const int error = errno;  // waiting may change it
   if (!try_take(false)) {
     const NoCancellation whole;
@@ -132,6 +159,8 @@ bool AnyLock::acquire(std::int64_t end_ns) {
   }
   held_in_ = generation();
   enter_acquired();
+  if (share_ != nullptr) [[unlikely]]
+    share_->begin(share_->mine());
   return true;
 }
 
@@ -144,6 +173,8 @@ void AnyLock::release() {
   if (held_in_ == generation()) {
     run_deferred();
     leave_acquired();
+    if (share_ != nullptr) [[unlikely]]
+      Share::end(share_->turn());
     give_acquired();
   } else {
     leave_acquired();  // a fork's child

@@ -12,6 +12,7 @@
 
 #include "delegation/generation.hpp"
 #include "delegation/port.hpp"
+#include "delegation/share.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::delegation {
@@ -85,6 +86,14 @@ class AnyLock {
   virtual bool take_again() { return true; }
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
+  /// Clients share the time in its sections from now on. Before it is used. Throws
+  /// Error(unsupported) where processes share the lock.
+  void share_time(std::int64_t slice_ns);
+  /// Null: they do not.
+  Share* share() const noexcept { return share_.get(); }
+  // As execute() and post(), where they do.
+  void execute_by_share(Section section);
+  void post_by_share(Section section);
   /// Whether the calling thread has acquired it in the section that it is in, or outside of all.
   bool is_acquired_here() const noexcept { return acquired_here() != nullptr; }
   /// Whether that is a section of this lock, or the thread has acquired it there.
@@ -188,9 +197,10 @@ class AnyLock {
 
   // Read by every section.
   const std::uint64_t number_ever_;
-  const ShortWay short_way_;
+  ShortWay short_way_;
   std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
+  std::unique_ptr<Share> share_;
   const Birth birth_;
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred

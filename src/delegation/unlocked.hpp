@@ -22,6 +22,8 @@ void unlocked(AnyLock& lock, Body body) {
   Thread& thread = this_thread;
   const unsigned process = generation();
   int error = errno;
+  Share* const share = lock.share();
+  const Share::Turn turn = share != nullptr ? share->turn() : Share::Turn();
   const bool is_acquired = lock.is_acquired_here();
   if (is_acquired) {
     lock.give_up_acquired();
@@ -29,6 +31,7 @@ void unlocked(AnyLock& lock, Body body) {
     lock.give_up();
     thread.inside = nullptr;
   }
+  if (share != nullptr) Share::end(turn);
   bool whole = true;
   thread.quick = 0;
   {
@@ -43,6 +46,7 @@ void unlocked(AnyLock& lock, Body body) {
       whole = lock.take_again();
   }
   thread.last_lock = 0;  // what was executed may have left requests in other seats, to come first
+  if (share != nullptr && process == generation()) share->begin(*turn.whose);
   if (is_acquired) {
     lock.enter_acquired();
   } else {
