@@ -66,10 +66,16 @@ typedef struct muster_lock_options {
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do,
                   and rcl-batch */
-  int64_t turn_ns; /**< "auto" and "rcl": a client that has the lock executes 64 sections that
+  int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes 64 sections that
                       others have posted, and then more for so long at most. Then it goes on with
                       its own, and who waits for the lock itself may have it. Default 0: a
                       millisecond. MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
+  int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections
+                       have taken so much longer than another thread's waits until the others have
+                       caught up, or could have: with n of them for n times what it is ahead.
+                       2,000,000 is a good value. A thread counts for 0.1 s after its last section.
+                       Costs three looks at the clock a section. Default 0. Sections that share the
+                       lock are not counted. MUSTER_ENOTSUP with `memory`, MUSTER_EINVAL below 0 */
 } muster_lock_options;
 
 /** Sets the defaults. Else as muster_options_init_sized(). */

@@ -162,8 +162,9 @@ struct lock_options {
   const char* kind = "auto";
   server* of = nullptr;
   const char* own_server = nullptr;
-  bool unlocks = false;              ///< sections call unlocked()
-  std::chrono::nanoseconds turn{0};  ///< muster_lock_options::turn_ns
+  bool unlocks = false;               ///< sections call unlocked()
+  std::chrono::nanoseconds turn{0};   ///< muster_lock_options::turn_ns
+  std::chrono::nanoseconds share{0};  ///< muster_lock_options::share_ns
 };
 
 /// Executes critical sections, and is TimedLockable for those that stay where they are: for
@@ -179,6 +180,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     options.own_server = chosen.own_server;
     options.unlocks = chosen.unlocks ? 1 : 0;
     options.turn_ns = chosen.turn.count();
+    options.share_ns = chosen.share.count();
     detail::check(muster_lock_create(&handle_, &options));
     muster_lock_get_words(handle_, &words_);
   }

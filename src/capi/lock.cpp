@@ -83,7 +83,11 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
 // Apart from the short way, which has nothing to catch.
 [[gnu::noinline]] int execute(AnyLock& lock, delegation::Section section) {
   return caught([&] {
-    lock.execute(section);
+    if (lock.share() != nullptr) {
+      lock.execute_by_share(section);
+    } else {
+      lock.execute(section);
+    }
     return Status::ok;
   });
 }
@@ -145,6 +149,8 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
       made.creates = options->attach == 0;
       muster::require(options->turn_ns >= 0, "a turn takes no less than nothing: 0 is the default");
       made.turn_ns = options->turn_ns;
+      muster::require(options->share_ns >= 0,
+                      "nobody is ahead by less than nothing: 0 is the default");
       muster::require(made.creates || made.shared_memory != nullptr,
                       "attach needs the memory of the lock to attach to");
       if (options->own_server != nullptr) muster::start_own_server(made, options->own_server);
@@ -152,6 +158,7 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
     std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
     muster::require(made.station == nullptr || ready->station() != nullptr, muster::no_server);
     if (options && options->unlocks != 0) ready->allow_conditions();
+    if (options && options->share_ns != 0) ready->share_time(options->share_ns);
     *lock = reinterpret_cast<muster_lock*>(ready.release());
     return Status::ok;
   });
@@ -174,12 +181,15 @@ int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* 
 }
 
 void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
+  using muster::delegation::AnyLock;
   using muster::delegation::Thread;
   static_assert(offsetof(Thread, quick) == offsetof(muster_thread_words, number));
   static_assert(offsetof(Thread, last_habit) == offsetof(muster_thread_words, executed));
   static_assert(offsetof(Thread, inside) == offsetof(muster_thread_words, inside));
   static_assert(sizeof(std::atomic<muster::Word>) == sizeof(std::uint32_t));
-  const auto [number, held, wanted] = muster::lock_of(lock).at_once();
+  const AnyLock& mine = muster::lock_of(lock);
+  const auto [number, held, wanted] =
+      mine.share() != nullptr ? AnyLock::AtOnce() : muster::lock_of(lock).at_once();
   *words = {number, reinterpret_cast<std::uint32_t*>(held),
             reinterpret_cast<std::uint32_t*>(wanted)};
 }
@@ -190,7 +200,12 @@ int muster_lock_post(muster_lock* lock, muster_section section, void* argument) 
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
   return muster::caught([&] {
-    muster::lock_of(lock).post({section, argument});
+    muster::delegation::AnyLock& mine = muster::lock_of(lock);
+    if (mine.share() != nullptr) {
+      mine.post_by_share({section, argument});
+    } else {
+      mine.post({section, argument});
+    }
     return Status::ok;
   });
 }
@@ -240,13 +255,7 @@ int muster_lock_unlocked(muster_lock* lock, muster_section section, void* argume
     muster::require(mine.is_innermost(),
                     "a lock is given up inside a section of it, not of another one inside that");
     const muster::delegation::Section outside{section, argument};
-    if (!muster::delegation::unlocked(mine, outside)) {
-      throw muster::Error(
-          Status::peer,
-          "a process died inside a section of this lock meanwhile: what it protects "
-          "may be half changed. Leave this section, and set it right in "
-          "muster_lock_recover()");
-    }
+    muster::delegation::unlocked(mine, outside);
     return Status::ok;
   });
 }

@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/any_lock.hpp"
 
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "delegation/kept.hpp"
+#include "lock/kept_posts.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
 namespace {
 
 std::atomic<std::uint64_t> locks_ever{0};
+
+/// What lock/kept_posts.hpp counts by.
+struct Count {
+  template <Order O>
+  static Word fetch_add(std::atomic<Word>& kept, Word delta, OrderTag<O>) noexcept {
+    return kept.fetch_add(delta, std_order(O));
+  }
+  template <Order O>
+  static bool await(const std::atomic<Word>& kept, Equals ready, OrderTag<O>) noexcept {
+    while (!ready(kept.load(std_order(O)))) sched_yield();
+    return true;
+  }
+};
+using Counted = locks::KeptPosts<Count>;
+Count count;
+
+/// The thread sends it at the end of the section around all; a server's looks each time.
+void keep(const Kept::Post& post) {
+  Thread& t = this_thread;
+  if (t.kept == nullptr) t.kept = new Kept;
+  t.kept->posts.push_back(post);
+  ++t.todo;
+  if (t.serving != nullptr) return;
+  if (AnyLock* const lock = Inside::outermost()) lock->look_after_section();
+}
 
 }  // namespace
 
@@ -18,34 +49,6 @@ AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
       short_way_(way),
       traits_(traits),
       shared_(shared) {}
-
-void AnyLock::keep_one() noexcept {
-  KeptCount count;
-  locks::KeptPosts<KeptCount>::keep(count, kept_);
-}
-
-void AnyLock::await_kept() {
-  if (this_thread.kept != nullptr) execute_kept();
-  KeptCount count;
-  locks::KeptPosts<KeptCount>::await_sent(count, kept_);
-}
-
-void AnyLock::execute_kept() {
-  Thread& t = this_thread;
-  std::vector<Kept::Post>& posts = t.kept->posts;
-  for (std::size_t i = t.kept->next; i < posts.size(); ++i) {  // which may grow
-    if (posts[i].lock != this) continue;
-    posts[i].lock = nullptr;  // before it runs: its section may come here
-    --t.todo;
-    try {
-      send_kept([&] { execute_here(posts[i].section); });
-    } catch (...) {
-      posts[i].lock = this;
-      ++t.todo;
-      throw;
-    }
-  }
-}
 
 void AnyLock::give_up() {
   throw Error(Status::unsupported,
@@ -56,6 +59,31 @@ void AnyLock::give_up() {
 
 void AnyLock::allow_conditions() { give_up(); }
 
+void AnyLock::share_time(std::int64_t slice_ns) {
+  if (shared_) {
+    throw Error(
+        Status::unsupported,
+        "between processes a lock's time is not shared: threads of one process have accounts");
+  }
+  share_ = std::make_unique<Share>(slice_ns);
+  short_way_ = [](AnyLock& lock, Section section, Execute otherwise) {
+    return otherwise(lock, section);
+  };
+}
+
+void AnyLock::execute_by_share(Section section) {
+  if (in_own_process()) share_->await_turn(WaitPolicy::forever);
+  Share::Counted counted{section, *share_, share_->mine()};
+  execute({Share::Counted::run, &counted});
+}
+
+void AnyLock::post_by_share(Section section) {
+  if (in_own_process()) share_->await_turn(WaitPolicy::forever);
+  auto counted = std::make_unique<Share::Counted>(Share::Counted{section, *share_, share_->mine()});
+  post({Share::Counted::run_once, counted.get()});
+  static_cast<void>(counted.release());  // it has run, or will
+}
+
 void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only shared locks are recovered");
 }
@@ -64,7 +92,7 @@ void AnyLock::prepare_wait() {
   admit_process();
   const int error = errno;  // the waiting section's
   Thread& t = this_thread;
-  if (t.todo != 0) execute_kept();
+  execute_kept_posts(*this);
   const bool would_wait_for_itself = Inside::of(this);
   if (would_wait_for_itself) {
     const Inside inside(this, t.for_another);
@@ -75,12 +103,6 @@ void AnyLock::prepare_wait() {
   throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
                                    " lock would wait for another one, which comes after it: wait "
                                    "outside");
-}
-
-void AnyLock::execute_here(Section section) {
-  if (!Inside::of(this)) return execute(section);
-  const Inside inside(this, this_thread.for_another);
-  section();
 }
 
 void AnyLock::refuse_recursion() const {
@@ -120,6 +142,152 @@ std::vector<Section> AnyLock::take_deferred() noexcept {
 std::string AnyLock::explain() const {
   return "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
          " line transfers a section when contended\n";
+}
+
+// For threads themselves, beside sections that are calls.
+
+bool AnyLock::acquire(std::int64_t end_ns) {
+  admit();
+  if (share_ != nullptr && !share_->await_turn(end_ns)) [[unlikely]]
+    return false;
+  const int error = errno;  // waiting may change it
+  if (!try_take(false)) {
+    const NoCancellation whole;
+    const bool is_taken = wait_to_take(end_ns);
+    errno = error;
+    if (!is_taken) return false;
+  }
+  held_in_ = generation();
+  enter_acquired();
+  if (share_ != nullptr) [[unlikely]]
+    share_->begin(share_->mine());
+  return true;
+}
+
+void AnyLock::release() {
+  if (!is_acquired_here()) {
+    throw Error(Status::invalid, "this " + std::string(traits_.name) +
+                                     " lock was not acquired here: the thread that has acquired it "
+                                     "releases it, in the same section");
+  }
+  if (held_in_ == generation()) {
+    run_deferred();
+    leave_acquired();
+    if (share_ != nullptr) [[unlikely]]
+      Share::end(share_->turn());
+    give_acquired();
+  } else {
+    leave_acquired();  // a fork's child
+  }
+  send_kept_posts();
+}
+
+/// Where the thread's list of levels has it, if it was acquired in the innermost section.
+Level** AnyLock::acquired_here() const noexcept {
+  Level** at = &this_thread.outer;
+  while (*at != nullptr && *at != &held_ && (*at)->lock != nullptr && *at == &(*at)->lock->held_) {
+    at = &(*at)->outer;
+  }
+  return *at == &held_ ? at : nullptr;
+}
+
+void AnyLock::enter_acquired() noexcept {
+  Thread& t = this_thread;
+  t.quick = 0;  // the short ways are for threads without a lock
+  held_ = {this, std::exchange(t.outer, &held_), t.inside != nullptr};
+  if (!held_.in_section) return;
+  ++t.todo;  // what the section's end looks for
+  if (t.serving == nullptr) Inside::outermost()->look_after_section();  // as keep_post()
+}
+
+void AnyLock::leave_acquired() noexcept {
+  *acquired_here() = held_.outer;
+  if (held_.in_section) --this_thread.todo;
+}
+
+bool AnyLock::try_take(bool) {
+  throw Error(Status::unsupported,
+              std::string(traits_.name) +
+                  ": no thread takes this lock for itself; use auto, rcl, pthread-mutex, "
+                  "phase-fair, mcs, ticket or cas-spin, or execute sections only");
+}
+
+/// Out of turn: who stands in line cannot leave.
+bool AnyLock::wait_to_take(std::int64_t end_ns) {
+  if (end_ns == WaitPolicy::forever) return take_again();
+  constexpr std::int64_t longest_nap_ns = 1'000'000;
+  for (std::int64_t nap_ns = 1000;; nap_ns = std::min(2 * nap_ns, longest_nap_ns)) {
+    const std::int64_t left_ns = end_ns - now_ns();
+    if (left_ns <= 0) return false;
+    const timespec nap{0, std::min(nap_ns, left_ns)};
+    nanosleep(&nap, nullptr);
+    if (try_take(true)) return true;
+  }
+}
+
+// Posts that sections make.
+
+void keep_post(AnyLock& lock, Section section) {
+  keep({&lock, section});
+  Counted::keep(count, lock.kept());
+}
+
+void send_kept_posts_now() noexcept {
+  Thread& t = this_thread;
+  if (t.outer != nullptr && t.outer->in_section) end_unreleased();
+  if (Inside::any()) return;
+  Kept& kept = *t.kept;
+  if (kept.is_sending) return;  // what it sends may execute sections that post
+  const int error = errno;      // the section's, which its caller gets
+  kept.is_sending = true;
+  while (kept.next < kept.posts.size()) {
+    const Kept::Post post = kept.posts[kept.next++];
+    if (post.lock == nullptr) continue;
+    --t.todo;
+    Counted::send(count, post.lock->kept(), [&] { post.lock->post(post.section); });
+  }
+  kept.posts.clear();
+  kept.next = 0;
+  kept.is_sending = false;
+  errno = error;
+}
+
+void execute_kept_posts(AnyLock& lock) {
+  Thread& t = this_thread;
+  if (t.kept == nullptr) return;
+  std::vector<Kept::Post>& posts = t.kept->posts;
+  for (std::size_t i = t.kept->next; i < posts.size(); ++i) {  // which may grow
+    if (posts[i].lock != &lock) continue;
+    posts[i].lock = nullptr;  // before it runs: its section may come here
+    --t.todo;
+    try {
+      Counted::send(count, lock.kept(), [&, section = posts[i].section] {
+        if (!Inside::of(&lock)) return lock.execute(section);
+        const Inside inside(&lock, t.for_another);
+        section();
+      });
+    } catch (...) {
+      posts[i].lock = &lock;
+      ++t.todo;
+      throw;
+    }
+  }
+}
+
+void await_kept_posts(AnyLock& lock) {
+  execute_kept_posts(lock);
+  Counted::await_sent(count, lock.kept());
+}
+
+std::vector<Kept::Post> leave_kept_posts() noexcept {
+  this_thread.todo = 0;
+  return std::exchange(this_thread.kept->posts, {});
+}
+
+void adopt_posts(std::vector<Kept::Post>& left) noexcept {
+  for (const Kept::Post& post : std::exchange(left, {})) {
+    if (post.lock != nullptr) keep(post);
+  }
 }
 
 }  // namespace muster::delegation

@@ -2,10 +2,9 @@
 // A lock of any kind, as the C ABI has it.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +12,7 @@
 
 #include "delegation/generation.hpp"
 #include "delegation/port.hpp"
-#include "lock/kept_posts.hpp"
+#include "delegation/share.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::delegation {
@@ -28,19 +27,6 @@ struct Counters {
   std::uint64_t combined = 0;   ///< of others, executed by a client
   std::uint64_t waited = 0;     ///< `auto`, with conditions: of inlined, what had to wait
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
-};
-
-/// What lock/kept_posts.hpp counts by.
-struct KeptCount {
-  template <Order O>
-  static Word fetch_add(std::atomic<Word>& kept, Word delta, OrderTag<O>) noexcept {
-    return kept.fetch_add(delta, std_order(O));
-  }
-  template <Order O>
-  static bool await(const std::atomic<Word>& kept, Equals ready, OrderTag<O>) noexcept {
-    while (!ready(kept.load(std_order(O)))) sched_yield();
-    return true;
-  }
 };
 
 class AnyLock {
@@ -83,9 +69,6 @@ class AnyLock {
   /// busy in a fork's child; invalid: the caller is in a section of this lock, and what has not
   /// been executed by now is not before that section ends.
   void prepare_wait();
-  /// In a section: nested in it, or as a part of it if that is one of this lock. Throws as
-  /// execute().
-  void execute_here(Section section);
 
   /// The calling thread has the lock from here to release(), as if it were in a section of it.
   /// Waits for it until that time, on now_ns(); false after that. Throws as execute(), and
@@ -103,6 +86,14 @@ class AnyLock {
   virtual bool take_again() { return true; }
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
+  /// Clients share the time in its sections from now on. Before it is used. Throws
+  /// Error(unsupported) where processes share the lock.
+  void share_time(std::int64_t slice_ns);
+  /// Null: they do not.
+  Share* share() const noexcept { return share_.get(); }
+  // As execute() and post(), where they do.
+  void execute_by_share(Section section);
+  void post_by_share(Section section);
   /// Whether the calling thread has acquired it in the section that it is in, or outside of all.
   bool is_acquired_here() const noexcept { return acquired_here() != nullptr; }
   /// Whether that is a section of this lock, or the thread has acquired it there.
@@ -142,11 +133,7 @@ class AnyLock {
   bool has_deferred() const { return !deferred_.empty(); }
   /// In a section of this lock, or for one that is: its executor looks, after that, for posts that
   /// it has left. For locks whose clients do not look each time.
-  virtual void look_after_section() noexcept { left_posts_ = true; }
-  /// By the executor of a section, after it: whether that one, or another one since the last time,
-  /// has left posts to see to, here or on its thread.
-  bool has_left_posts() const noexcept { return left_posts_; }
-  void has_seen_to_posts() noexcept { left_posts_ = false; }
+  virtual void look_after_section() noexcept {}
   /// By the executor of a section, after it.
   void run_deferred() noexcept {
     if (has_deferred()) [[unlikely]]
@@ -161,14 +148,6 @@ class AnyLock {
     thread.inside = this;
     section.run_own(leave);
   }
-  /// Posts to this lock that sections of other locks have made and that are not sent yet.
-  void keep_one() noexcept;
-  /// `post()` sends one of these, or executes it.
-  template <class Post>
-  void send_kept(Post post) {
-    KeptCount count;
-    locks::KeptPosts<KeptCount>::send(count, kept_, post);
-  }
   /// In sections that the caller executes: executes it, and whoever does that knows of these.
   /// False if it is in none, or is doing so.
   bool execute_nested_in(Section section) {
@@ -180,8 +159,10 @@ class AnyLock {
   }
   /// Whether the calling thread is in a section of it, or shares one.
   bool is_entered() const noexcept {
-    return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_));
+    return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_.get()));
   }
+  /// How many posts to it are kept (kept.hpp).
+  std::atomic<Word>& kept() noexcept { return kept_; }
   /// False in a fork's child of the process that has made the lock here.
   bool in_own_process() const { return birth_.is_here(); }
 
@@ -202,18 +183,12 @@ class AnyLock {
   void admit_process() const {
     if (!shared_) birth_.require("this lock was made", "make the child's own, or use a shared one");
   }
-  /// What threads are inside of that share a section.
-  void set_readers(const AnyLock& readers) { readers_ = &readers; }
   /// What is deferred, which is no longer then. Nothing in a fork's child of who has deferred it.
   std::vector<Section> take_deferred() noexcept;
   bool is_shared() const { return shared_; }
-  /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
-  void await_kept();
+  std::unique_ptr<AnyLock> readers_;  ///< what threads are inside of that share a section
 
  private:
-  /// What this thread has kept for this lock, there and then. Throws what execute() does: that post
-  /// and those after it are still there.
-  void execute_kept();
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
@@ -222,11 +197,10 @@ class AnyLock {
 
   // Read by every section.
   const std::uint64_t number_ever_;
-  const ShortWay short_way_;
-  bool left_posts_ = false;  ///< the lock's holder's, as the next one
-  std::vector<Section> deferred_;
+  ShortWay short_way_;
+  std::vector<Section> deferred_;  ///< the lock's holder's
   const locks::Traits& traits_;
-  const AnyLock* readers_ = nullptr;
+  std::unique_ptr<Share> share_;
   const Birth birth_;
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred

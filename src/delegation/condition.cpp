@@ -25,9 +25,8 @@ bool Condition::wait(std::int64_t timeout_ns) {
   std::unique_lock guard(mutex_);
   enlist(self);
   guard.unlock();
-  bool whole_lock = true;
   try {
-    whole_lock = unlocked(lock_, [&] {
+    unlocked(lock_, [&] {
       if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
       const auto is_signalled = [&] { return self.signalled; };
       guard.lock();
@@ -39,20 +38,14 @@ bool Condition::wait(std::int64_t timeout_ns) {
         if (!self.woken.wait_until(guard, end, is_signalled)) strike(self);
       }
       guard.unlock();
+      errno = error;
     });
   } catch (...) {
     guard.lock();
-    if (!self.signalled) strike(self);
+    strike(self);
     throw;
   }
   require_own_process();
-  errno = error;
-  if (!whole_lock) {
-    throw Error(Status::peer,
-                "a process died inside a section of this lock while this one waited: what it "
-                "protects may be half changed. Leave this section, and set it right in "
-                "muster_lock_recover()");
-  }
   return self.signalled;
 }
 
@@ -78,6 +71,7 @@ void Condition::enlist(Waiter& last) {
 void Condition::strike(Waiter& waiter) {
   waiter.before->next = waiter.next;
   waiter.next->before = waiter.before;
+  waiter.before = waiter.next = &waiter;
 }
 
 void Condition::release_first() {

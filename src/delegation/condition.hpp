@@ -45,7 +45,7 @@ class Condition {
 
   // With mutex_ locked.
   void enlist(Waiter& last);
-  static void strike(Waiter& waiter);
+  static void strike(Waiter& waiter);  ///< also one that is not in the list
   void release_first();
   bool anybody_waits() const { return waiters_.next != &waiters_; }
 

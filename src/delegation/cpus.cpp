@@ -3,16 +3,17 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "machine/hardware.hpp"
 #include "machine/no_cancellation.hpp"
@@ -21,66 +22,58 @@
 namespace muster::delegation {
 namespace {
 
-using MaskWord = unsigned long;
-constexpr unsigned bits_per_word = 8 * sizeof(MaskWord);
-
 constexpr std::int64_t between_counts_ns = 1'000'000'000;
 std::atomic<std::int64_t> next_count_ns{0};
 std::atomic<unsigned> last_count{1};
 
-/// `read(mask, bytes)`: zero, or the system's error.
-template <class Read>
-PuSet read_binding(Read read) {
-  for (std::size_t words = 1024 / bits_per_word; words <= PuSet::kEnd / bits_per_word; words *= 4) {
-    std::vector<MaskWord> mask(words);
-    const int error = read(mask.data(), words * sizeof(MaskWord));
-    if (error == EINVAL) continue;  // the kernel's mask is longer
-    PuSet cpus;
-    for (unsigned cpu = 0; error == 0 && cpu < words * bits_per_word; ++cpu) {
-      if ((mask[cpu / bits_per_word] >> cpu % bits_per_word & 1) != 0) cpus.add(cpu);
+/// As the system has them, with room for more CPUs than any kernel knows.
+class Mask {
+ public:
+  Mask() = default;
+  explicit Mask(const PuSet& cpus) {
+    for (const unsigned cpu : cpus.to_vector()) {
+      if (cpu < words * bits) words_[cpu / bits] |= 1UL << cpu % bits;
     }
-    return cpus;
   }
-  return {};
-}
+  PuSet cpus() const {
+    PuSet all;
+    for (unsigned at = 0; at < words; ++at) {
+      for (unsigned long left = words_[at]; left != 0; left &= left - 1) {
+        all.add(at * bits + static_cast<unsigned>(std::countr_zero(left)));
+      }
+    }
+    return all;
+  }
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(words_); }
 
-/// `write(mask, bytes)`: zero, or the system's error.
-template <class Write>
-int write_binding(const PuSet& cpus, Write write) {
-  std::vector<MaskWord> mask;
-  for (const unsigned cpu : cpus.to_vector()) {
-    mask.resize(cpu / bits_per_word + 1);
-    mask.back() |= MaskWord{1} << cpu % bits_per_word;
-  }
-  return write(mask.data(), mask.size() * sizeof(MaskWord));
-}
+ private:
+  static constexpr unsigned words = 1024;
+  static constexpr unsigned bits = 8 * sizeof(unsigned long);
+  unsigned long words_[words] = {};
+};
 
 }  // namespace
 
 PuSet binding_of(int thread_id) {
-  return read_binding([&](MaskWord* mask, std::size_t bytes) {
-    return syscall(SYS_sched_getaffinity, thread_id, bytes, mask) < 0 ? errno : 0;
-  });
+  Mask mask;
+  if (syscall(SYS_sched_getaffinity, thread_id, sizeof mask, mask.set()) < 0) return {};
+  return mask.cpus();
 }
 
 PuSet binding_of(std::thread& thread) {
-  return read_binding([&](MaskWord* mask, std::size_t bytes) {
-    return pthread_getaffinity_np(thread.native_handle(), bytes,
-                                  reinterpret_cast<cpu_set_t*>(mask));
-  });
+  Mask mask;
+  if (pthread_getaffinity_np(thread.native_handle(), sizeof mask, mask.set()) != 0) return {};
+  return mask.cpus();
 }
 
 int bind_thread(int thread_id, const PuSet& cpus) {
-  return write_binding(cpus, [&](const MaskWord* mask, std::size_t bytes) {
-    return syscall(SYS_sched_setaffinity, thread_id, bytes, mask) == 0 ? 0 : errno;
-  });
+  Mask mask(cpus);
+  return syscall(SYS_sched_setaffinity, thread_id, sizeof mask, mask.set()) == 0 ? 0 : errno;
 }
 
 int bind_thread(std::thread& thread, const PuSet& cpus) {
-  return write_binding(cpus, [&](const MaskWord* mask, std::size_t bytes) {
-    return pthread_setaffinity_np(thread.native_handle(), bytes,
-                                  reinterpret_cast<const cpu_set_t*>(mask));
-  });
+  Mask mask(cpus);
+  return pthread_setaffinity_np(thread.native_handle(), sizeof mask, mask.set());
 }
 
 PuSet binding_of_process() {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "delegation/kept.hpp"
@@ -70,7 +69,7 @@ Delegated::~Delegated() {
     static_cast<void>(new (std::nothrow) std::shared_ptr<Station>(std::move(station_)));
     return;
   }
-  await_kept();
+  await_kept_posts(*this);
   station_->remove(number_);
 }
 
@@ -175,8 +174,7 @@ int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise
 
 /// The way of most sections of an `rcl` lock: a request and its answer.
 [[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
-  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-  auto& habit = *static_cast<Known*>(thread.last_habit);
+  const auto [seat, habit] = last_client(thread);
   if (!seat.ring.entered || !Station::Rings::is_idle(seat.ring)) [[unlikely]]
     return execute_anywhere(section);
   await_senders(seat);
@@ -227,8 +225,7 @@ void Delegated::tell_server(Known& habit) {
 /// the steward has to know how many sections were the client's own.
 void Delegated::give_after_visit(Thread& thread) {
   const NoCancellation whole;
-  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-  auto& habit = *static_cast<Known*>(thread.last_habit);
+  const auto [seat, habit] = last_client(thread);
   run_deferred();
   thread.inside = nullptr;
   visit(seat, habit);
@@ -320,30 +317,19 @@ void Delegated::post_anywhere(Section section) {
     prepare_to_send();
     return keep_post(*this, section);
   }
+  Thread& t = this_thread;
   if (!station_->has_server()) {
-    Thread& t = this_thread;
     if (!always_delegates_ && t.quick == number_ever() && execute_at_once(t, section)) return;
     return execute(section);
   }
-  const bool outside = is_outside(this_thread);  // not while it waits for a condition
-  {
-    const Depth depth;
-    const auto [seat, habit] = client(depth);
-    if (outside) await_senders(seat);
-    PostedWork work(section, *station_, this);
-    desk_.enter(seat.port, seat.ring);
-    {
-      std::optional<Blocking> blocking;
-      if (is_pending(desk_.rings.full_at(seat.ring))) blocking.emplace(this_thread.serving);
-      seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
-    }
-    count_post(depth.thread(), seat, habit);
-    if (is_left_to_server()) return;
-    auto_.finish(seat.port, seat.ring, habit, *seat.last, work, Combines{*this});
-    tell_server(habit);
-    work.finish();
+  const Client own = client(Depth());
+  if (is_outside(t)) await_senders(own.seat);  // not while it waits for a condition
+  Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
+  if (is_pending(full)) {
+    const Blocking blocking(t.serving);
+    own.seat.port.await(*full, equals(0), muster::acquire);
   }
-  send_kept_posts();
+  send(t, own, section);
 }
 
 /// After a post. The server may have left between: it has seen the request, or this sees that.
@@ -356,21 +342,21 @@ bool Delegated::is_left_to_server() const {
 }
 
 [[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
-  auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
-  auto& habit = *static_cast<Known*>(thread.last_habit);
-  await_senders(seat);
-  PostedWork work(section, *station_, this);
-  desk_.enter(seat.port, seat.ring);
-  seat.last = desk_.rings.post(seat.port, seat.ring, number_, work);
-  count_post(thread, seat, habit);
-  if (!is_left_to_server()) [[unlikely]]
-    finish_deeper(seat, habit, *seat.last, work);
+  const Client last = last_client(thread);
+  await_senders(last.seat);
+  send(thread, last, section);
 }
 
-void Delegated::count_post(Thread& thread, Station::Seat& seat, Known& habit) {
-  ++habit.delegated;
-  tell_at_times(seat, habit);
+/// The client's own, or the ring's next place is free.
+void Delegated::send(Thread& thread, const Client& own, Section section) {
+  PostedWork work(section, *station_, this);
+  desk_.enter(own.seat.port, own.seat.ring);
+  own.seat.last = desk_.rings.post(own.seat.port, own.seat.ring, number_, work);
+  ++own.habit.delegated;
+  tell_at_times(own.seat, own.habit);
   thread.quick = 0;  // what it executes next comes after this one
+  if (!is_left_to_server()) [[unlikely]]
+    finish_deeper(own.seat, own.habit, *own.seat.last, work);
 }
 
 /// What the calling thread needs here when it is in fewer sections than now.
@@ -407,9 +393,8 @@ bool Delegated::take_again() {
 
 Delegated::Client Delegated::own_client() {
   const Thread& t = this_thread;
-  if (t.last_lock == number_ever()) [[likely]] {
-    return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
-  }
+  if (t.last_lock == number_ever()) [[likely]]
+    return last_client(t);
   const unsigned number = first_seat();
   return {station_->seat(number), habits_.of(number, [] { return Known{}; })};
 }

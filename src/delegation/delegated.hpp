@@ -106,15 +106,18 @@ class Delegated final : public AnyLock {
     if (seat.is_to_wait.load(std::memory_order_relaxed)) [[unlikely]]
       station_->await_senders(seat);
   }
-  static void count_post(Thread& thread, Station::Seat& seat, Known& habit);
+  void send(Thread& thread, const Client& own, Section section);
   [[gnu::noinline]] void finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell& entry,
                                        PostedWork work);
   Client client(const Depth& depth) {
     const Thread& t = depth.thread();
-    if (t.depth == 1 && t.last_lock == number_ever()) [[likely]] {
-      return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
-    }
+    if (t.depth == 1 && t.last_lock == number_ever()) [[likely]]
+      return last_client(t);
     return find_client(depth);
+  }
+  /// Of a thread that used this lock last.
+  static Client last_client(const Thread& t) {
+    return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
   void await_seats(unsigned but);

@@ -12,13 +12,10 @@ namespace muster::delegation {
 /// The process's: a fork's child has another.
 inline std::atomic<unsigned> current_generation{1};
 inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
-/// They are, since this was loaded. Throws Error(no_memory) if the C library has refused that.
-void watch_forks();
 
 /// The process that has made an object; a member of it.
 class Birth {
  public:
-  Birth() { watch_forks(); }
   /// False in a fork's child.
   bool is_here() const noexcept { return in_ == generation(); }
   /// Throws Error(busy) in a fork's child. `what` was made, and what the child does instead.
@@ -38,23 +35,16 @@ class Birth {
 template <class Pointer>
 class PerGeneration {
  public:
-  /// `first(now, parents)`: once, after it was made; null if no parent had one.
-  template <class Make, class First>
-  const Pointer& get(Make make, First first) {
+  template <class Make>
+  const Pointer& get(Make make) {
     const Made* made = made_.load(std::memory_order_acquire);
     if (made != nullptr && made->birth.is_here()) [[likely]]
       return made->pointer;
     auto fresh = std::make_unique<Made>(Made{.pointer = make(), .before = made, .birth = {}});
-    if (!made_.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel)) {
-      return made->pointer;  // another thread was first
+    if (made_.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel)) {
+      made = fresh.release();  // else another thread was first
     }
-    const Made& now = *fresh.release();
-    first(*now.pointer, now.before == nullptr ? nullptr : now.before->pointer.get());
-    return now.pointer;
-  }
-  template <class Make>
-  const Pointer& get(Make make) {
-    return get(make, [](auto&, auto*) {});
+    return made->pointer;
   }
 
  private:

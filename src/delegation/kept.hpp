@@ -5,7 +5,7 @@
 // is kept, in the section that makes it: sending cannot.
 #pragma once
 
-#include <memory>
+#include <vector>
 
 #include "delegation/thread.hpp"
 
@@ -15,14 +15,16 @@ namespace muster::delegation {
 /// fail.
 void keep_post(AnyLock& lock, Section section);
 void send_kept_posts_now() noexcept;
+/// What this thread has kept for this lock, there and then: nested in its section, or as a part of
+/// it if that is one of this lock. Throws what execute() does: that post and those after it are
+/// still there.
+void execute_kept_posts(AnyLock& lock);
+/// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
+void await_kept_posts(AnyLock& lock);
 /// What a thread has kept that does not send it.
-struct LeftPosts {
-  unsigned count = 0;
-  std::unique_ptr<Kept> posts;
-};
-LeftPosts leave_kept_posts() noexcept;
-/// By the client of the sections that made them; there are some.
-void adopt_posts(LeftPosts left) noexcept;
+std::vector<Kept::Post> leave_kept_posts() noexcept;
+/// By the client of the sections that made them.
+void adopt_posts(std::vector<Kept::Post>& left) noexcept;
 
 /// Outside of all sections: sends what the calling thread's sections have left.
 inline void send_kept_posts() noexcept {

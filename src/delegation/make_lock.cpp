@@ -82,7 +82,7 @@ class Plain : public AnyLock {
         lock_(shape, memory_.cells()),
         clients_in_(has_clusters<L> ? shape.clusters : 0) {
     static_assert(sizeof(Hardware::Domain) <= line_bytes);
-    if constexpr (has_readers<L>) set_readers(readers_);
+    if constexpr (has_readers<L>) readers_ = std::make_unique<Readers>();
     if constexpr (requires(PlainPort & m) { lock_.prepare(m); }) {
       PlainPort port(memory_.domain(), 0);
       lock_.prepare(port);
@@ -166,8 +166,8 @@ class Plain : public AnyLock {
   struct Seat {
     PlainPort port;
     typename L::Ticket ticket;
-    int thread_id = 0;  ///< of which the cluster is known
-    LeftPosts left{};   ///< of its section, by the server
+    int thread_id = 0;               ///< of which the cluster is known
+    std::vector<Kept::Post> left{};  ///< of its section, by the server
   };
 
   /// What a thread is inside of in a section that others may be in, too.
@@ -175,7 +175,6 @@ class Plain : public AnyLock {
    public:
     Readers() : AnyLock(L::traits) {}
     void execute(Section) override { throw Error(Status::unsupported, "these are no sections"); }
-    void look_after_section() noexcept override {}  // read() does anyhow
   };
 
   /// A section of the calling thread, and no other one executes it.
@@ -189,7 +188,7 @@ class Plain : public AnyLock {
     const int before = *t.error;
     static_cast<void>(lock_.acquire_shared(seat.port, seat.ticket));
     set_errno(t, before);  // waiting may have changed it
-    std::optional<Inside> inside(std::in_place, &readers_, false);
+    std::optional<Inside> inside(std::in_place, readers_.get(), false);
     section.run_own([&] {
       inside.reset();
       const int left = *t.error;
@@ -224,24 +223,14 @@ class Plain : public AnyLock {
             // All is read again, the lock too: what lives across the section has to be saved
             // before it.
             auto& lock = static_cast<Plain&>(*t.inside);
-            if (lock.has_left_posts() || !lock.lock_.give(last_seat(t).port, last_seat(t).ticket))
+            if (lock.has_left_posts(t) || !lock.lock_.give(last_seat(t).port, last_seat(t).ticket))
                 [[unlikely]]
               return see_to_others(t);
             t.inside = nullptr;
           });
     } else {
-      const NoCancellation whole;
-      ClientsWork<Outermost> work(section, board_, this);
-      lock_.execute(last_seat(t).port, last_seat(t).ticket, work);
-      work.finish();
-      if constexpr (has_server<L>) adopt_left(last_seat(t));
-      send_kept_posts();
+      delegate(section);
     }
-  }
-
-  static void adopt_left(Seat& seat) {
-    if (seat.left.count != 0) [[unlikely]]
-      adopt_posts(std::exchange(seat.left, {}));
   }
   /// From outside of all sections, after other locks: whether the thread has used this one before.
   bool comes_back(Thread& t) {
@@ -281,17 +270,22 @@ class Plain : public AnyLock {
     const NoCancellation whole;
     Seat& seat = last_seat(this_thread);
     ClientsWork<Outermost> work(section, board_, this);
-    lock_.delegate(seat.port, seat.ticket, work);
+    if constexpr (has_parts<L>) {
+      lock_.delegate(seat.port, seat.ticket, work);
+    } else {
+      lock_.execute(seat.port, seat.ticket, work);
+    }
     work.finish();
+    if constexpr (has_server<L>) adopt_posts(seat.left);
     send_kept_posts();
   }
+  bool has_left_posts(const Thread& t) const { return has_deferred() || t.todo != 0; }
   /// After a section that was executed at once: it has left posts, or there are others' requests.
   [[gnu::noinline]] static void see_to_others(Thread& t) {
     const NoCancellation whole;
     auto& lock = static_cast<Plain&>(*t.inside);
     Seat& seat = last_seat(t);
-    if (lock.has_left_posts()) {
-      lock.has_seen_to_posts();
+    if (lock.has_left_posts(t)) {
       lock.run_deferred();
       if (lock.lock_.give(seat.port, seat.ticket)) return end_visit(t);
     }
@@ -321,7 +315,7 @@ class Plain : public AnyLock {
       ClientsWork<Inside> work(section, board_, this);
       lock_.execute(seat.port, seat.ticket, work);
       work.finish();
-      if constexpr (has_server<L>) adopt_left(seat);
+      if constexpr (has_server<L>) adopt_posts(seat.left);
     }
     send_kept_posts();  // by the seat that the thread's next requests come from
   }
@@ -388,12 +382,9 @@ class Plain : public AnyLock {
     }
   }
 
-  struct None {};
-
   Memory<L> memory_;
   PlainBoard board_;
   L lock_;
-  [[no_unique_address]] std::conditional_t<has_readers<L>, Readers, None> readers_;
   std::vector<std::atomic<unsigned>> clients_in_;  ///< by cluster
   PerSeat<Seat> seats_;
   std::unique_ptr<std::thread> server_;

@@ -3,10 +3,11 @@
 
 #include <sched.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -38,6 +39,8 @@ Topology read_machine() {
 /// Whom to tell. Outlives a fork, as no Places does; who replaces it frees it, so that a fork at
 /// any moment finds a whole one.
 std::atomic<const Places::Observer*> observer{nullptr};
+/// The generation in which it has been told of servers; 0: there are none.
+std::atomic<unsigned> told_of_some{0};
 
 PuSet pus_of(const Topology& topology, unsigned core) {
   PuSet pus;
@@ -62,7 +65,10 @@ struct Places::Bound {
   ~Bound() { give_back(); }
   void give_back() noexcept {
     if (places == nullptr) return;
-    if (places->birth_.is_here()) places->give_back(core);
+    if (places->birth_.is_here()) {
+      const std::scoped_lock lock(places->mutex_);
+      places->placer_.remove_thread(core);
+    }
     places = nullptr;
   }
   static Bound& mine() {
@@ -74,11 +80,11 @@ struct Places::Bound {
 Places::Places(Private) : topology_(read_machine()), placer_(CoreTree(topology_)) {}
 
 Places& Places::instance() {
-  static PerGeneration<std::unique_ptr<Places>> places;
-  return *places.get([] { return std::make_unique<Places>(Private{}); },
-                     [](Places& now, const Places* parents) {
-                       if (parents != nullptr && parents->told_of_some_) now.tell_observer();
-                     });
+  static PerGeneration<std::unique_ptr<Places>> all;
+  Places& places = *all.get([] { return std::make_unique<Places>(Private{}); });
+  const unsigned told = told_of_some;
+  if (told != 0 && told != generation()) places.tell_observer();
+  return places;
 }
 
 Places::Server Places::server_on(unsigned core) const {
@@ -161,11 +167,6 @@ void Places::unplace_thread() noexcept {
   bound.give_back();
 }
 
-void Places::give_back(unsigned core) noexcept {
-  const std::scoped_lock lock(mutex_);
-  placer_.remove_thread(core);
-}
-
 unsigned Places::numa_of_this_thread(unsigned number) const {
   unsigned core = number % tree().cores();
   const Bound& bound = Bound::mine();
@@ -180,15 +181,13 @@ unsigned Places::numa_of_this_thread(unsigned number) const {
 }
 
 std::vector<unsigned> Places::servers_numa_nodes() const {
-  std::vector<unsigned> nodes;
+  std::set<unsigned> nodes;
   const std::scoped_lock lock(mutex_);
   for (unsigned core = 0; core < tree().cores(); ++core) {
     if (placer_.now().servers[core] == 0) continue;
-    nodes.push_back(tree().numa_nodes()[tree().numa_of(core)].os_index.value_or(no_numa_node));
+    nodes.insert(tree().numa_nodes()[tree().numa_of(core)].os_index.value_or(no_numa_node));
   }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
+  return {nodes.begin(), nodes.end()};
 }
 
 void Places::set_observer(Observer next) {
@@ -197,7 +196,7 @@ void Places::set_observer(Observer next) {
     std::unique_ptr<const Observer> fresh;
     if (next) fresh = std::make_unique<const Observer>(std::move(next));
     const std::unique_ptr<const Observer> before(observer.exchange(fresh.release()));
-    told_of_some_ = false;
+    told_of_some = 0;
   }
   if (!servers_numa_nodes().empty()) tell_observer();
 }
@@ -207,7 +206,7 @@ void Places::tell_observer() {
   const Observer* const told = observer.load();
   if (told == nullptr) return;
   const std::vector<unsigned> nodes = servers_numa_nodes();
-  told_of_some_ = !nodes.empty();
+  told_of_some = nodes.empty() ? 0 : generation();
   (*told)(nodes);
 }
 

@@ -7,7 +7,6 @@
 // threads sat there, and nothing is bound.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -73,14 +72,12 @@ class Places {
 
   Server server_on(unsigned core) const;
   std::vector<unsigned> servers_numa_nodes() const;
-  void give_back(unsigned core) noexcept;
 
   const Topology topology_;
   const Birth birth_;
   mutable std::mutex mutex_;  // of placer_
   Placer placer_;
   std::mutex telling_;  // of whom to tell, who is told by one at a time
-  std::atomic<bool> told_of_some_{false};
 };
 
 }  // namespace muster::delegation

@@ -175,7 +175,8 @@ void Port::let_one_in(const Cell& held, const Cell& wanted, bool many) noexcept 
 
 /// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has
 /// no CPU, a yield gives it one.
-int Port::await_either_silently(Cell& own, const Cell& other, Awaited awaited) noexcept {
+int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Awaited awaited,
+                       Site) noexcept {
   if (awaited == Awaited::combiner) {
     for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
       if (is_free(own)) return 0;
@@ -241,7 +242,5 @@ Reserved::Reserved(std::size_t bytes) : bytes_(bytes) {
 }
 
 Reserved::~Reserved() { munmap(data_, bytes_); }
-
-// What was handled lives as long as the thread: destructors on the way may look at it.
 
 }  // namespace muster::delegation

@@ -114,10 +114,9 @@ class Port : public Hardware {
     return true;
   }
 
-  int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Awaited awaited,
-                   Site = Site::here()) noexcept {
-    return await_either_silently(own, other, awaited);
-  }
+  /// Tells nobody.
+  [[gnu::noinline]] int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
+                                     Awaited awaited, Site = Site::here()) noexcept;
   /// The line of `other` is its holder's to write: it is read soon, since most sections are short,
   /// and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
@@ -200,8 +199,6 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
-  [[gnu::noinline]] int await_either_silently(Cell& own, const Cell& other,
-                                              Awaited awaited) noexcept;
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
                                             bool answered) noexcept;
   int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;

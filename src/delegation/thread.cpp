@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/thread.hpp"
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include <bitset>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "delegation/generation.hpp"
 #include "machine/error.hpp"
@@ -34,56 +36,38 @@ class Seats {
       throw Error(Status::system, "no key left for what a thread gives back at its end");
     }
     const std::scoped_lock lock(mutex_);
-    unsigned number = first_free_;
-    while (number < ever_ && taken_[number]) ++number;
-    if (number >= seats_max) {
+    unsigned word = 0;
+    while (word < words && taken_[word] == ~std::uint64_t{0}) ++word;
+    if (word == words) {
       throw Error(Status::no_memory, "more than " + std::to_string(seats_max) +
                                          " threads use locks at once: end some");
     }
-    if (number == ever_) ++ever_;
-    taken_[number] = true;
-    first_free_ = number + 1;
-    if (is_used(number)) {
-      --left_;
-    } else {
-      use(number);
-    }
+    const unsigned number = word * 64 + static_cast<unsigned>(std::countr_one(taken_[word]));
+    mark(number);
     // After all C++ thread-locals are gone; again, if one of a later key comes back here.
     pthread_setspecific(at_exit_, this);
     return number;
   }
 
-  void give_back(unsigned number) {
+  /// A thread's; but those stay used, by whomever they were left, in which requests are pending.
+  void give_back(const Thread& t) {
     const std::scoped_lock lock(mutex_);
-    taken_[number] = false;
-    if (number < first_free_) first_free_ = number;
-    ++left_;
-    let_go(number);
-  }
-  /// Those that others have left, whose requests may be executed by now.
-  void look_after_left() {
-    const std::scoped_lock lock(mutex_);
-    unsigned looks = left_;
-    for (unsigned at = 0; looks > 0; ++at) {
-      at = next_used_seat(at, ever_);
-      if (taken_[at]) continue;
-      --looks;
-      let_go(at);
+    for (unsigned i = 0; i < t.seats; ++i) taken_[t.seat(i) / 64] &= ~bit_of(t.seat(i));
+    for (unsigned word = 0; word < words; ++word) {
+      std::uint64_t left = used_seats[word].load(std::memory_order_relaxed) & ~taken_[word];
+      for (; left != 0; left &= left - 1) {
+        let_go(word * 64 + static_cast<unsigned>(std::countr_zero(left)));
+      }
     }
   }
 
   void watch(LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
-    where.watched_next = watched_;
-    watched_ = &where;
+    watched_.push_back(&where);
   }
   void unwatch(LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
-    for (LeavesRequests** at = &watched_; *at != nullptr; at = &(*at)->watched_next) {
-      if (*at != &where) continue;
-      *at = where.watched_next;
-      return;
-    }
+    std::erase(watched_, &where);
   }
 
   unsigned ever() {
@@ -96,38 +80,29 @@ class Seats {
   /// made anew, as another thread may have been in the middle of a change.
   void keep_only(const Thread& t) {
     new (&mutex_) std::mutex;
-    taken_.reset();
+    new (&watched_) std::vector<LeavesRequests*>;
+    for (auto& bits : taken_) bits = 0;
     for (auto& bits : used_seats) bits.store(0, std::memory_order_relaxed);
-    for (unsigned i = 0; i < t.seats; ++i) {
-      taken_[t.seat(i)] = true;
-      use(t.seat(i));
-    }
-    first_free_ = 0;
-    left_ = 0;
-    watched_ = nullptr;
+    for (unsigned i = 0; i < t.seats; ++i) mark(t.seat(i));
   }
 
  private:
   static std::uint64_t bit_of(unsigned number) { return std::uint64_t{1} << number % 64; }
-  static bool is_used(unsigned number) { return next_used_seat(number, number + 1) == number; }
-  static void use(unsigned number) {
+  void mark(unsigned number) {
+    taken_[number / 64] |= bit_of(number);
     used_seats[number / 64].fetch_or(bit_of(number), std::memory_order_relaxed);
+    ever_ = std::max(ever_, number + 1);
   }
-  /// Unless requests of its last thread, which has ended, are pending.
   void let_go(unsigned number) {
-    for (const LeavesRequests* at = watched_; at != nullptr; at = at->watched_next) {
-      if (at->has_pending(number)) return;
+    for (const LeavesRequests* where : watched_) {
+      if (where->has_pending(number)) return;
     }
     used_seats[number / 64].fetch_and(~bit_of(number), std::memory_order_relaxed);
-    --left_;
   }
 
   static void leave() {
     Thread& t = this_thread;
-    for (unsigned i = t.seats; i-- > 0;) {
-      instance().give_back(t.seat(i));
-    }
-    instance().look_after_left();
+    instance().give_back(t);
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
@@ -138,12 +113,12 @@ class Seats {
     t.kept = nullptr;
   }
 
+  static constexpr unsigned words = seats_max / 64;
+
   std::mutex mutex_;
-  std::bitset<seats_max> taken_;
-  unsigned ever_ = 0;        // of the numbers
-  unsigned first_free_ = 0;  // none below is free
-  unsigned left_ = 0;        // used, but nobody has them
-  LeavesRequests* watched_ = nullptr;
+  std::uint64_t taken_[words] = {};
+  unsigned ever_ = 0;
+  std::vector<LeavesRequests*> watched_;
   pthread_key_t at_exit_{};
   const bool has_key_;
 };
@@ -168,12 +143,10 @@ void begin_child() {
   Seats::instance().keep_only(t);
 }
 
-int watching_forks = 0;  ///< 0, or why not
-
 /// At load, and made before other static objects: a fork's child never finds it half done.
-[[gnu::constructor(101)]] void begin_watching_forks() {
+[[gnu::constructor(101)]] void watch_forks() {
   Seats::instance();
-  watching_forks = pthread_atfork(nullptr, nullptr, begin_child);
+  if (pthread_atfork(nullptr, nullptr, begin_child) != 0) std::abort();  // no memory at all
 }
 
 }  // namespace
@@ -197,17 +170,20 @@ unsigned take_seat(unsigned depth) {
   return t.seat(depth);
 }
 
-void watch_forks() {
-  if (watching_forks != 0) {
-    throw Error(Status::no_memory, "no memory for what a fork's child is told");
-  }
-}
-
 void Birth::refuse(const char* what, const char* instead) {
   throw Error(Status::busy, std::string(what) +
                                 " before fork(), and the threads that use and serve it are the "
                                 "parent's: " +
                                 instead);
+}
+
+/// What was handled lives as long as the thread: destructors on the way may look at it.
+void CancelledInHandler::leave_handlers() {
+  static thread_local std::vector<std::exception_ptr> handled;
+  while (std::exception_ptr next = std::current_exception()) {
+    handled.push_back(std::move(next));
+    abi::__cxa_end_catch();
+  }
 }
 
 void end_executors_child() {

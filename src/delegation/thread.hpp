@@ -124,8 +124,6 @@ class LeavesRequests {
   /// Whether anything is pending that the seat's thread has posted. By that, or once it has ended.
   virtual bool has_pending(unsigned seat) const noexcept = 0;
 
-  LeavesRequests* watched_next = nullptr;  ///< of watch_seats()
-
  protected:
   ~LeavesRequests() = default;
 };
@@ -163,29 +161,6 @@ class Depth {
 
   Thread& thread_;
   unsigned seat_;
-};
-
-/// In a section, around what is executed as if from outside of all: the section's end looks for
-/// what its thread has at the lock. The thread's next call looks for itself: what was executed may
-/// have left requests in other seats, which come first.
-class KeepLast {
- public:
-  KeepLast() : thread_(this_thread), seat_(thread_.last_seat), habit_(thread_.last_habit) {
-    thread_.quick = 0;
-  }
-  ~KeepLast() {
-    thread_.quick = 0;
-    thread_.last_lock = 0;
-    thread_.last_seat = seat_;
-    thread_.last_habit = habit_;
-  }
-  KeepLast(const KeepLast&) = delete;
-  KeepLast& operator=(const KeepLast&) = delete;
-
- private:
-  Thread& thread_;
-  void* const seat_;
-  void* const habit_;
 };
 
 /// A lock that a thread has, from the innermost outwards: of the section around one, or acquired.

@@ -7,20 +7,23 @@
 
 #include "delegation/kept.hpp"
 #include "delegation/station.hpp"
+#include "machine/error.hpp"
 
 namespace muster::delegation {
 
 /// Where `lock` is_innermost(), of a thread that is not cancelled: gives the lock up, calls `body`,
 /// which throws nothing, and takes it again. A server's spare goes on meanwhile; other locks that
 /// the thread has stay taken. `body` finds in errno what the section has left there,
-/// and the section what `body` has. False: the lock is taken, and a process died in a section
-/// meanwhile. In a fork's child that is made meanwhile it is not taken: who has it is the parent's.
-/// Throws Error(unsupported), with the lock as it was, where others execute the sections.
+/// and the section what `body` has. In a fork's child that is made meanwhile the lock is not taken:
+/// who has it is the parent's. Throws Error: unsupported, with the lock as it was, where others
+/// execute the sections; peer, with the lock taken: a process died in a section meanwhile.
 template <class Body>
-bool unlocked(AnyLock& lock, Body body) {
+void unlocked(AnyLock& lock, Body body) {
   Thread& thread = this_thread;
   const unsigned process = generation();
   int error = errno;
+  Share* const share = lock.share();
+  const Share::Turn turn = share != nullptr ? share->turn() : Share::Turn();
   const bool is_acquired = lock.is_acquired_here();
   if (is_acquired) {
     lock.give_up_acquired();
@@ -28,9 +31,10 @@ bool unlocked(AnyLock& lock, Body body) {
     lock.give_up();
     thread.inside = nullptr;
   }
+  if (share != nullptr) Share::end(turn);
   bool whole = true;
+  thread.quick = 0;
   {
-    const KeepLast last;
     const Inside none(nullptr, thread.for_another);
     // What it has posted to its own lock is executed at its end; to others, now.
     send_kept_posts();
@@ -41,13 +45,19 @@ bool unlocked(AnyLock& lock, Body body) {
     if (process == generation()) [[likely]]
       whole = lock.take_again();
   }
+  thread.last_lock = 0;  // what was executed may have left requests in other seats, to come first
+  if (share != nullptr && process == generation()) share->begin(*turn.whose);
   if (is_acquired) {
     lock.enter_acquired();
   } else {
     thread.inside = &lock;
   }
   errno = error;
-  return whole;
+  if (!whole) {
+    throw Error(Status::peer,
+                "a process died inside a section of this lock meanwhile: what it protects may be "
+                "half changed. Leave this section, and set it right in muster_lock_recover()");
+  }
 }
 
 }  // namespace muster::delegation

@@ -255,6 +255,19 @@ TEST(Lockable, PostsOfSectionsThatAcquire) {
   });
 }
 
+// Its thread has something to see to at the section's end, though it has posted nothing yet.
+TEST(Lockable, ASectionThatHasAcquiredAnotherMayWait) {
+  std::thread([] {
+    muster::lock around;
+    muster::lock acquired;
+    muster::lock awaited;
+    around.execute([&] {
+      const std::lock_guard guard(acquired);
+      EXPECT_EQ(MUSTER_OK, muster_lock_prepare_wait(awaited.native_handle()));
+    });
+  }).join();
+}
+
 TEST(Lockable, SeveralInAnyOrder) {
   const HangGuard guard(60);
   with_each_kind([](muster::lock& first, const char* kind) {

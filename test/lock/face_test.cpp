@@ -137,8 +137,30 @@ TEST(OwnServer, IsPlacedWhenItsLockIsMade) {
       refused({.kind = "mcs", .turn = std::chrono::microseconds(1)}).find("only auto and rcl"));
   EXPECT_NE(std::string::npos,
             refused({.turn = std::chrono::nanoseconds(-1)}).find("no less than nothing"));
+  EXPECT_NE(std::string::npos,
+            refused({.share = std::chrono::nanoseconds(-1)}).find("by less than nothing"));
   EXPECT_EQ("nothing is wrong", refused({.kind = "rcl", .turn = std::chrono::microseconds(50)}));
   EXPECT_EQ(MUSTER_OK, muster_server_set_observer(nullptr, nullptr));
+}
+
+TEST(LockFace, SharesTime) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    muster::lock lock({.kind = *kind, .share = std::chrono::milliseconds(2)});
+    constexpr unsigned rounds = 500;
+    unsigned n = 0;
+    run_threads(3, [&](unsigned) {
+      for (unsigned i = 0; i < rounds; ++i) {
+        lock.post([&] { ++n; });
+        lock.execute([&] {
+          if (i == 0) lock.post([&] { ++n; });  // right after
+          ++n;
+        });
+      }
+      EXPECT_EQ(5, lock.async([] { return 5; }).get()) << *kind;
+    });
+    EXPECT_EQ(3 * (2 * rounds + 1), lock.execute([&] { return n; })) << *kind;
+  }
 }
 
 TEST(LockFace, ReturnsWhatTheSectionReturns) {

@@ -30,6 +30,14 @@ muster_lock_options shared_options(const SharedMemory& memory) {
   return options;
 }
 
+TEST(SharedLock, DoesNotShareTime) {
+  const SharedMemory memory(muster_lock_memory());
+  muster_lock_options options = shared_options(memory);
+  options.share_ns = 2'000'000;
+  muster_lock* lock = nullptr;
+  EXPECT_EQ(MUSTER_ENOTSUP, muster_lock_create(&lock, &options));
+}
+
 TEST(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
   const SharedMemory memory(2 * muster_lock_memory());
   muster_lock_options options = shared_options(memory);

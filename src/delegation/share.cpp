@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/share.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+namespace muster::delegation {
+namespace {
+
+constexpr std::int64_t nap_ns = 100'000;
+
+void nap(std::int64_t time_ns) {
+  const timespec time{0, time_ns};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+void Share::Counted::run(void* counted) {
+  struct End {  // also where its thread is cancelled, or in another one
+    Share& share;
+    Turn around;
+    ~End() {
+      end(share.turn_);
+      share.turn_ = around;
+    }
+  };
+  const auto& self = *static_cast<Counted*>(counted);
+  const End at_end{self.share, self.share.turn_};
+  self.share.begin(self.whose);
+  self.section.function(self.section.argument);
+}
+
+void Share::Counted::run_once(void* counted) {
+  const std::unique_ptr<Counted> self(static_cast<Counted*>(counted));
+  run(counted);
+}
+
+bool Share::await_turn(std::int64_t end_ns) {
+  Account& mine = this->mine();
+  std::int64_t now = now_ns();
+  if (now - mine.seen_ns.exchange(now, std::memory_order_relaxed) > lately_ns) {
+    const Others all = others(mine, now);
+    if (all.count != 0 && mine.used_ns < all.least_ns) mine.used_ns = all.least_ns;
+  }
+  const std::int64_t used = mine.used_ns;
+  if (used - mine.compared_ns < slice_ns_ / 8 || Inside::any()) return true;
+  const auto ahead_ns = [&](const Others& all) {
+    return all.count == 0 ? 0 : std::max<std::int64_t>(0, used - slice_ns_ - all.least_ns);
+  };
+  Others all = others(mine, now);
+  const std::int64_t until = now + ahead_ns(all) * all.count;
+  const NoCancellation whole;
+  const int error = errno;
+  while (now < std::min(until, end_ns) && ahead_ns(all) != 0) {
+    nap(std::min({nap_ns, until - now, end_ns - now}));
+    now = now_ns();
+    mine.seen_ns = now;
+    all = others(mine, now);
+  }
+  errno = error;
+  if (ahead_ns(all) != 0) {
+    if (now < until) return false;
+    mine.used_ns = all.least_ns + slice_ns_;  // they could have had as much
+  }
+  mine.compared_ns = mine.used_ns;
+  return true;
+}
+
+Share::Account& Share::mine() { return of(first_seat()); }
+
+Share::Account& Share::of(unsigned seat) {
+  return accounts_.of(seat, [] { return Account(); });
+}
+
+void Share::begin(Account& whose) { turn_ = {&whose, now_ns()}; }
+
+void Share::end(const Turn& turn) noexcept {
+  const std::int64_t now = now_ns();
+  turn.whose->used_ns.fetch_add(now - turn.since_ns, std::memory_order_relaxed);
+  turn.whose->seen_ns.store(now, std::memory_order_relaxed);
+}
+
+Share::Others Share::others(const Account& mine, std::int64_t now_ns) const {
+  Others all;
+  accounts_.for_each([&](const Account& account) {
+    if (&account == &mine || now_ns - account.seen_ns > lately_ns) return;
+    ++all.count;
+    all.least_ns = std::min<std::int64_t>(all.least_ns, account.used_ns);
+  });
+  return all;
+}
+
+}  // namespace muster::delegation

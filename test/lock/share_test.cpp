@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks whose time is shared: who is ahead waits.
+#include "delegation/share.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "delegation/condition.hpp"
+#include "with_server.hpp"
+
+namespace muster::test {
+namespace {
+
+using delegation::AnyLock;
+using delegation::make_lock;
+using delegation::Share;
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr unsigned another_seat = delegation::seats_max - 1;
+
+/// The calling thread and another one, who have both been seen just now.
+struct TwoClients {
+  TwoClients() { mine.seen_ns = other.seen_ns = now_ns(); }
+  Share share{2 * ms};
+  Share::Account& mine{share.mine()};
+  Share::Account& other{share.of(another_seat)};
+};
+
+TEST(Share, WhoIsAheadWaits) {
+  TwoClients two;
+  two.mine.used_ns = 10 * ms;
+  EXPECT_FALSE(two.share.await_turn(0));
+  EXPECT_FALSE(two.share.await_turn(0));
+  two.other.used_ns = 9 * ms;
+  EXPECT_TRUE(two.share.await_turn(0)) << "no more than a slice";
+}
+
+TEST(Share, WhoIsBehindDoesNot) {
+  TwoClients two;
+  two.mine.used_ns = 10 * ms;
+  two.other.used_ns = 1000 * ms;
+  EXPECT_TRUE(two.share.await_turn(0));
+}
+
+TEST(Share, WhoHasGoneDoesNotCount) {
+  TwoClients two;
+  two.mine.used_ns = 10 * ms;
+  two.other.seen_ns = now_ns() - 2 * Share::lately_ns;
+  EXPECT_TRUE(two.share.await_turn(0));
+}
+
+TEST(Share, WhoComesBackHasNotSaved) {
+  TwoClients two;
+  two.mine.seen_ns = now_ns() - 2 * Share::lately_ns;
+  two.other.used_ns = 1000 * ms;
+  EXPECT_TRUE(two.share.await_turn(0));
+  EXPECT_EQ(1000 * ms, two.mine.used_ns.load());
+}
+
+TEST(Share, OthersWhoDoNotComeAreNotAwaitedForLonger) {
+  TwoClients two;
+  two.mine.used_ns = 7 * ms;
+  const std::int64_t before = now_ns();
+  EXPECT_TRUE(two.share.await_turn(WaitPolicy::forever));
+  EXPECT_GE(now_ns() - before, 5 * ms);
+  EXPECT_EQ(2 * ms, two.mine.used_ns.load()) << "it has paid";
+}
+
+TEST(Share, NobodyWaitsInASection) {
+  TwoClients two;
+  two.mine.used_ns = 1000 * ms;
+  const auto lock = make_lock({.kind = "auto", .station = nullptr});
+  bool waits = true;
+  auto section = [&] { waits = !two.share.await_turn(0); };
+  lock->execute(section_of(section));
+  EXPECT_FALSE(waits);
+}
+
+TEST(Share, IsOfTheTimeWithTheLock) {
+  for (const char* kind : {"auto", "rcl", "mcs", "pthread-mutex"}) {
+    const auto lock = make_lock({.kind = kind, .station = nullptr});
+    lock->share_time(2 * ms);
+    Share& share = *lock->share();
+    delegation::Condition never(*lock);
+    const auto used_by = [&](const auto& act) {
+      const std::int64_t before = share.mine().used_ns;
+      act();
+      return share.mine().used_ns - before;
+    };
+    auto waits = [&] { never.wait(50 * ms); };
+    auto works = [] { sleep_ms(10); };
+    EXPECT_TRUE(in_a_quiet_moment([&] {
+      return used_by([&] { lock->execute_by_share(section_of(waits)); }) < 40 * ms;
+    })) << kind;
+    EXPECT_GE(used_by([&] { lock->execute_by_share(section_of(works)); }), 10 * ms) << kind;
+    EXPECT_GE(used_by([&] {
+                lock->post_by_share(section_of(works));
+                auto nothing = [] {};
+                lock->execute_by_share(section_of(nothing));  // after it
+              }),
+              10 * ms)
+        << kind;
+    EXPECT_GE(used_by([&] {
+                ASSERT_TRUE(lock->acquire(WaitPolicy::forever));
+                sleep_ms(10);
+                lock->release();
+              }),
+              10 * ms)
+        << kind;
+  }
+}
+
+/// Time in sections of a thread whose sections take a millisecond, by that of one whose take 10 us.
+double long_by_short(AnyLock& lock) {
+  std::atomic<bool> ends{false};
+  std::int64_t inside_ns[2] = {};
+  run_threads(2, [&](unsigned thread) {
+    const std::int64_t length_ns = thread == 0 ? ms : ms / 100;
+    auto section = [&] {
+      const std::int64_t begin = now_ns();
+      std::int64_t now = begin;
+      while ((now = now_ns()) - begin < length_ns) {
+      }
+      inside_ns[thread] += now - begin;
+    };
+    const std::int64_t end = now_ns() + 400 * ms;
+    while (!ends) {
+      if (lock.share() != nullptr) {
+        lock.execute_by_share(section_of(section));
+      } else {
+        lock.execute(section_of(section));
+      }
+      if (now_ns() > end) ends = true;
+    }
+  });
+  return static_cast<double>(inside_ns[0]) / static_cast<double>(inside_ns[1]);
+}
+
+TEST(Share, LongSectionsGetNoMoreTimeThanShortOnes) {
+  EXPECT_TRUE(in_a_quiet_moment([] {
+    const auto by_number = make_lock({.kind = "mcs", .station = nullptr});
+    return long_by_short(*by_number) > 10;
+  })) << "in turn";
+  for (const char* kind : {"auto", "mcs", "cc-synch", "pthread-mutex"}) {
+    double ratio = 0;
+    EXPECT_TRUE(in_a_quiet_moment([&] {
+      const auto lock = make_lock({.kind = kind, .station = nullptr});
+      lock->share_time(2 * ms);
+      ratio = long_by_short(*lock);
+      return ratio < 1.5;
+    })) << kind
+        << ": " << ratio;
+  }
+}
+
+}  // namespace
+}  // namespace muster::test
