@@ -13,7 +13,7 @@ namespace {
 
 using Gather = LevelRecipe::Gather;
 
-/// `auto` composes a dozen at each creation: what a rank or a step needs is in no memory of its own.
+/// `auto` composes a dozen at each creation: no rank and no step has memory of its own.
 class Composer {
  public:
   Composer(const GroupTree& groups, const Recipe& recipe, unsigned room)
