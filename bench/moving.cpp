@@ -4,7 +4,9 @@
 // would get on each of these placements (fitting.hpp). Every known machine of several places, half
 // of its cores and all of them, threads' settings.
 //
-//   muster-bench-moving [--every EPISODES] [--moves NUMBER] [MACHINE...]
+//   muster-bench-moving [--every EPISODES] [--moves NUMBER] [--profile FILE] [MACHINE...]
+//
+// --profile: `following` asks it, what it is beside does not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "fitting/follower.hpp"
 #include "fitting/known_machines.hpp"
 #include "sim/predict.hpp"
+#include "topology/text_file.hpp"
 
 namespace {
 
@@ -23,6 +26,7 @@ using sim::Modelled;
 struct Options {
   unsigned every = 10000;
   unsigned moves = 10;
+  Profile profile;
   std::vector<std::string_view> machines;
 };
 
@@ -34,7 +38,8 @@ constexpr unsigned settling = 15000;
 
 class Team {
  public:
-  Team(const sim::MachineModel& machine, unsigned ranks, sim::StackPool& pool)
+  Team(const sim::MachineModel& machine, unsigned ranks, std::vector<Profile::Team> profiled,
+       sim::StackPool& pool)
       : shape_(*machine.shape),
         barrier_shape_{.participants = ranks},
         layout_(Following<Modelled>::layout(barrier_shape_)),
@@ -44,7 +49,8 @@ class Team {
         barrier_(barrier_shape_, Modelled::Cells(engine_, layout_)),
         call_(sim::from_ns(machine.parameters.call_ns)),
         core_of_(all_of(ranks)),
-        follower_(shape_, ranks, false, [this] { return now_ns(); }) {
+        follower_(
+            shape_, ranks, false, [this] { return now_ns(); }, std::move(profiled)) {
     for (unsigned rank = 0; rank < ranks; ++rank) {
       tickets_.push_back(barrier_.ticket(rank));
       for (unsigned cell = 0; cell < layout_.cells_per_rank; ++cell) {
@@ -137,7 +143,8 @@ struct Row {
 Row run(const sim::MachineModel& machine, unsigned ranks, const Options& options,
         sim::StackPool& pool) {
   constexpr sim::Effort effort{.warm_up = 8, .measured = 40, .members = 0, .seeds = 1};
-  Team team(machine, ranks, pool);
+  Profile profile = options.profile;
+  Team team(machine, ranks, profile.teams_of(*machine.shape, false), pool);
   sim::Random random(ranks);
   team.run(settling);
   team.settle(true);
@@ -169,7 +176,10 @@ int main(int count, char** words) {
     unsigned* const number = word == "--every"   ? &options.every
                              : word == "--moves" ? &options.moves
                                                  : nullptr;
-    if (number == nullptr) {
+    if (word == "--profile" && n + 1 < count) {
+      const std::string path = words[++n];
+      options.profile = parse_profile(read_text_file(path, "profile"), path);
+    } else if (number == nullptr) {
       options.machines.push_back(word);
     } else if (++n == count || !read_number(words[n], *number)) {
       fmt::print(stderr, "{} takes a number\n", word);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <span>
 
 #include "machine/error.hpp"
 
@@ -12,13 +13,7 @@ namespace {
 
 using Gather = LevelRecipe::Gather;
 
-/// Who acts for some ranks: a rank, or whoever of `runners` completes their last counter.
-struct Agent {
-  std::vector<unsigned> runners;
-  bool is_rank() const { return runners.size() == 1; }
-  unsigned home() const { return runners.front(); }  ///< in whose memory its flags lie
-};
-
+/// `auto` composes a dozen at each creation: no rank and no step has memory of its own.
 class Composer {
  public:
   Composer(const GroupTree& groups, const Recipe& recipe, unsigned room)
@@ -26,10 +21,10 @@ class Composer {
         recipe_(recipe),
         room_(room),
         cells_left_(room == 0 ? SIZE_MAX : std::size_t{room} * groups.participants),
-        arrivals_(groups.participants),
-        departures_(groups.participants),
+        runners_(groups.participants),
         used_(groups.participants) {
-    for (unsigned rank = 0; rank < groups.participants; ++rank) agents_.push_back({{rank}});
+    std::iota(runners_.begin(), runners_.end(), 0U);
+    for (unsigned rank = 0; rank < groups.participants; ++rank) agents_.push_back({rank});
   }
 
   Schedule run() {
@@ -54,12 +49,16 @@ class Composer {
   }
 
  private:
-  struct Draft {
-    std::vector<CellAt> awaits;
-    std::vector<CellAt> stores;
-    std::vector<CellAt> counter;
-    unsigned adders = 0;
+  using Cells = std::span<const CellAt>;
+
+  /// Who acts for some ranks: a rank, or whoever of some `runners_` completes their last counter.
+  struct Agent {
+    unsigned first;  ///< of them; a rank's is itself
+    unsigned count = 1;
+    bool is_rank() const { return count == 1; }
   };
+  /// In whose memory its flags lie.
+  unsigned home(const Agent& agent) const { return runners_[agent.first]; }
 
   const LevelRecipe& at_level(std::size_t level) const {
     return part_for(recipe_, level, groups_.levels.size());
@@ -85,17 +84,24 @@ class Composer {
 
   /// What a rank does when it knows that all have arrived comes after its arrivals; what somebody
   /// does who completed a counter stands there for all who may.
-  void add(const Agent& agent, const Draft& step, bool released) {
-    reserve(agent.runners.size() * (step.awaits.size() + step.stores.size() + 1));
-    if (step.awaits.empty() && step.stores.empty() && step.adders == 0) return;
-    const Step drafted{static_cast<unsigned>(cells_.size()),
-                       static_cast<unsigned>(step.awaits.size()),
-                       static_cast<unsigned>(step.stores.size()), step.adders};
-    for (const auto* cells : {&step.awaits, &step.stores, &step.counter}) {
-      cells_.insert(cells_.end(), cells->begin(), cells->end());
+  void add(const Agent& agent, Cells awaits, Cells stores, bool released) {
+    if (awaits.empty() && stores.empty()) return;
+    draft(agent, awaits, stores, 0, released);
+  }
+  void count_in(const Agent& agent, CellAt counter, unsigned adders) {
+    draft(agent, {}, {}, adders, false);
+    cells_.push_back(counter);
+  }
+  void draft(const Agent& agent, Cells awaits, Cells stores, unsigned adders, bool released) {
+    reserve(agent.count * (awaits.size() + stores.size() + 1));
+    const Step step{static_cast<unsigned>(cells_.size()), static_cast<unsigned>(awaits.size()),
+                    static_cast<unsigned>(stores.size()), adders};
+    for (const Cells cells : {awaits, stores}) {
+      cells_.insert(cells_.end(), cells.begin(), cells.end());
     }
-    for (const unsigned rank : agent.runners) {
-      (released && agent.is_rank() ? departures_ : arrivals_)[rank].push_back(drafted);
+    for (unsigned n = 0; n < agent.count; ++n) {
+      drafts_.push_back(
+          {2 * runners_[agent.first + n] + (released && agent.is_rank() ? 1 : 0), step});
     }
   }
 
@@ -111,15 +117,18 @@ class Composer {
 
   /// The i-th member polls the flags of those from radix * i + 1 on, which lie in its own memory.
   void gather_by_tree(const std::vector<unsigned>& members, unsigned radix) {
-    const auto count = static_cast<unsigned>(members.size());
-    std::vector<Draft> steps(count);
-    for (unsigned i = 1; i < count; ++i) {
-      const unsigned parent = radix == 0 ? 0 : (i - 1) / radix;
-      const CellAt flag = new_cell(agents_[members[parent]].home());
-      steps[parent].awaits.push_back(flag);
-      steps[i].stores.push_back(flag);
+    const std::size_t count = members.size();
+    const std::size_t children = radix == 0 ? count : radix;
+    std::vector<CellAt> flags(count);  // the first has none
+    for (std::size_t i = 1; i < count; ++i) {
+      flags[i] = new_cell(home(agents_[members[(i - 1) / children]]));
     }
-    for (unsigned i = 0; i < count; ++i) add(agents_[members[i]], steps[i], false);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t first = std::min(count, children * i + 1);
+      const std::size_t end = std::min(count, first + children);
+      add(agents_[members[i]], Cells(flags).subspan(first, end - first),
+          Cells(flags).subspan(i, i == 0 ? 0 : 1), false);
+    }
   }
 
   /// Members add in subgroups of about `radix`; those who complete one are the members of the next.
@@ -138,11 +147,15 @@ class Composer {
           winners[c] = adders[begin];
           continue;
         }
-        const Draft step{{}, {}, {new_cell(adders[begin].home())}, end - begin};
+        const CellAt counter = new_cell(home(adders[begin]));
+        winners[c] = {static_cast<unsigned>(runners_.size()), 0};
         for (unsigned i = begin; i < end; ++i) {
-          add(adders[i], step, false);
-          auto& runners = winners[c].runners;
-          runners.insert(runners.end(), adders[i].runners.begin(), adders[i].runners.end());
+          count_in(adders[i], counter, end - begin);
+          winners[c].count += adders[i].count;
+          for (unsigned n = 0; n < adders[i].count; ++n) {
+            const unsigned runner = runners_[adders[i].first + n];
+            runners_.push_back(runner);
+          }
         }
       }
       adders = std::move(winners);
@@ -151,32 +164,33 @@ class Composer {
   }
 
   void tell_all(const std::vector<unsigned>& members) {
-    reserve(members.size() * members.size());
-    std::vector<Draft> told(members.size());
-    std::vector<Draft> heard(members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      for (std::size_t n = 1; n < members.size(); ++n) {  // not everybody the same one first
-        const std::size_t j = (i + n) % members.size();
-        const CellAt flag = new_cell(agents_[members[j]].home());
-        told[i].stores.push_back(flag);
-        heard[j].awaits.push_back(flag);
+    const std::size_t count = members.size();
+    if (count == 1) return;
+    reserve(count * count);
+    std::vector<CellAt> told;
+    std::vector<CellAt> heard(count * (count - 1));  // by hearer, then by teller
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t n = 1; n < count; ++n) {  // not everybody the same one first
+        const std::size_t j = (i + n) % count;
+        told.push_back(new_cell(home(agents_[members[j]])));
+        heard[j * (count - 1) + i - (i > j ? 1 : 0)] = told.back();
       }
     }
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (members.size() == 1) continue;
-      add(agents_[members[i]], told[i], false);
-      add(agents_[members[i]], heard[i], false);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t first = i * (count - 1);
+      add(agents_[members[i]], {}, Cells(told).subspan(first, count - 1), false);
+      add(agents_[members[i]], Cells(heard).subspan(first, count - 1), {}, false);
     }
   }
 
   void tell_in_rounds(const std::vector<unsigned>& members) {
     const auto count = static_cast<unsigned>(members.size());
+    std::vector<CellAt> flags(count);
     for (unsigned distance = 1; distance < count; distance *= 2) {
-      std::vector<CellAt> flags;
-      for (const unsigned member : members) flags.push_back(new_cell(agents_[member].home()));
+      for (unsigned i = 0; i < count; ++i) flags[i] = new_cell(home(agents_[members[i]]));
       for (unsigned i = 0; i < count; ++i) {
-        add(agents_[members[i]], {{}, {flags[(i + distance) % count]}, {}, 0}, false);
-        add(agents_[members[i]], {{flags[i]}, {}, {}, 0}, false);
+        add(agents_[members[i]], {}, {&flags[(i + distance) % count], 1}, false);
+        add(agents_[members[i]], {&flags[i], 1}, {}, false);
       }
     }
   }
@@ -192,28 +206,32 @@ class Composer {
       else
         told.push_back(member);
     }
-    if (who.is_rank()) std::erase(told, who.home());
+    if (who.is_rank()) std::erase(told, home(who));
     const auto count = static_cast<unsigned>(told.size());
     const unsigned readers = how.readers == 0 ? std::max(1U, count) : how.readers;
-    std::vector<Draft> steps(count);
-    Draft first;
-    std::uint64_t next = 0;  // who is not yet told
-    for (unsigned i = 0; next < count; ++i) {
-      // The first stores the lines of so many others, then each of those whom it told.
-      const unsigned lines = how.fan_out == 0 ? count : how.fan_out;
-      Draft& teller = i == 0 ? first : steps[i - 1];
-      for (unsigned n = 0; n < lines && next < count; ++n) {
-        const CellAt line = new_cell(told[next]);
-        teller.stores.push_back(line);
+    // The first stores the lines of so many others, then each of those whom it told.
+    const unsigned lines_each = how.fan_out == 0 ? count : how.fan_out;
+    std::vector<CellAt> lines;
+    std::vector<std::size_t> lines_before{0};  // by teller
+    std::vector<CellAt> line_of(count);        // by who is told
+    for (std::uint64_t next = 0; next < count;) {
+      for (unsigned n = 0; n < lines_each && next < count; ++n) {
+        lines.push_back(new_cell(told[next]));
         const std::uint64_t end = std::min<std::uint64_t>(count, next + readers);
-        for (; next < end; ++next) steps[next].awaits.push_back(line);
+        for (; next < end; ++next) line_of[next] = lines.back();
       }
+      lines_before.push_back(lines.size());
     }
-    if (count > 0) add(who, first, true);
-    for (unsigned i = 0; i < count; ++i) add({{told[i]}}, steps[i], true);
+    const auto stored_by = [&](std::size_t teller) {
+      if (teller + 1 >= lines_before.size()) return Cells();
+      return Cells(lines).subspan(lines_before[teller],
+                                  lines_before[teller + 1] - lines_before[teller]);
+    };
+    add(who, {}, stored_by(0), true);
+    for (unsigned i = 0; i < count; ++i) add({told[i]}, {&line_of[i], 1}, stored_by(i + 1), true);
     if (level == 0 || how.direct) return;
     for (const unsigned member : members) {
-      release_below(who.is_rank() && member == who.home() ? who : Agent{{member}}, member, level);
+      release_below(who.is_rank() && member == home(who) ? who : Agent{member}, member, level);
     }
   }
 
@@ -283,20 +301,20 @@ class Composer {
 
   Schedule finish() {
     Schedule schedule;
+    std::vector<unsigned> next(2 * std::size_t{groups_.participants} + 1);
+    for (const Draft& draft : drafts_) ++next[draft.place + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
     for (unsigned rank = 0; rank < groups_.participants; ++rank) {
-      const auto write = [&](const std::vector<Step>& steps) {
-        for (Step step : steps) {
-          const auto cells = cells_.begin() + step.first_cell;
-          step.first_cell = static_cast<unsigned>(schedule.cells.size());
-          schedule.cells.insert(schedule.cells.end(), cells,
-                                cells + step.awaits + step.stores + (step.adders > 0 ? 1 : 0));
-          schedule.steps.push_back(step);
-        }
-        return static_cast<unsigned>(schedule.steps.size());
-      };
-      const auto begin = static_cast<unsigned>(schedule.steps.size());
-      const unsigned middle = write(arrivals_[rank]);
-      schedule.programs.push_back({begin, middle, write(departures_[rank])});
+      schedule.programs.push_back({next[2 * rank], next[2 * rank + 1], next[2 * rank + 2]});
+    }
+    schedule.steps.resize(drafts_.size());
+    schedule.cells.reserve(reserved_);
+    for (const Draft& draft : drafts_) schedule.steps[next[draft.place]++] = draft.step;
+    for (Step& step : schedule.steps) {
+      const auto cells = cells_.begin() + step.first_cell;
+      step.first_cell = static_cast<unsigned>(schedule.cells.size());
+      schedule.cells.insert(schedule.cells.end(), cells,
+                            cells + step.awaits + step.stores + (step.adders > 0 ? 1 : 0));
     }
     spread(schedule);
     return schedule;
@@ -306,10 +324,14 @@ class Composer {
   const Recipe& recipe_;
   unsigned room_;
   std::size_t cells_left_;
+  std::vector<unsigned> runners_;
   std::vector<Agent> agents_;  ///< by rank: who acts for those that it stands for
   std::vector<CellAt> cells_;  ///< of the steps below
-  std::vector<std::vector<Step>> arrivals_;
-  std::vector<std::vector<Step>> departures_;
+  struct Draft {
+    unsigned place;  ///< twice the rank, and one more for a departure
+    Step step;
+  };
+  std::vector<Draft> drafts_;
   std::vector<unsigned> used_;  ///< cells, by rank
   std::size_t reserved_ = 0;
 };

@@ -90,10 +90,13 @@ class EngineOf final : public Engine {
     try {
       const Topology& machine = whole_machine();
       if (!Follower::pays_on(machine)) return nullptr;
-      own_follower_ = std::make_unique<Follower>(machine, plan().participants,
-                                                 hooks().progress != nullptr, now_ns);
+      const bool progresses = hooks().progress != nullptr;
+      const Profiles profiles = known_profiles(machine, progresses);
+      own_follower_ = std::make_unique<Follower>(
+          machine, plan().participants, progresses, now_ns,
+          profiles.serving.empty() ? std::vector<Profile::Team>{} : profiles.serving.front().teams);
       follower_.store(own_follower_.get(), std::memory_order_release);  // pairs with whereabouts()
-    } catch (const Error&) {  // this process cannot read the machine: nothing is learnt
+    } catch (const Error&) {  // the machine or a profile cannot be read: nothing is learnt
     }
     return own_follower_.get();
   }

@@ -9,7 +9,6 @@
 
 #include "fitting/fitting.hpp"
 #include "fitting/follower.hpp"
-#include "fitting/profile.hpp"
 #include "machine/format.hpp"
 #include "machine/made_once.hpp"
 #include "machine/usable_cpus.hpp"
@@ -226,6 +225,12 @@ void check(const muster_options& o) {
 
 const Topology& whole_machine() { return cached_topology(""); }
 
+Profiles known_profiles(const Topology& topology, bool progresses) {
+  static constinit Remembered<std::pair<const Topology*, bool>, Profiles, 8> profiles;
+  return profiles.of(std::pair(&topology, progresses),
+                     [&] { return read_profiles(topology, progresses); });
+}
+
 void Plan::make_schedule() {
   if (algorithm.name != "scheduled") return;
   schedule = compose_proved(&groups, participants, algorithm.recipe);
@@ -304,6 +309,13 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
     Choice choice = choose_barrier(situation);
     plan.algorithm = choice.algorithm;
     plan.why = prefix + choice.why;
+    if (plan.algorithm.name != "following") return;
+    const Profiles profiles = known_profiles(cached_topology(or_default(options.topology, "")),
+                                             options.progress != nullptr);
+    if (!profiles.serving.empty()) {
+      plan.why += "; what profile '" + profiles.serving.front().path + "' has for that comes first";
+    }
+    if (!profiles.ignored.empty()) plan.why += "; " + profiles.ignored;
   };
   const auto decline = [&](const std::string& reason) {
     if ((options.flags & MUSTER_EXACT) != 0)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "barrier/registry.hpp"
+#include "fitting/profile.hpp"
 #include "muster/muster.h"
 #include "topology/topology.hpp"
 #include "wait/policy.hpp"
@@ -46,6 +47,9 @@ struct Plan {
 /// Where participants are who do not say it: on MUSTER_TOPOLOGY's machine, or this one. Throws
 /// Error.
 const Topology& whole_machine();
+
+/// As read_profiles(), once a process.
+Profiles known_profiles(const Topology& topology, bool progresses);
 
 /// `elsewhere`: for the machine that options.topology describes, whose CPUs count then; nobody will
 /// wait here. Throws Error: invalid, unknown_name, declined, unsupported.

@@ -28,7 +28,8 @@ std::vector<unsigned> homes_of(const Topology& topology) {
   return home_of_pu;
 }
 
-std::vector<Algorithm> candidates_on(const Topology& topology) {
+std::vector<Algorithm> candidates_on(const Topology& topology,
+                                     const std::vector<Profile::Team>& teams) {
   std::vector<std::string> sets = topology.level_sets();
   sets.emplace_back("MACHINE");
   std::vector<Algorithm> candidates;
@@ -37,6 +38,7 @@ std::vector<Algorithm> candidates_on(const Topology& topology) {
       candidates.push_back(parse_algorithm("scheduled-" + levels + ":" + std::string(recipe)));
     }
   }
+  for (const Profile::Team& team : teams) candidates.push_back(parse_algorithm(team.algorithm));
   return candidates;
 }
 
@@ -49,17 +51,20 @@ bool Follower::pays_on(const Topology& topology) {
   return false;
 }
 
-Follower::Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock)
+Follower::Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock,
+                   std::vector<Profile::Team> teams)
     : topology_(topology),
       like_(nearest_machine(topology).machine),
       costs_(costs_on(like_, progresses)),
       clock_(std::move(clock)),
-      candidates_(candidates_on(topology)),
+      teams_(std::move(teams)),
+      candidates_(candidates_on(topology, teams_)),
       home_of_pu_(homes_of(topology)),
       homes_(participants, nowhere),
       bindings_(participants),
+      profiled_(none()),
       running_(unplaced_schedule(participants)),
-      composed_(static_cast<unsigned>(candidates_.size())) {}
+      composed_(none()) {}
 
 std::span<const Word> Follower::look(std::span<const Word> pus) noexcept {
   try {
@@ -68,10 +73,12 @@ std::span<const Word> Follower::look(std::span<const Word> pus) noexcept {
     unsigned candidate = composed_.load(std::memory_order_relaxed);
     const bool moved = have_moved(pus);
     if (moved) learn(pus);
-    if (!moved || candidate == candidates_.size()) {
+    if (moved && profiled_ != none()) {
+      candidate = profiled_;
+    } else if (!moved || candidate == none()) {
       if (untried_ == 0) return {};
       --untried_;
-      candidate = tried_ = (tried_ + 1) % static_cast<unsigned>(candidates_.size());
+      candidate = tried_ = (tried_ + 1) % fitted();
     }
     const std::span<const Word> next = compose(candidate);
     const std::int64_t end = clock_();
@@ -100,7 +107,16 @@ void Follower::learn(std::span<const Word> pus) {
   }
   seats_ = seats_of(topology_, bindings_, like_);
   running_ns_ = estimate_ns(running_, seats_, costs_);
-  untried_ = static_cast<unsigned>(candidates_.size());
+  profiled_ = profiled();
+  untried_ = profiled_ == none() ? fitted() : 0;
+}
+
+/// What is no schedule cannot be handed over.
+unsigned Follower::profiled() const {
+  if (teams_.empty()) return none();
+  const Profile::Team& nearest = nearest_team(teams_, topology_, bindings_);
+  const unsigned candidate = fitted() + static_cast<unsigned>(&nearest - teams_.data());
+  return candidates_[candidate].name == "scheduled" ? candidate : none();
 }
 
 std::span<const Word> Follower::compose(unsigned candidate) {
@@ -108,28 +124,34 @@ std::span<const Word> Follower::compose(unsigned candidate) {
   const Grouping grouping = group_ranks(
       topology_.place(bindings_, topology_.active_levels(parse_level_mask(algorithm.levels))));
   if (grouping.status != Status::ok) return {};
+  const bool is_profiled = candidate == profiled_;
+  // The model, which estimates better, has chosen it; the same one for other places is estimated.
+  const bool is_worth_it = is_profiled && algorithm.text() != state().algorithm;
+  const double least_ns = is_worth_it ? HUGE_VAL : worth * running_ns_;
   try {
     Schedule next = muster::compose(grouping.tree, algorithm.recipe, Room::cells);
-    const double least_ns = worth * running_ns_;
     const double ns = estimate_ns(next, seats_, costs_, least_ns);
-    if (ns >= least_ns || !check_schedule(next).empty()) return {};
-    std::vector<Word> packed = pack(next);
-    if (packed.empty()) return {};
-    packed_ = std::move(packed);
-    running_ = std::move(next);
-    running_ns_ = ns;
+    if (ns >= least_ns) return {};
+    std::vector<Word> packed;
+    if (check_schedule(next).empty()) packed = pack(next);
+    if (!packed.empty()) {
+      packed_ = std::move(packed);
+      running_ = std::move(next);
+      running_ns_ = ns;
+      composed_.store(candidate, std::memory_order_relaxed);
+      changes_.fetch_add(1, std::memory_order_relaxed);
+      return packed_;
+    }
   } catch (const Error& error) {
-    if (error.code() != Status::invalid) throw;
-    return {};  // no room for so many cells
+    if (error.code() != Status::invalid) throw;  // else no room for so many cells
   }
-  composed_.store(candidate, std::memory_order_relaxed);
-  changes_.fetch_add(1, std::memory_order_relaxed);
-  return packed_;
+  if (is_profiled) untried_ = fitted();
+  return {};
 }
 
 Follower::State Follower::state() const {
   const unsigned candidate = composed_.load(std::memory_order_relaxed);
-  if (candidate == candidates_.size()) return {};
+  if (candidate == none()) return {};
   return {candidates_[candidate].text(), changes_.load(std::memory_order_relaxed)};
 }
 

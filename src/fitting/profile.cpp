@@ -152,6 +152,10 @@ std::string refusal(const Algorithm& algorithm, const Topology& topology,
   return "";
 }
 
+void ignore(std::string& ignored, const std::string& why) {
+  ignored += (ignored.empty() ? "ignored: " : "; ") + why;
+}
+
 /// The user's and the system's, those that are there.
 std::vector<std::string> usual_profiles() {
   std::vector<std::string> paths;
@@ -246,9 +250,18 @@ std::string format_profile(const Profile& profile) {
   return text;
 }
 
-Profiled profiled_choice(const Topology& topology, const std::vector<PuSet>& bindings,
-                         bool progresses) {
-  Profiled result;
+const Profile::Team& nearest_team(const std::vector<Profile::Team>& teams, const Topology& topology,
+                                  const std::vector<PuSet>& bindings) {
+  const auto participants = static_cast<unsigned>(bindings.size());
+  const Profile::Spread spread = spread_of(topology, bindings);
+  return *std::min_element(
+      teams.begin(), teams.end(), [&](const Profile::Team& a, const Profile::Team& b) {
+        return distance(a, participants, spread) < distance(b, participants, spread);
+      });
+}
+
+Profiles read_profiles(const Topology& topology, bool progresses) {
+  Profiles result;
   if (getauxval(AT_SECURE) != 0) return result;
   const char* const named = secure_getenv("MUSTER_PROFILE");
   std::vector<std::string> paths;
@@ -257,45 +270,47 @@ Profiled profiled_choice(const Topology& topology, const std::vector<PuSet>& bin
   } else if (*named != '\0') {
     paths.emplace_back(named);
   }
-  const auto participants = static_cast<unsigned>(bindings.size());
-  const auto ignore = [&](const std::string& why) {
-    result.ignored += (result.ignored.empty() ? "ignored: " : "; ") + why;
-  };
   for (const std::string& path : paths) {
-    Profile profile;
     try {
-      profile = parse_profile(read_text_file(path, "profile"), "profile '" + path + "'");
+      Profile profile = parse_profile(read_text_file(path, "profile"), "profile '" + path + "'");
+      std::vector<Profile::Team>& teams = profile.teams_of(topology, progresses);
+      if (!teams.empty()) {
+        result.serving.push_back({path, std::move(teams)});
+        continue;
+      }
+      ignore(result.ignored, "profile '" + path + "' has nothing for " +
+                                 (progresses ? "an MPI's ranks" : "threads") + " on a machine of " +
+                                 format_counts(levels_of(topology)));
     } catch (const Error& error) {
       if (named != nullptr) {
         throw Error(error.code(), std::string("MUSTER_PROFILE: ") + error.what());
       }
-      ignore(error.what());
-      continue;
+      ignore(result.ignored, error.what());
     }
-    const std::vector<Profile::Team>& teams = profile.teams_of(topology, progresses);
-    if (teams.empty()) {
-      ignore("profile '" + path + "' has nothing for " +
-             (progresses ? "an MPI's ranks" : "threads") + " on a machine of " +
-             format_counts(levels_of(topology)));
-      continue;
-    }
-    const Profile::Spread spread = spread_of(topology, bindings);
-    const auto nearest = std::min_element(
-        teams.begin(), teams.end(), [&](const Profile::Team& a, const Profile::Team& b) {
-          return distance(a, participants, spread) < distance(b, participants, spread);
-        });
-    const Algorithm algorithm = parse_algorithm(nearest->algorithm);
+  }
+  return result;
+}
+
+Profiled profiled_choice(const Topology& topology, const std::vector<PuSet>& bindings,
+                         bool progresses) {
+  const Profiles profiles = read_profiles(topology, progresses);
+  Profiled result{std::nullopt, profiles.ignored};
+  const auto participants = static_cast<unsigned>(bindings.size());
+  for (const auto& [path, teams] : profiles.serving) {
+    const Profile::Team& nearest = nearest_team(teams, topology, bindings);
+    const Algorithm algorithm = parse_algorithm(nearest.algorithm);
     if (const std::string why_not = refusal(algorithm, topology, bindings); !why_not.empty()) {
-      ignore("profile '" + path + "': " + nearest->algorithm + " for " +
-             std::to_string(participants) + " participants: " + why_not);
+      ignore(result.ignored, "profile '" + path + "': " + nearest.algorithm + " for " +
+                                 std::to_string(participants) + " participants: " + why_not);
       continue;
     }
-    const bool exact = nearest->participants == participants && nearest->spread == spread;
+    const bool exact =
+        nearest.participants == participants && nearest.spread == spread_of(topology, bindings);
     std::string why = "profile '" + path + "' has it for ";
-    why += exact ? "such a team" : "the nearest team, " + format_class(*nearest);
-    why += ", predicted " + format_us(nearest->us) + " us";
-    if (!nearest->other.empty()) {
-      why += " beside " + nearest->other + "'s " + format_us(nearest->other_us);
+    why += exact ? "such a team" : "the nearest team, " + format_class(nearest);
+    why += ", predicted " + format_us(nearest.us) + " us";
+    if (!nearest.other.empty()) {
+      why += " beside " + nearest.other + "'s " + format_us(nearest.other_us);
     }
     result.choice = Choice{algorithm, why};
     return result;

@@ -56,15 +56,30 @@ Profile::Spread spread_of(const Topology& topology, const std::vector<PuSet>& bi
 Profile parse_profile(std::string_view text, const std::string& name);
 std::string format_profile(const Profile& profile);
 
+/// Those that are for a machine.
+struct Profiles {
+  struct Serving {
+    std::string path;
+    std::vector<Profile::Team> teams;  ///< at least one
+  };
+  std::vector<Serving> serving;  ///< the first that has something goes
+  std::string ignored;           ///< profiles that do not serve, and why; empty if there is none
+};
+/// Of $MUSTER_PROFILE, or where it is not set the user's and the system's. A program with rights
+/// that its caller lacks reads none. Throws Error(invalid, system) if $MUSTER_PROFILE names no
+/// profile.
+Profiles read_profiles(const Topology& topology, bool progresses);
+
+/// The one most like these participants. `teams` is not empty, and of this machine.
+const Profile::Team& nearest_team(const std::vector<Profile::Team>& teams, const Topology& topology,
+                                  const std::vector<PuSet>& bindings);
+
 /// What a profile knows.
 struct Profiled {
   std::optional<Choice> choice;
-  std::string ignored;  ///< profiles that do not serve, and why; empty if there is none
+  std::string ignored;  ///< as above
 };
-/// Of the profiles $MUSTER_PROFILE, or where it is not set the user's and the system's, the first
-/// that is for such a machine. A team that it lacks gets what the nearest one has. A program with
-/// rights that its caller lacks reads none. Throws Error(invalid, system) if $MUSTER_PROFILE names
-/// no profile.
+/// What the first profile that serves has for the nearest team. Throws as read_profiles().
 Profiled profiled_choice(const Topology& topology, const std::vector<PuSet>& bindings,
                          bool progresses);
 

@@ -149,14 +149,19 @@ TEST(Packed, DeclinesWhatHasNoRoom) {
 }
 
 struct Server {
+  explicit Server(std::vector<Profile::Team> of_profile = {}) : teams(std::move(of_profile)) {}
+
   const Topology topology = Topology::from_synthetic("package:2 numa:2 core:8 pu:1");
+  const std::vector<Profile::Team> teams;
   std::int64_t now = 0;
   std::int64_t call_takes = 0;
   unsigned calls = 0;
-  Follower follower{topology, 16, false, [this] {
+  Follower follower{topology, 16, false,
+                    [this] {
                       ++calls;
                       return now += call_takes;
-                    }};
+                    },
+                    teams};
 
   /// Until it has tried everything.
   std::vector<Word> settle(const std::vector<Word>& pus) {
@@ -215,6 +220,51 @@ TEST(Follower, ComposesAnewWhenSomebodyHasMoved) {
   for (unsigned rank = 0; rank < 2; ++rank) std::swap(pus[rank], pus[rank + 6]);
   EXPECT_FALSE(server.follower.look(pus).empty());  // at once
   EXPECT_EQ(server.follower.state().changes, before + 1);
+}
+
+/// No estimate would choose these.
+constexpr const char* slow_by_node = "scheduled-NUMA:tree2+line2x2/rounds";
+constexpr const char* slow_apart = "scheduled-MACHINE:tree2+line2";
+
+Profile::Team team_of(unsigned apart, const char* algorithm) {
+  return {.participants = 16,
+          .spread = {{"NUMA", 4}, {"PACKAGE", 2}, {"apart", apart}},
+          .algorithm = algorithm};
+}
+
+TEST(Follower, TakesWhatAProfileHasForWhereTheySit) {
+  Server server({team_of(4, slow_by_node), team_of(16, slow_apart)});
+  EXPECT_FALSE(server.settle(by_numa_node()).empty());
+  EXPECT_EQ(server.follower.state().algorithm, slow_by_node);
+  EXPECT_EQ(server.follower.state().changes, 1U);
+  std::vector<Word> apart;
+  for (unsigned rank = 0; rank < 16; ++rank) apart.push_back(1 + rank % 4 * 8 + rank / 4);
+  EXPECT_FALSE(server.follower.look(apart).empty());  // at once
+  EXPECT_EQ(server.follower.state().algorithm, slow_apart);
+  EXPECT_TRUE(server.settle(apart).empty());
+  std::swap(apart[0], apart[1]);  // as good as before by one line for all
+  EXPECT_TRUE(server.settle(apart).empty());
+  EXPECT_EQ(server.follower.state().changes, 2U);
+}
+
+TEST(Follower, GroupsThoseWhoHaveMovedAnewByTheSameRecipe) {
+  Server server({team_of(4, slow_by_node)});
+  std::vector<Word> pus = by_numa_node();
+  server.settle(pus);
+  for (unsigned rank = 0; rank < 4; ++rank) std::swap(pus[2 * rank], pus[15 - 2 * rank]);
+  EXPECT_FALSE(server.follower.look(pus).empty());
+  EXPECT_EQ(server.follower.state().algorithm, slow_by_node);
+  EXPECT_TRUE(server.settle(pus).empty());
+}
+
+TEST(Follower, DoesAsWithoutAProfileWhereItsBarrierCannotBeHandedOver) {
+  Server plain;
+  plain.settle(by_numa_node());
+  for (const char* other : {"mcs", "scheduled-MACHINE:all"}) {  // no schedule; no room
+    Server server({team_of(4, other)});
+    EXPECT_FALSE(server.settle(by_numa_node()).empty());
+    EXPECT_EQ(server.follower.state().algorithm, plain.follower.state().algorithm) << other;
+  }
 }
 
 TEST(Follower, WaitsUntilEverybodyHasSaidWhereItIs) {

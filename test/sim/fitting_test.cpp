@@ -113,6 +113,35 @@ TEST(Fitting, ComposesForThousands) {
   EXPECT_EQ(schedule.participants(), ranks);
 }
 
+// So `auto` need not know where two sit: dissemination is as good as any other everywhere.
+TEST(Two, AreServedBestByTheSameBarrierWhereverTheySit) {
+  StackPool pool;
+  constexpr Effort effort{.measured = 40, .members = 0, .seeds = 4};
+  for (const bool progresses : {false, true}) {
+    for (const KnownMachine& known : known_machines()) {
+      const MachineModel machine = machine_of(known.name, progresses);
+      std::vector<std::string> names = {"scheduled-MACHINE:count+line", "scheduled-MACHINE:all"};
+      for (const std::string& name : all_algorithms(machine)) {
+        if (!name.starts_with("base-")) names.push_back(name);
+      }
+      const auto cores = static_cast<unsigned>(machine.shape->cores().size());
+      for (const unsigned other : {1U, known.cores, cores / 2, cores - 1}) {
+        const std::vector<PuSet> all = machine.shape->map_ranks(Mapping::core, cores);
+        const Query pair{"", 2, Mapping::core, {all[0], all[std::min(other, cores - 1)]}};
+        const auto latency_us = [&](const std::string& name) {
+          Query query = pair;
+          query.algorithm = name;
+          return latency_us_of(machine, query, effort, 1, pool);
+        };
+        const double ours = latency_us("dissemination");
+        for (const std::string& name : names) {
+          EXPECT_LT(ours, 1.02 * latency_us(name)) << known.name << " " << other << ": " << name;
+        }
+      }
+    }
+  }
+}
+
 /// The whole is in doc/results.md.
 TEST(Fitting, IsNearlyTheBestThatTheModelKnows) {
   StackPool pool;

@@ -76,6 +76,9 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   EXPECT_EQ(explained("12").at("algorithm"), best.at("results").front().at("algorithm"));
   EXPECT_THAT(explained("12").at("why"), HasSubstr("has it for such a team"));
   EXPECT_THAT(explained("13").at("why"), HasSubstr("nearest team, 12 L3:2 NUMA:1 apart:2,"));
+  const json unbound = ask({"explain", "--machine", "epyc-7763-2s", "-p", "12", "--json"});
+  EXPECT_EQ(unbound.at("algorithm"), "following");
+  EXPECT_THAT(unbound.at("why"), HasSubstr("; what profile '" + path.string() + "' has for that"));
   const json simulated = ask({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "12",
                               "--algorithms", "auto", "--members", "0", "--json"});
   EXPECT_EQ(simulated.at("chosen"), explained("12").at("algorithm"));
