@@ -362,7 +362,7 @@ void Auto<check::CombinesLate>::give_after_visit(check::CombinesLate& m, Habit& 
                                                  Combines combines) const {
   wanted_.clear(m);
   desk_.give(m);
-  const unsigned executed = desk_.combine(m, work, combines, server_);
+  const unsigned executed = desk_.combine(m, work, combines, server_, h.pace);
   if (executed != 0 && is_served(m)) h.set_delegates(true);
 }
 
