@@ -18,6 +18,17 @@ LockSetup prepare(const MachineModel& machine, const CoreTree& tree, const LockQ
   if (query.placement.server) cores.push_back(*query.placement.server);
   std::sort(cores.begin(), cores.end());
   cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
+  std::vector<unsigned> spares;
+  if (may_have_server(query.lock) && !wants_server(query.lock) && query.placement.server) {
+    for (const NumaCores& numa : tree.numa_nodes()) {
+      const auto spare = std::find_if(numa.cores.begin(), numa.cores.end(), [&](unsigned core) {
+        return !std::binary_search(cores.begin(), cores.end(), core);
+      });
+      if (spare != numa.cores.end()) spares.push_back(*spare);
+    }
+    cores.insert(cores.end(), spares.begin(), spares.end());
+    std::sort(cores.begin(), cores.end());
+  }
   const auto participant_on = [&](unsigned core) {
     return static_cast<unsigned>(std::lower_bound(cores.begin(), cores.end(), core) -
                                  cores.begin());
@@ -30,6 +41,7 @@ LockSetup prepare(const MachineModel& machine, const CoreTree& tree, const LockQ
     setup.threads.push_back(participant_on(core));
   }
   if (query.placement.server) setup.server = participant_on(*query.placement.server);
+  for (const unsigned core : spares) setup.spares.push_back(participant_on(core));
   const unsigned near_memory = tree.numa_nodes().at(query.placement.memory).cores.front();
   setup.home_die = geometry_of(machine, {near_memory}).die_of(0);
   setup.pattern = query.pattern;

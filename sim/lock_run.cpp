@@ -205,7 +205,9 @@ class Run {
                 cells() + setup.geometry.participants(), pool),
         beds_(engine_, cells(), setup.sleep),
         lock_(shape, Modelled::Cells(engine_, layout_.global_cells, layout_.cells_per_slot)),
-        bench_(engine_, setup) {
+        bench_(engine_, setup),
+        server_(setup.server.value_or(0)),
+        seen_(setup.threads.size()) {
     for (unsigned t = 0; t < setup.threads.size(); ++t) tickets_.push_back(ticket(t));
     bench_.array = {engine_.data().allocate(setup.words * 4, setup.home_die), 4};
     bench_.requests.assign(layout_.slots, no_request);
@@ -311,8 +313,8 @@ class Run {
 
   void serve() {
     serving_ = true;
-    engine_.start(*setup_.server, [this] {
-      Port port = this->port(*setup_.server);
+    engine_.start(server_, [this] {
+      Port port = this->port(server_);
       Section section{bench_};
       lock_.start(port);
       lock_.serve(port, section);
@@ -332,12 +334,32 @@ class Run {
                              .clients = clients,
                              .usable_cpus = clients + 1,
                              .threads_cpus = static_cast<double>(clients)};
-    for (const typename L::Ticket& ticket : tickets_) now.meets += ticket.habit.delegated.value();
+    for (unsigned t = 0; t < tickets_.size(); ++t) {
+      const locks::Habit& habit = tickets_[t].habit;
+      now.meets += habit.delegated.value();
+      now.add(habit.pace, seen_[t], setup_.threads[t]);
+    }
+    if (const auto& fastest = steward_.fastest()) {
+      now.server_is_near = share_memory(fastest->place, server_);
+    }
     const auto advice = steward_.look(now);
     if (advice == locks::Steward::Advice::leave) lock_.stop(port);
     if (advice != locks::Steward::Advice::start) return;
     if (serving_) return steward_.no_server(now.now_ns, "the last one is about to end");
+    if (const auto near = steward_.near()) {
+      const auto spare = std::find_if(setup_.spares.begin(), setup_.spares.end(),
+                                      [&](unsigned p) { return share_memory(p, *near); });
+      if (spare == setup_.spares.end()) {
+        return steward_.no_server(now.now_ns, "no core is free near the data");
+      }
+      server_ = *spare;
+    }
     serve();
+  }
+
+  bool share_memory(unsigned participant, unsigned other) const {
+    const Geometry& where = setup_.geometry;
+    return where.share_memory(where.die_of(participant), where.die_of(other));
   }
 
   typename L::Ticket ticket(unsigned client) const {
@@ -379,7 +401,9 @@ class Run {
   std::vector<typename L::Ticket> tickets_;  ///< by thread
   bool more_ = true;
   bool serving_ = false;
+  unsigned server_;
   locks::Steward steward_;
+  std::vector<locks::Steward::Seen> seen_;  ///< by thread
 };
 
 }  // namespace

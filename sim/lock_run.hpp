@@ -38,7 +38,9 @@ struct LockSetup {
   Mechanisms mechanisms = Mechanisms::all();
   std::vector<unsigned> threads;   ///< the participant that runs each; several may share one
   std::optional<unsigned> server;  ///< the participant of the lock's server, if it may have one
-  unsigned home_die = 0;           ///< the array lies in the memory next to it
+  /// Participants that nothing runs on: a server that leaves may start there.
+  std::vector<unsigned> spares;
+  unsigned home_die = 0;  ///< the array lies in the memory next to it
   Pattern pattern = Pattern::sequential;
   std::uint64_t words = 500'000'000;  ///< of 4 bytes; fewer than 2^32
   std::uint64_t stride = 20;

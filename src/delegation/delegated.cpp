@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/delegated.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <new>
@@ -211,7 +213,17 @@ bool Delegated::tell(Station::Seat& seat, Known& habit) {
   const std::uint64_t meets = habit.delegated.value() + habit.waited.value();
   const std::uint64_t more = meets - std::exchange(habit.meets_told, meets);
   seat.meets += more;
+  if (habit.pace.ns.value() != habit.pace_told.ns) tell_pace(seat, habit);
   return more != 0;
+}
+
+void Delegated::tell_pace(Station::Seat& seat, Known& habit) {
+  const locks::Steward::Seen now{habit.pace.sections.value(), habit.pace.ns.value()};
+  const auto [sections, ns] = std::exchange(habit.pace_told, now);
+  seat.pace.sections += now.sections - sections;
+  seat.pace.ns += now.ns - ns;
+  const int cpu = sched_getcpu();
+  if (cpu >= 0) seat.cpu.store(static_cast<unsigned>(cpu), std::memory_order_relaxed);
 }
 
 /// A server may sleep that has looked while this client executed others' requests, and so has not

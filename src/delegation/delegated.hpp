@@ -18,6 +18,7 @@ class Delegated final : public AnyLock {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
     std::uint64_t combined_told = 0;
+    locks::Steward::Seen pace_told{};
   };
 
  public:
@@ -129,6 +130,7 @@ class Delegated final : public AnyLock {
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);
+  [[gnu::noinline]] static void tell_pace(Station::Seat& seat, Known& habit);
   static void tell_at_times(Station::Seat& seat, Known& habit) {
     if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
   }

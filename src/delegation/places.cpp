@@ -109,8 +109,12 @@ Places::Server Places::add_server_at(const PuSet& cpus) {
 }
 
 std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
-                                                       const std::vector<int>& thread_ids) {
+                                                       const std::vector<int>& thread_ids,
+                                                       std::optional<unsigned> near_cpu) {
   std::vector<bool> taken(tree().cores());
+  for (unsigned core = 0; near_cpu && core < tree().cores(); ++core) {
+    taken[core] = !is_near(core, *near_cpu);
+  }
   for (const int thread_id : thread_ids) {
     const PuSet cpus = binding_of(thread_id);
     const unsigned core = topology_.core_of(cpus.first());
@@ -122,6 +126,11 @@ std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
   if (!core) return std::nullopt;
   placer_.add_server_at(*core);
   return server_on(*core);
+}
+
+bool Places::is_near(std::optional<unsigned> core, unsigned cpu) const {
+  const unsigned other = topology_.core_of(cpu);
+  return !core || !is_unit(other) || tree().numa_of(*core) == tree().numa_of(other);
 }
 
 void Places::remove_server(const Server& server) {

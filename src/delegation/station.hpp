@@ -68,8 +68,11 @@ class Station final : public LeavesRequests {
     Hardware::Cell* last = nullptr;       ///< the entry of its last request without an answer
     locks::Count sections{};              ///< of all locks of the station, perhaps some fewer
     locks::Count meets{};                 ///< of these: the lock was taken, or a server's
+    locks::Pace pace{};                   ///< when it executed others' sections
+    std::atomic<unsigned> cpu{0};         ///< where it did that last
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
     std::uint64_t sections_seen = 0;      ///< by the steward
+    locks::Steward::Seen pace_seen{};     ///< likewise
   };
 
   Station();

@@ -43,8 +43,12 @@ void Station::look_around() noexcept {
   try {
     std::vector<int> thread_ids;
     if (steward_->look(see(at_ns, thread_ids)) != locks::Steward::Advice::start) return;
-    const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids);
-    if (!place) return steward_->no_server(at_ns, "no core is free of clients");
+    const auto near = steward_->near();
+    const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids, near);
+    if (!place) {
+      return steward_->no_server(
+          at_ns, near ? "no core is free near the data" : "no core is free of clients");
+    }
     start_at(*place, {});
   } catch (const std::exception& error) {
     steward_->no_server(at_ns, "a server could not be started", error.what());
@@ -64,6 +68,7 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
     const std::uint64_t sections = seat.sections.value();
     look.sections += sections;
     look.meets += seat.meets.value();
+    look.add(seat.pace, seat.pace_seen, seat.cpu.load(std::memory_order_relaxed));
     if (sections == seat.sections_seen) return;
     seat.sections_seen = sections;
     thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
@@ -85,6 +90,9 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
   if (std::exchange(sleeps_seen_, sleeps) == sleeps &&
       crew().asleep.load(std::memory_order_relaxed) == 0) {
     look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;
+  }
+  if (const auto& fastest = steward_->fastest(); fastest && has_server()) {
+    look.server_is_near = Places::instance().is_near(core(), fastest->place);
   }
   if (impose_) impose_(look);
   return look;

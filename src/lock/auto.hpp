@@ -125,7 +125,7 @@ class Auto {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     m.hold_wakes();
-    const unsigned executed = desk_.combine(m, work, combines, server_);
+    const unsigned executed = desk_.combine(m, work, combines, server_, h.pace);
     desk_.give(m);
     m.wake_held();  // who is woken may take the CPU
     h.combined += executed;

@@ -17,6 +17,7 @@ struct Habit {
                              ///< one of many requests being several
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
+  Pace pace;                 ///< with which it executes these
   Count waited;              ///< executed by the client when it had waited, where others may not
   Count switches;            ///< from executing to delegating or back
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lock/shape.hpp"
 #include "machine/lock_machine.hpp"
 
 namespace muster::locks {
@@ -22,6 +23,13 @@ class Backoff {
   unsigned turns_ = 4;
 };
 
+/// How fast who has a lock executes others' sections: so many, in so long. Only of long visits,
+/// which look at the clock anyway.
+struct Pace {
+  Count sections;
+  Count ns;
+};
+
 /// How long who has a lock goes on with others' requests: its own next section waits meanwhile, and
 /// whoever wants the lock itself. For so many sections, then for that time. For one pass where
 /// threads share CPUs: whose request is executed needs one to post the next.
@@ -29,13 +37,20 @@ class Visit {
  public:
   static constexpr std::int64_t usual_ns = 1'000'000;
 
-  explicit Visit(std::int64_t length_ns) : length_ns_(length_ns) {}
+  Visit(std::int64_t length_ns, Pace& pace) : length_ns_(length_ns), pace_(pace) {}
   template <class M>
   bool is_over(M& m, unsigned executed) {
     if (executed != 0 && m.is_crowded()) return true;
     if (executed < sections) return false;
     const std::int64_t time_ns = m.time_ns();
-    if (until_ns_ == 0) until_ns_ = time_ns + length_ns_;
+    if (until_ns_ == 0) {
+      until_ns_ = time_ns + length_ns_;
+    } else {
+      pace_.sections += executed - executed_;
+      pace_.ns += static_cast<std::uint64_t>(time_ns - time_ns_);
+    }
+    executed_ = executed;
+    time_ns_ = time_ns;
     return time_ns >= until_ns_;
   }
 
@@ -43,6 +58,9 @@ class Visit {
   static constexpr unsigned sections = 64;
   std::int64_t length_ns_;
   std::int64_t until_ns_ = 0;
+  Pace& pace_;
+  unsigned executed_ = 0;  // at the last look at the clock
+  std::int64_t time_ns_ = 0;
 };
 
 }  // namespace muster::locks

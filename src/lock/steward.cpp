@@ -21,6 +21,14 @@ double per_second(std::uint64_t before, std::uint64_t after, double seconds) {
 
 }  // namespace
 
+void Steward::Look::add(const Pace& pace, Seen& seen, unsigned place) {
+  const Seen before = std::exchange(seen, {pace.sections.value(), pace.ns.value()});
+  if (seen.ns <= before.ns) return;
+  const double rate =
+      per_second(before.sections, seen.sections, static_cast<double>(seen.ns - before.ns) / 1e9);
+  if (!combiner || rate > combiner->sections_per_s) combiner = {place, rate};
+}
+
 Steward::Advice Steward::look(const Look& now) {
   const Look last = std::exchange(last_, now);
   const double seconds = static_cast<double>(now.now_ns - last.now_ns) / 1e9;
@@ -32,6 +40,9 @@ Steward::Advice Steward::look(const Look& now) {
 }
 
 Steward::Advice Steward::without_server(const Look& now, bool meet, double sections_per_s) {
+  const bool is_faster =
+      now.combiner && (!fastest_ || now.combiner->sections_per_s > fastest_->sections_per_s);
+  if (is_faster) fastest_ = now.combiner;
   const char* against = nullptr;
   if (!meet) {
     against = starts_ == 0 ? "clients do not meet often" : "clients do not meet often any more";
@@ -68,8 +79,13 @@ Steward::Advice Steward::with_server(const Look& now, bool meet) {
   if (--trial_left_ > 0) return Advice::stay;
   const double seconds = static_cast<double>(now.now_ns - trial_began_.now_ns) / 1e9;
   ratio_ = per_second(trial_began_.sections, now.sections, seconds) / sections_per_s_;
-  if (ratio_ < rules_.trial_ratio) return leave(now, "sections were slower with it", true);
-  return Advice::stay;
+  return ratio_ < rules_.trial_ratio ? leave_slow(now) : Advice::stay;
+}
+
+Steward::Advice Steward::leave_slow(const Look& now) {
+  is_near_ = !now.server_is_near;
+  if (!is_near_) fastest_.reset();
+  return leave(now, "sections were slower with it", !is_near_);
 }
 
 Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away) {
@@ -95,6 +111,8 @@ void Steward::no_server(std::int64_t now_ns, const char* why, const char* error)
   }
   streak_ = 0;
   serving_ = false;
+  is_near_ = false;
+  fastest_.reset();
   away_until_ns_ = now_ns + away_ns_;
 }
 

@@ -6,16 +6,30 @@
 // A server starts when clients have met at the locks for `looks_to_start` looks in a row and a CPU
 // is free beside all threads of the process. It leaves at once when the clients need its CPU, when
 // somebody else takes it, or when the trial shows that sections became slower; and when clients no
-// longer meet. After each of these but the last it stays away, each time twice as long.
+// longer meet. After each of these but the last it stays away, each time twice as long; but it
+// comes back at once where the data may be: near the client that executes others' sections fastest.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "lock/hints.hpp"
 
 namespace muster::locks {
 
 class Steward {
  public:
+  /// A client that executed others' sections.
+  struct Combiner {
+    unsigned place;  ///< where it was: whatever number
+    double sections_per_s;
+  };
+  /// What of a client's pace was seen before.
+  struct Seen {
+    std::uint64_t sections = 0;
+    std::uint64_t ns = 0;
+  };
   /// What is seen. Sums are since the locks were made.
   struct Look {
     std::int64_t now_ns = 0;
@@ -27,6 +41,10 @@ class Steward {
     double threads_cpus =
         0;                   ///< time of the process since the last look, in CPUs; not the server's
     double server_cpus = 1;  ///< the server's; 1 if it slept in between
+    std::optional<Combiner> combiner{};  ///< the fastest since the last look
+    bool server_is_near = true;          ///< it is on the NUMA node of fastest(), if known
+
+    void add(const Pace& pace, Seen& seen, unsigned place);  ///< of one client
   };
   struct Rules {
     unsigned looks_to_start = 3;
@@ -48,6 +66,13 @@ class Steward {
   /// it was that failed, if anything.
   void no_server(std::int64_t now_ns, const char* why, const char* error = "") noexcept;
 
+  /// Of the clients, since a server was last no gain.
+  const std::optional<Combiner>& fastest() const { return fastest_; }
+  /// The place whose NUMA node a server has to start on, if any.
+  std::optional<unsigned> near() const {
+    return is_near_ ? std::optional(fastest_->place) : std::nullopt;
+  }
+
   /// Why there is a server, or none.
   std::string why() const;
   unsigned starts() const { return starts_; }
@@ -56,6 +81,7 @@ class Steward {
  private:
   Advice without_server(const Look& now, bool meet, double sections_per_s);
   Advice with_server(const Look& now, bool meet);
+  Advice leave_slow(const Look& now);
   Advice leave(const Look& now, const char* why, bool stays_away);
   void set_why(const char* why) noexcept {
     why_ = why;
@@ -73,6 +99,8 @@ class Steward {
   unsigned trial_left_ = 0;
   Look trial_began_;
   double ratio_ = 0;  ///< throughput with the server to that before; 0: no trial yet
+  std::optional<Combiner> fastest_;
+  bool is_near_ = false;
   std::int64_t away_ns_;
   std::int64_t away_until_ns_ = 0;
   std::int64_t served_since_ns_ = 0;

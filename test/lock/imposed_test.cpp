@@ -75,6 +75,23 @@ TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
   for (const Places::Server& server : before) places.remove_server(server);
 }
 
+TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
+  Places& places = Places::instance();
+  const auto first = places.add_spare_server(ServerPolicy::pack, {});
+  const auto near = places.add_spare_server(ServerPolicy::pack, {}, 40);
+  ASSERT_TRUE(first && near);
+  EXPECT_EQ(0U, first->core);
+  EXPECT_EQ(32U, near->core);
+  EXPECT_TRUE(places.is_near(near->core, 63));
+  EXPECT_FALSE(places.is_near(first->core, 63));
+  std::vector<Places::Server> others;
+  for (unsigned core = 33; core < 64; ++core) others.push_back(places.add_server_at({core}));
+  EXPECT_FALSE(places.add_spare_server(ServerPolicy::pack, {}, 40)) << "none is free there";
+  for (const Places::Server& server : others) places.remove_server(server);
+  places.remove_server(*near);
+  places.remove_server(*first);
+}
+
 TEST_F(Imposed, ThreadsGoWhereTheRuleSays) {
   Station servers[2];
   for (Station& server : servers) server.start({.policy = ServerPolicy::spread});

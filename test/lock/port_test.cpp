@@ -146,9 +146,9 @@ struct InTurn {
   }
 };
 
-/// How many of their sections one visit executes.
-std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded,
-                                  std::int64_t visit_ns = locks::Visit::usual_ns) {
+/// What one visit that executes their sections leaves.
+locks::Habit after_a_visit(std::int64_t step_ns, bool crowded,
+                           std::int64_t visit_ns = locks::Visit::usual_ns) {
   const delegation::Reserved memory((3 + 2) * line_bytes);
   const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0, visit_ns};
@@ -162,7 +162,11 @@ std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded,
   EXPECT_TRUE(lock.take(port));
   locks::Habit owner;
   lock.give_after_visit(port, owner, sections, [] { return true; });
-  return owner.combined.value();
+  return owner;
+}
+std::uint64_t executed_in_a_visit(std::int64_t step_ns, bool crowded,
+                                  std::int64_t visit_ns = locks::Visit::usual_ns) {
+  return after_a_visit(step_ns, crowded, visit_ns).combined.value();
 }
 
 TEST(Visit, GoesOnWhileThereAreRequests) { EXPECT_EQ(1000U, executed_in_a_visit(0, false)); }
@@ -175,6 +179,12 @@ TEST(Visit, EndsAfterAMillisecond) {
 TEST(Visit, EndsAfterTheTimeThatTheLockWasGiven) {
   EXPECT_EQ(64U + 2 * 3, executed_in_a_visit(100'000, false, 300'000));
   EXPECT_EQ(64U + 2, executed_in_a_visit(100'000, false, 1));
+}
+
+TEST(Visit, TellsHowFastSectionsWereOnceItLooksAtTheClock) {
+  const locks::Habit owner = after_a_visit(100'000, false);
+  EXPECT_EQ(2U * 10, owner.pace.sections.value());
+  EXPECT_EQ(1'000'000U, owner.pace.ns.value());
 }
 
 TEST(Visit, IsOnePassWhereThreadsShareCpus) { EXPECT_EQ(1U, executed_in_a_visit(0, true)); }

@@ -117,6 +117,59 @@ TEST_F(StewardTest, LeavesWhenItWasNoGain) {
   EXPECT_THAT(steward_.why(), HasSubstr("slower with it (a server gave 50 %"));
 }
 
+/// With two clients that combine, of which the faster one is not where the server is.
+class StewardFarFromTheData : public StewardTest {
+ protected:
+  StewardFarFromTheData() {
+    add(seen_[0], slow_, 1, 1000);
+    add(seen_[1], fast_, 7, 3000);
+    now_.server_is_near = false;
+  }
+  void add(Steward::Seen& seen, locks::Pace& pace, unsigned place, std::uint64_t sections) {
+    pace.sections += sections;
+    pace.ns += 1'000'000;
+    now_.add(pace, seen, place);
+  }
+  /// Until a server that gives so many sections a look has left.
+  void try_server(std::uint64_t sections) {
+    sections_ = 10'000;
+    start_server();
+    sections_ = sections;
+    ASSERT_EQ(Steward::Rules{}.trial_looks, looks_until(leave));
+    sections_ = 10'000;
+  }
+
+  Steward::Seen seen_[2];
+  locks::Pace slow_;
+  locks::Pace fast_;
+};
+
+TEST_F(StewardFarFromTheData, ComesBackAtOnceNearTheFastestClient) {
+  EXPECT_EQ(std::nullopt, steward_.near());
+  try_server(5000);
+  EXPECT_EQ(7U, steward_.near());
+  start_server();
+  sections_ = 20'000;
+  EXPECT_EQ(10'000U, looks_until(leave));
+  EXPECT_EQ(7U, steward_.near()) << "for the next time";
+}
+
+TEST_F(StewardFarFromTheData, ComesBackOnceOnly) {
+  try_server(5000);
+  now_.server_is_near = true;
+  try_server(5000);
+  EXPECT_EQ(std::nullopt, steward_.near());
+  EXPECT_GE(looks_until(start), 10U);
+}
+
+TEST_F(StewardFarFromTheData, GoesElsewhereIfNoCoreIsFreeThere) {
+  try_server(5000);
+  start_server();
+  steward_.no_server(now_.now_ns, "no core");
+  EXPECT_EQ(std::nullopt, steward_.near());
+  EXPECT_GE(looks_until(start), 10U);
+}
+
 TEST_F(StewardTest, StaysWhenItWasAGain) {
   start_server();
   sections_ = 20'000;

@@ -91,6 +91,23 @@ TEST(AutoWithServer, HasOneWhereThatPays) {
   EXPECT_GT(with, 1.5 * of_31_clients("auto", false));
 }
 
+// One of 16 clients is near the data, a spare core beside it; the server starts far from both.
+TEST(AutoWithServer, ItMovesNearTheData) {
+  const MachineModel power9 = load_machine("power9-2s");
+  const CoreTree tree(*power9.shape);
+  const auto rate = [&](const std::string& lock, unsigned server) {
+    const LockPlacement placement = hierarchical_placement(tree, 16, server, tree.numa_of(0));
+    LockEffort effort;
+    effort.warm_up = 8000;
+    effort.window = 10'000;
+    return predict_locks(power9, tree, {{lock, Pattern::random, 500'000'000, 20, placement}},
+                         effort, {})
+        .front()
+        .throughput_ops_s;
+  };
+  EXPECT_GT(rate("auto", 16), 2 * rate("rcl", 16));
+}
+
 TEST(AutoWithServer, WithoutOneItsHolderGoesOnWithOthersSections) {
   EXPECT_GT(of_31_clients("auto", false), 0.9 * of_31_clients("flat-combining", false));
 }
