@@ -95,7 +95,9 @@ Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
   finding.found += fmt::format(" Preloaded, Muster would ({}).", time_of(*preloaded));
   const bool others = name.starts_with("MPICH") || name.starts_with("Intel MPI");
   finding.remedy =
-      std::string(others ? "" : "For all jobs of an Open MPI: make install-openmpi. ") +
+      std::string(others ? ""
+                         : "For all jobs of an Open MPI: its component, by make install-openmpi in "
+                           "Muster's sources or Debian's package libmuster-openmpi. ") +
       "For one job, into its ranks' environment: LD_PRELOAD=" + bench::mpi_preload();
   return finding;
 }
