@@ -474,8 +474,8 @@ TEST(Doctor, WhatIsRefused) {
 
 TEST(Compare, JudgesFiles) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compare";
-  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads", "--seconds",
-                        "1", "--output", folder})
+  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads",
+                        "--algorithms", "auto", "--seconds", "3", "--output", folder})
                 .exit_code,
             0);
   const std::string file = folder / "barrier.json";
