@@ -402,7 +402,7 @@ TEST(Texts, OfEachCommandFitATerminal) {
   expect_narrow({"sim", "lock", "--machine", "oak", "--placements", "all", "--window", "50",
                  "--warm-up", "50", "--threads", "2"});
   expect_narrow({"sim", "validate", "--machine", "kunpeng920-2s", "--measured",
-                 MUSTER_SOURCE_DIR "/doc/results/kunpeng-64-measured.csv"});
+                 std::string(MUSTER_SOURCE_DIR) + "/doc/results/kunpeng-64-measured.csv"});
   expect_narrow({"sim", "reproduce", "--quick", "--papers", "K22"});
 }
 
