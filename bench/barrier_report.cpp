@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "bench/report.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 namespace {
@@ -187,6 +188,17 @@ std::vector<const Row*> rows_in(const RunResults& results, const Regime& regime)
   return rows;
 }
 
+/// For how many no time was left, and how much all take at the speed of those that had some.
+std::string time_to_text(const RunResults& results) {
+  const std::size_t all = results.rows.size();
+  const double each_s = results.elapsed_s / static_cast<double>(all - results.without_time);
+  return fmt::format(
+      "No time was left for {} of {}. {}", results.without_time, counted(all, "barriers"),
+      std::isfinite(each_s) ? fmt::format("All take about --seconds {:.0f}.\n",
+                                          std::ceil(each_s * static_cast<double>(all)))
+                            : "Raise --seconds.\n");
+}
+
 Json conclusion_to_json(const std::vector<const Row*>& group) {
   const Row& first = *group.front();
   Json json{{"regime", first.regime->name},
@@ -225,6 +237,7 @@ Json to_json(const RunResults& results) {
     for (const char* name : {"algorithms", "modes", "map_by", "waits", "peers", "via"})
       json["settings"].erase(name);
   }
+  json["without_time"] = results.without_time;
   json["elapsed_s"] = rounded(results.elapsed_s, 1e-3);
   json["stopped"] = results.stopped;
   json["verdict"] = verdict(results.noise);
@@ -284,9 +297,8 @@ std::string to_csv(const RunResults& results) {
 
 std::string to_text(const RunResults& results) {
   const Host& host = results.host;
-  std::string text = fmt::format("{}, {} usable CPU{}\n{}{}\n", host.model, results.cpus,
-                                 results.cpus == 1 ? "" : "s", host.kernel,
-                                 host.commit.empty() ? "" : ", commit " + host.commit);
+  std::string text = fmt::format("{}, {}\n{}{}\n", host.model, counted(results.cpus, "usable CPUs"),
+                                 host.kernel, host.commit.empty() ? "" : ", commit " + host.commit);
   if (results.ping_pong_ns > 0) {
     text += fmt::format("ping-pong of a cache line: {} there and back\n",
                         format_ns(results.ping_pong_ns));
@@ -296,7 +308,7 @@ std::string to_text(const RunResults& results) {
                         results.topology);
   }
   text += fmt::format(
-      "{} s, {} rounds; {}\n", std::round(results.elapsed_s * 10) / 10, results.rounds,
+      "{} s, {}; {}\n", std::round(results.elapsed_s * 10) / 10, counted(results.rounds, "rounds"),
       results.options.mpi.empty() ? "mapped by " + results.options.map_by
                                   : "ranks bound to cores, but not where there are more ranks");
 
@@ -326,6 +338,7 @@ std::string to_text(const RunResults& results) {
                   [](const Row& row) { return row.noise.noisy; })) {
     text += "! was disturbed meanwhile: the JSON object says how.\n";
   }
+  if (results.without_time > 0) text += time_to_text(results);
   text += fmt::format("verdict: {}\n", verdict(results.noise));
   if (results.noise.noisy) {  // a line for each reason
     std::string why = "  " + results.noise.why;

@@ -7,6 +7,7 @@
 
 #include "bench/barrier_run.hpp"
 #include "bench/report.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 
@@ -29,7 +30,7 @@ RatioTo compare(const Row& row, const Row* base) {
 }  // namespace
 
 std::string Row::where() const {
-  return mpi.empty() ? counted(participants, std::string(mode_name(mode)))
+  return mpi.empty() ? counted(participants, mode_name(mode))
                      : counted(participants, "ranks") + ", " + mpi;
 }
 

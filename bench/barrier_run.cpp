@@ -17,6 +17,7 @@
 #include "bench/regime.hpp"
 #include "bench/stop.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 #include "wait/policy.hpp"
@@ -93,10 +94,17 @@ class Run {
     choose_algorithms();
     choose_peers();
     make_groups();
+    for (const Group& group : groups_) candidates_left_ += group.candidates.size();
+    if (const double least_s = least_s_for_all(); o.seconds && *o.seconds < least_s) {
+      throw Error(Status::invalid, fmt::format("--seconds {}: {} in {} take {:.3g} at least",
+                                               *o.seconds, counted(candidates_left_, "barriers"),
+                                               counted(least_rounds(), "rounds"), least_s));
+    }
   }
 
   RunResults run() {
     leave_out_regimes();
+    candidates_left_ = 0;
     for (Group& group : groups_) candidates_left_ += group.candidates.size();
     const double seconds = seconds_for_all();
     const std::int64_t begin_ns = clock_ns();
@@ -155,9 +163,14 @@ class Run {
 
   double seconds_for_all() const {
     if (options().seconds) return *options().seconds;
-    if (options().regimes.empty()) return kSecondsDefault;
+    if (options().regimes.empty()) return std::max(kSecondsDefault, least_s_for_all());
     const double launch_s = options().mpi.empty() ? 0 : kLaunchExpected_s;
     return (turns_s() + launch_s) * static_cast<double>(candidates_left_);
+  }
+
+  unsigned least_rounds() const { return std::max(options().rounds, 5U); }
+  double least_s_for_all() const {
+    return 1e-9 * static_cast<double>(candidates_left_ * least_rounds() * kSliceMin_ns);
   }
 
   double turns_s() const { return options().turn_ms / 1000 * rounds_of_turns(); }
@@ -382,21 +395,25 @@ class Run {
   /// How many rounds are whole.
   std::int64_t run_group(Group& group) {
     tell(group, "starting");
+    const auto n = static_cast<std::int64_t>(group.candidates.size());
+    const auto candidates_left = static_cast<std::int64_t>(candidates_left_);
+    const std::int64_t now_ns = clock_ns();
+    // No group starts in the time of others.
+    const std::int64_t end_ns = now_ns + (deadline_ns_ - now_ns) * n / candidates_left;
     for (Candidate& c : group.candidates) {
       if (stop_asked()) return 0;
-      if (clock_ns() >= deadline_ns_ && c.contender == nullptr) {
+      if (clock_ns() >= end_ns && c.contender == nullptr) {
+        ++results_.without_time;
         c.end(RowStatus::did_not_finish, "no time was left for it: raise --seconds");
       } else {
         start(c);
       }
     }
     // Starting takes time, too: what is left is shared out anew for each group.
-    const auto n = static_cast<std::int64_t>(group.candidates.size());
     const std::int64_t left_ns = std::max<std::int64_t>(0, deadline_ns_ - clock_ns());
     const std::int64_t share_ns =
-        options().mpi.empty()
-            ? std::max(5 * kSliceMin_ns, left_ns / static_cast<std::int64_t>(candidates_left_))
-            : ns_of(turns_s());
+        options().mpi.empty() ? std::max(least_rounds() * kSliceMin_ns, left_ns / candidates_left)
+                              : ns_of(turns_s());
     const std::int64_t rounds = options().rounds != 0 ? std::int64_t{options().rounds}
                                 : group.regime != nullptr
                                     ? kTurns
@@ -539,22 +556,8 @@ class Run {
       c.team.reset();
       row.noise = judge(c.activity, results_.cpus);
       row.seconds = static_cast<double>(c.used_ns) / static_cast<double>(kNsPerS);
-      if (row.status == RowStatus::ok) {
-        const std::uint64_t seed = options().seed + results_.rows.size() + rows.size();
-        double episodes = 0;
-        for (const Turn& turn : c.turns) episodes += turn.episodes;
-        row.mean_ns = mean_of(c.turns);
-        row.mean_ci95 = mean_interval(c.turns, seed);
-        row.cpu_ns = static_cast<double>(c.cpu_ns) / episodes;
-        row.singles_ns = latency_distribution(std::move(c.singles));
-        row.latency_ns = summarize(c.blocks, seed);
-        row.exit_skews = c.skews.size();
-        if (!c.skews.empty()) row.exit_skew_ns = median(c.skews);
-        if (c.turns.empty() || (row.regime == nullptr && row.latency_ns.samples == 0)) {
-          row.status = RowStatus::did_not_finish;
-          row.reason = "not one episode ended in its time: raise --seconds";
-        }
-      }
+      if (row.status == RowStatus::ok)
+        c.fill_row(options().seed + results_.rows.size() + rows.size());
       rows.push_back(std::move(row));
     }
     rank_rows(rows);

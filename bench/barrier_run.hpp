@@ -2,6 +2,7 @@
 // `muster bench barrier`, from options to results: who is measured, in which order, for how long.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -64,7 +65,8 @@ struct RunResults {
   bool topology_imposed = false;  ///< it is not this machine's
   double ping_pong_ns = 0;        ///< median round trip; 0 if not measured, or not well
   double elapsed_s = 0;
-  unsigned rounds = 0;   ///< of the last group
+  unsigned rounds = 0;           ///< of the last group
+  std::size_t without_time = 0;  ///< rows for which no time was left
   bool stopped = false;  ///< by Ctrl-C: the last group may have fewer rounds, others are missing
   Noise noise;           ///< of the whole run
   std::vector<LeftOut> left_out;

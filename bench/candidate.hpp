@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "bench/barrier_row.hpp"
+#include "bench/latency.hpp"
 #include "bench/mpi_run.hpp"
 #include "bench/regime.hpp"
+#include "bench/stats.hpp"
 #include "bench/team.hpp"
 
 namespace muster::bench {
@@ -40,6 +42,23 @@ struct Candidate {
     row.reason = std::move(reason);
     if (team != nullptr) row.episodes = team->episodes();
     team.reset();
+  }
+
+  /// What its turns brought.
+  void fill_row(std::uint64_t seed) {
+    double episodes = 0;
+    for (const Turn& turn : turns) episodes += turn.episodes;
+    row.mean_ns = mean_of(turns);
+    row.mean_ci95 = mean_interval(turns, seed);
+    row.cpu_ns = static_cast<double>(cpu_ns) / episodes;
+    row.singles_ns = latency_distribution(std::move(singles));
+    row.latency_ns = summarize(blocks, seed);
+    row.exit_skews = skews.size();
+    if (!skews.empty()) row.exit_skew_ns = median(skews);
+    if (turns.empty() || (row.regime == nullptr && row.latency_ns.samples == 0)) {
+      row.status = RowStatus::did_not_finish;
+      row.reason = "not one episode ended in its time: raise --seconds";
+    }
   }
 };
 

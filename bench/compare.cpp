@@ -12,6 +12,7 @@
 
 #include "bench/report.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 namespace {
@@ -229,15 +230,16 @@ RunFile read_run(const Json& json, const std::string& source) {
     throw invalid("not what bench barrier, bench lock or bench mpi write with --output or --json");
   try {
     const Json& machine = json.at("machine");
-    run.machine = fmt::format("{}, {} CPUs, {}", text_of(machine, "model"),
-                              machine.at("cpus").get<unsigned>(), text_of(machine, "architecture"));
+    run.machine = fmt::format("{}, {}, {}", text_of(machine, "model"),
+                              counted(machine.at("cpus").get<unsigned>(), "CPUs"),
+                              text_of(machine, "architecture"));
     run.commit = text_of(json.value("build", Json::object()), "commit");
     if (run.benchmark == "barrier")
       run.settings = "mapped by " + text_of(json.at("settings"), "map_by");
     if (run.benchmark == "lock")
-      run.settings =
-          fmt::format("an array of {} words, {} % readers", json.at("array").get<std::uint64_t>(),
-                      json.value("readers_percent", 0.0));
+      run.settings = fmt::format("an array of {}, {} % readers",
+                                 counted(json.at("array").get<std::uint64_t>(), "words"),
+                                 json.value("readers_percent", 0.0));
     if (run.benchmark == "mpi")
       run.settings = json.at("settings").at("seconds").dump() + " s of barriers in each launch";
     for (const Json& row : json.at("results")) {

@@ -26,6 +26,7 @@
 #include "bench/host.hpp"
 #include "bench/measure.hpp"
 #include "machine/cgroup.hpp"
+#include "machine/format.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 #include "wait/relax.hpp"
@@ -96,33 +97,40 @@ std::map<pid_t, std::pair<std::int64_t, std::string>> times_of_processes() {
   return all;
 }
 
-Diagnosis look_for_neighbours(const Instruments& by) {
+Neighbours neighbours_on(const PuSet& cpus) {
   constexpr std::int64_t period_ns = 500 * ms;
-  constexpr double enough = 0.05;
-  const PuSet cpus = by.topology().pus();
   const auto processes = times_of_processes();
   const CpuTimes before = cpu_times(cpus);
   usleep(period_ns / 1000);
   const CpuTimes after = cpu_times(cpus);
-  if (!before.known) return finding(Verdict::unknown, "/proc/stat does not tell");
+  Neighbours found;
+  found.known = before.known;
   const double all_ns = static_cast<double>(period_ns) * cpus.count();
   // Not more than all, which ticks may make of it.
-  const double busy = std::min(static_cast<double>(after.busy_ns - before.busy_ns) / all_ns, 1.0);
-  const double steal = static_cast<double>(after.steal_ns - before.steal_ns) / all_ns;
-  std::string who;
+  found.busy = std::min(static_cast<double>(after.busy_ns - before.busy_ns) / all_ns, 1.0);
+  found.steal = static_cast<double>(after.steal_ns - before.steal_ns) / all_ns;
   std::int64_t most = 0;
   for (const auto& [pid, its] : times_of_processes()) {
     const auto earlier = processes.find(pid);
     if (pid == getpid() || earlier == processes.end()) continue;
     if (its.first - earlier->second.first <= most) continue;
     most = its.first - earlier->second.first;
-    who = fmt::format(", most of it {} (process {})", its.second, pid);
+    found.busiest = fmt::format("{} (process {})", its.second, pid);
   }
+  return found;
+}
+
+Diagnosis look_for_neighbours(const Instruments& by) {
+  constexpr double enough = 0.05;
+  const PuSet cpus = by.topology().pus();
+  const auto [known, busy, steal, busiest] = by.neighbours(cpus);
+  if (!known) return finding(Verdict::unknown, "/proc/stat does not tell");
   const std::vector<std::pair<std::string, double>> measured{{"busy_share", busy},
                                                              {"steal_share", steal}};
   const std::string text =
-      fmt::format("Other programs took {} of {} CPU{} in half a second{}; the hypervisor took {}.",
-                  percent(busy), cpus.count(), cpus.count() == 1 ? "" : "s", who, percent(steal));
+      fmt::format("Other programs took {} of {} in half a second{}; the hypervisor took {}.",
+                  percent(busy), counted(cpus.count(), "CPUs"),
+                  busiest.empty() ? "" : ", most of it " + busiest, percent(steal));
   if (busy < enough && steal < enough) return finding(Verdict::fine, text, {}, measured);
   return finding(
       Verdict::costs, text,
@@ -137,12 +145,12 @@ Diagnosis look_for_neighbours(const Instruments& by) {
 
 // ---- CPUs ----
 
-Diagnosis look_at_affinity(const Instruments&) {
-  const unsigned usable = affinity_cpus();
-  const auto online = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+Diagnosis look_at_affinity(const Instruments& by) {
+  const unsigned usable = by.usable_cpus();
+  const unsigned online = by.online_cpus();
   const std::vector<std::pair<std::string, double>> measured{{"usable_cpus", usable},
                                                              {"online_cpus", online}};
-  const std::string text = fmt::format("{} of {} CPUs may be used.", usable, online);
+  const std::string text = fmt::format("{} of {} may be used.", usable, counted(online, "CPUs"));
   if (usable >= online) return finding(Verdict::fine, text, {}, measured);
   return finding(Verdict::costs, text,
                  "More participants than that share CPUs, and each episode switches between them. "
@@ -155,7 +163,7 @@ Diagnosis look_at_quota(const Instruments& by) {
   constexpr std::int64_t period_ns = 300 * ms;
   constexpr std::int64_t pause_ns = 5 * ms;  // the scheduler's slices are shorter
   const std::vector<unsigned> cpus = by.topology().pus().to_vector();
-  const std::optional<double> quota = exact_cpu_quota();
+  const std::optional<double> quota = by.quota();
   if (!quota || *quota >= static_cast<double>(cpus.size())) {
     return finding(Verdict::fine, "No control group limits the time on them.");
   }
@@ -179,11 +187,11 @@ Diagnosis look_at_quota(const Instruments& by) {
   const double longest_ms = static_cast<double>(longest_ns.load()) / static_cast<double>(ms);
   return finding(
       Verdict::costs,
-      fmt::format("A control group grants the time of {:.2f} CPUs, {} may be used. {} busy threads "
-                  "got {:.2f} in 0.3 s, and were stopped for up to {:.0f} ms.",
-                  *quota, cpus.size(), cpus.size(), got, longest_ms),
-      fmt::format("Have at most {} thread{}, or raise the limit (cpu.max; containers: --cpus).",
-                  std::max(1U, static_cast<unsigned>(*quota)), *quota < 2 ? "" : "s"),
+      fmt::format("A control group grants the time of {:.2f} CPUs, {} may be used. {} "
+                  "got {:.2f} in 0.3 s, stopped for up to {:.0f} ms.",
+                  *quota, cpus.size(), counted(cpus.size(), "busy threads"), got, longest_ms),
+      fmt::format("Have at most {}, or raise the limit (cpu.max; containers: --cpus).",
+                  counted(std::max(1U, static_cast<unsigned>(*quota)), "threads")),
       {{"quota_cpus", *quota}, {"granted_cpus", got}, {"longest_pause_ms", longest_ms}});
 }
 
@@ -223,8 +231,9 @@ Diagnosis look_for_siblings(const Instruments& by) {
   const double share = by.work_share(core->pus[0], core->pus[1]);
   return finding(
       Verdict::costs,
-      fmt::format("{} CPUs are {} cores. CPU {} does {} of its work while its sibling {} is busy.",
-                  topology.pus().count(), topology.cores().size(), core->pus[0], percent(share),
+      fmt::format("{} are {}. CPU {} does {} of its work while its sibling {} is busy.",
+                  counted(topology.pus().count(), "CPUs"),
+                  counted(topology.cores().size(), "cores"), core->pus[0], percent(share),
                   core->pus[1]),
       fmt::format("Have one participant a core, at most {}: map_by core, mpirun --bind-to core, "
                   "OMP_PLACES=cores. A spinning sibling slows down who works.",
@@ -299,8 +308,8 @@ Diagnosis look_at_sessions(const Instruments& by) {
                  measured);
 }
 
-Diagnosis look_at_membarrier(const Instruments&) {
-  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+Diagnosis look_at_membarrier(const Instruments& by) {
+  const long commands = by.membarrier();
   constexpr long wanted =
       MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
   if (commands >= 0 && (commands & wanted) == wanted) {
@@ -309,8 +318,9 @@ Diagnosis look_at_membarrier(const Instruments&) {
   return finding(
       Verdict::costs,
       fmt::format("membarrier(2) {}: sleepers look every millisecond, since a wake-up can be lost.",
-                  commands < 0 ? fmt::format("is refused ({})", std::strerror(errno))
-                               : std::string("lacks its expedited commands")),
+                  commands < 0
+                      ? fmt::format("is refused ({})", std::strerror(static_cast<int>(-commands)))
+                      : std::string("lacks its expedited commands")),
       "Allow it in the container's seccomp profile (Docker's default does), or use a kernel from "
       "4.16 on with CONFIG_MEMBARRIER.");
 }
@@ -387,9 +397,8 @@ Diagnosis look_at_topology(const Instruments& by) {
   const bool is_virtual = cpuinfo.find(" hypervisor") != std::string::npos;
   const char* const machine = is_virtual ? "A virtual machine" : "A machine";
   if (topology.cores().size() < 3) {
-    return finding(Verdict::fine,
-                   fmt::format("{} of {} core{}: nothing to group.", machine,
-                               topology.cores().size(), topology.cores().size() == 1 ? "" : "s"));
+    return finding(Verdict::fine, fmt::format("{} of {}: nothing to group.", machine,
+                                              counted(topology.cores().size(), "cores")));
   }
   // A level of one unit groups nothing: a virtual machine's only NUMA node.
   std::vector<std::string_view> levels;
@@ -466,6 +475,15 @@ Diagnosis look_at_frequency(const Instruments& by) {
 Instruments::Instruments()
     : topology(topology_here),
       read(read_small_file),
+      neighbours(neighbours_on),
+      usable_cpus(affinity_cpus),
+      online_cpus(
+          [] { return static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L)); }),
+      quota([] { return exact_cpu_quota(); }),
+      membarrier([] {
+        const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+        return commands < 0 ? -errno : commands;
+      }),
       turn_ns(bench::turn_ns),
       one_way_ns(bench::one_way_ns),
       work_share(work_share_beside),

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "topology/pu_set.hpp"
 #include "topology/topology.hpp"
 
 namespace muster::bench {
@@ -27,12 +29,25 @@ struct Diagnosis {
   std::vector<std::pair<std::string, double>> measured;  ///< names end in their units
 };
 
+/// What others had of the CPUs in half a second, as shares of all.
+struct Neighbours {
+  bool known = false;
+  double busy = 0;
+  double steal = 0;     ///< the hypervisor
+  std::string busiest;  ///< "name (process 12)"; empty: nobody
+};
+
 /// What the checks look at this machine with. Tests have those of machines that are not here.
 struct Instruments {
   Instruments();  ///< this machine's
 
   std::function<Topology()> topology;
   std::function<std::string(const std::string& path)> read;  ///< a small file; "" if there is none
+  std::function<Neighbours(const PuSet& cpus)> neighbours;
+  std::function<unsigned()> usable_cpus;  ///< by this process
+  std::function<unsigned()> online_cpus;
+  std::function<std::optional<double>()> quota;  ///< CPUs, of a control group; none: no limit
+  std::function<long()> membarrier;              ///< its commands; negative: the error
   /// Nanoseconds in which two processes hand a word to each other on one CPU, in sessions of their
   /// own or in one; 0: no process could be made.
   std::function<double(bool apart, unsigned cpu)> turn_ns;

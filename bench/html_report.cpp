@@ -16,6 +16,7 @@
 #include "bench/report.hpp"
 #include "bench/summary.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "topology/picture.hpp"
 
 namespace muster::bench {
@@ -52,7 +53,8 @@ std::string origins(const ReportSource& source) {
     std::string where = machine.is_object() ? cell(machine, "model") : cell(json, "machine");
     if (where.empty()) where = cell(json, "from");
     if (machine.is_object())
-      where += fmt::format(", {} CPUs, {}", cell(machine, "cpus"), cell(machine, "kernel"));
+      where +=
+          fmt::format(", {}, {}", counted(cell(machine, "cpus"), "CPUs"), cell(machine, "kernel"));
     std::string quiet = noise.is_object() ? cell(noise, "verdict") : "";
     if (noise.is_object() && !cell(noise, "why").empty()) quiet += ": " + cell(noise, "why");
     rows.push_back({name + ".json", where, build.is_object() ? cell(build, "commit") : "", quiet});

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/report.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 namespace {
@@ -110,8 +111,7 @@ std::string group_to_text(std::vector<const LockRow*> rows) {
 }
 
 std::string title_of(const LockRow& row) {
-  return fmt::format("{} thread{}, {}", row.threads, row.threads == 1 ? "" : "s",
-                     pattern_name(row.pattern));
+  return fmt::format("{}, {}", counted(row.threads, "threads"), pattern_name(row.pattern));
 }
 
 BesideAuto beside_auto(const std::vector<const LockRow*>& group) {
@@ -199,8 +199,8 @@ std::string to_csv(const LockRunResults& results) {
 
 std::string to_text(const LockRunResults& results) {
   std::string text =
-      fmt::format("{}, {} CPUs; array of {} words{}\n{}\n", results.host.model, results.cpus,
-                  results.options.array,
+      fmt::format("{}, {}; array of {}{}\n{}\n", results.host.model, counted(results.cpus, "CPUs"),
+                  counted(results.options.array, "words"),
                   results.options.readers > 0
                       ? fmt::format("; {} % of the sections only read", results.options.readers)
                       : "",

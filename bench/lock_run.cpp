@@ -15,6 +15,7 @@
 #include "bench/report.hpp"
 #include "bench/stop.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 
@@ -61,6 +62,33 @@ void check_locks(const std::vector<std::string>& names) {
     if (!group && !one) {
       throw Error(Status::unknown_name, fmt::format("no lock \"{}\"; there are: {}", name, known));
     }
+  }
+}
+
+bool is_asked(const LockRunOptions& options, const LockEntry& entry) {
+  const auto& asked = options.locks;
+  const bool by_group = contains(asked, "all") ||
+                        (contains(asked, "ours") && entry.kind == LockEntry::ours) ||
+                        (contains(asked, "peers") && entry.kind == LockEntry::peer);
+  return contains(asked, entry.name) || (by_group && (!entry.for_readers || options.readers > 0));
+}
+
+/// A lock has a turn of two milliseconds at least.
+double least_s(std::size_t turns) { return static_cast<double>(turns) * kSliceMin_ns / 1e9; }
+
+void check_time(const LockRunOptions& o) {
+  std::size_t settings = 0;
+  const std::vector<const Regime*> regimes =
+      o.regimes.empty() ? std::vector<const Regime*>{nullptr} : parse_regimes(o.regimes);
+  for (const Regime* regime : regimes) settings += threads_of(o, regime, usable_cpus()).size();
+  const auto locks = static_cast<std::size_t>(std::count_if(
+      lock_entries().begin(), lock_entries().end(),
+      [&](const LockEntry& entry) { return is_asked(o, entry) && entry.package.empty(); }));
+  const std::size_t rows = settings * without_repeats(o.patterns).size() * locks;
+  if (const double least = least_s(rows * o.rounds); *o.seconds < least) {
+    throw Error(Status::invalid,
+                fmt::format("--seconds {}: {} in {} take {:.3g} at least", *o.seconds,
+                            counted(rows, "rows"), counted(o.rounds, "rounds"), least));
   }
 }
 
@@ -126,7 +154,7 @@ class Run {
     turns_ = rows * options().rounds;
     if (!options().seconds) {
       results_.options.seconds = options().regimes.empty()
-                                     ? kSecondsDefault
+                                     ? std::max(kSecondsDefault, least_s(turns_))
                                      : options().turn_ms / 1000 * static_cast<double>(turns_);
     }
     share_ns_ = static_cast<std::int64_t>(seconds() * 1e9) /
@@ -167,14 +195,8 @@ class Run {
   }
 
   void choose() {
-    const auto& asked = options().locks;
     for (const LockEntry& entry : lock_entries()) {
-      const bool by_group = contains(asked, "all") ||
-                            (contains(asked, "ours") && entry.kind == LockEntry::ours) ||
-                            (contains(asked, "peers") && entry.kind == LockEntry::peer);
-      const bool wanted = contains(asked, entry.name) ||
-                          (by_group && (!entry.for_readers || options().readers > 0));
-      if (!wanted) continue;
+      if (!is_asked(options(), entry)) continue;
       if (!entry.package.empty()) {
         results_.left_out.push_back({entry.name, "install " + entry.package + " and build again"});
       } else {
@@ -376,6 +398,7 @@ void check(const LockRunOptions& o) {
   if (o.rounds < 1) throw Error(Status::invalid, "--rounds: 1 or more");
   static_cast<void>(parse_map_by(o.map_by));
   check_locks(o.locks);
+  if (o.seconds && !o.operations) check_time(o);
 }
 
 Conclusion<LockRow> conclude(const std::vector<const LockRow*>& group) {

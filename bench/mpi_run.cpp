@@ -25,6 +25,7 @@
 #include "bench/report.hpp"
 #include "bench/stop.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "machine/usable_cpus.hpp"
 
 namespace muster::bench {

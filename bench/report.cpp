@@ -89,11 +89,6 @@ std::string csv_field(const Json& value) {
   return quoted + "\"";
 }
 
-std::string counted(unsigned count, const std::string& many) {
-  const std::size_t ending = many.ends_with("ses") ? 2 : 1;
-  return fmt::format("{} {}", count, many.substr(0, many.size() - (count == 1 ? ending : 0)));
-}
-
 std::string format_times(double ratio) {
   if (ratio < 0.095) return "1/" + format_times(1 / ratio);
   if (ratio < 1.095) return fmt::format("{:.2f}", ratio);

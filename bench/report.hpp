@@ -39,9 +39,6 @@ std::string csv_field(const Json& value);
 /// A ratio of speeds as a person says it: "0.71", "1.04", "1.4", "370", "25000", "1/14".
 std::string format_times(double ratio);
 
-/// "1 rank", "2 ranks", "1 process".
-std::string counted(unsigned count, const std::string& many);
-
 std::string ns_or_dash(double value);  ///< "-" for NaN
 
 /// `auto` in one setting of a regime, beside the best of what else there is.

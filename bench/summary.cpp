@@ -12,6 +12,7 @@
 
 #include "bench/report.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 namespace {
@@ -149,8 +150,7 @@ void add_locks(ResultSummary& summary, const Json& results) {
                     ok ? inverted(numbers(row.at("rounds_ops_s"))) : std::vector<double>{}});
   }
   for (const auto& [key, group] : groups) {
-    add_finding(summary, Finding::lock,
-                fmt::format("{} thread{}, {}", key.second, key.second == 1 ? "" : "s", key.first),
+    add_finding(summary, Finding::lock, counted(key.second, "threads") + ", " + key.first,
                 group.ours, group.others);
   }
 }

@@ -19,6 +19,7 @@
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "machine/usable_cpus.hpp"
 
 namespace muster {
@@ -75,9 +76,9 @@ std::string fetches_to_text(const MpiRunResults& results, unsigned ranks) {
   }
   if (text.empty() || ranks == 1) return "";
   return fmt::format(
-             "\nMPI_Fetch_and_op to a rank in its MPI_Barrier, {} ranks\n\n"
+             "\nMPI_Fetch_and_op to a rank in its MPI_Barrier, {}\n\n"
              "{:<18} {:<24}{:>8}{:>15}{:>10}\n",
-             ranks, "MPI", "barrier", "mean", "times its own", "median") +
+             counted(ranks, "ranks"), "MPI", "barrier", "mean", "times its own", "median") +
          text;
 }
 
@@ -96,8 +97,8 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
     });
     const MpiSamples* const peer = best_peer(results, count);
     text += fmt::format("\nMPI_Barrier, {}\n\n{:<18} {:<24}{:>8}{:>12}{:>8}{:>7}\n",
-                        bench::counted(count, "ranks"), "MPI", "barrier", "latency", "dup+8+free",
-                        "skew", "speed");
+                        counted(count, "ranks"), "MPI", "barrier", "latency", "dup+8+free", "skew",
+                        "speed");
     bool has_hopeless = false;
     for (const MpiSamples* row : rows) {
       const bench::PairedRatio ratio = ratio_to(*row, peer);
@@ -131,7 +132,7 @@ std::string to_osu(const MpiRunResults& results) {
         "\n# {}, {}, {}\n# OSU MPI Barrier Latency Test\n"
         "# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
         "{:>17}{:>18}{:>18}{:>12}\n",
-        samples.contender.mpi->name, samples.contender.name, bench::counted(samples.ranks, "ranks"),
+        samples.contender.mpi->name, samples.contender.name, counted(samples.ranks, "ranks"),
         number(median_of_rounds(samples.latency)), number(median_of_rounds(samples.least)),
         number(median_of_rounds(samples.greatest)), number(median_of_rounds(samples.count), 0));
   }

@@ -378,7 +378,7 @@ void run_programs(const CheckOptions& options) {
   }
   if (options.json) fmt::print("{}", format_json(json));
   if (failures > 0) {
-    throw Error(Status::broken, fmt::format("{} of {} programs do not hold", failures, ran));
+    throw Error(Status::broken, fmt::format("programs that do not hold: {} of {}", failures, ran));
   }
 }
 

@@ -20,6 +20,7 @@
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster {
 namespace {
@@ -129,24 +130,23 @@ std::string row_text(const Change& change) {
 
 std::string to_text(const Comparison& comparison, bool several, const Options& options) {
   std::string text = wrapped(fmt::format(
-      "The {} other implementations' times moved by {} between the runs: that is the machine. {} "
-      "by {:.1f} % by chance.\n",
-      comparison.peers, percent(comparison.drift),
+      "Times of {} moved by {} between the runs: that is the machine. {} by {:.1f} % by chance.\n",
+      counted(comparison.peers, "other implementations"), percent(comparison.drift),
       several ? "Ours together move from run to run" : "One alone moves", 100 * comparison.chance));
   std::size_t told = 0;
   for (const Change& change : comparison.rows) told += change.is_told ? 1 : 0;
   if (comparison.whole) {
     const Change& whole = *comparison.whole;
-    text += "\n" + wrapped(fmt::format(
-                       "Ours, {} rows together: {} ({:+.1f} to {:+.1f} %): {}. {} by itself.\n",
-                       comparison.rows.size(), percent(whole.ratio), 100 * (whole.ci95.lo - 1),
-                       100 * (whole.ci95.hi - 1),
-                       !whole.is_told    ? "no more than chance"
-                       : whole.ratio > 1 ? "slower"
-                                         : "faster",
-                       told == 0   ? "No row differs"
-                       : told == 1 ? "One row differs"
-                                   : fmt::format("{} rows differ", told)));
+    text += "\n" +
+            wrapped(fmt::format("Ours, {} together: {} ({:+.1f} to {:+.1f} %): {}. {} by itself.\n",
+                                counted(comparison.rows.size(), "rows"), percent(whole.ratio),
+                                100 * (whole.ci95.lo - 1), 100 * (whole.ci95.hi - 1),
+                                !whole.is_told    ? "no more than chance"
+                                : whole.ratio > 1 ? "slower"
+                                                  : "faster",
+                                told == 0   ? "No row differs"
+                                : told == 1 ? "One row differs"
+                                            : fmt::format("{} rows differ", told)));
   } else {
     text += "\nNothing of ours is in all runs.\n";
   }
@@ -159,7 +159,7 @@ std::string to_text(const Comparison& comparison, bool several, const Options& o
   for (const auto& [rows, where] :
        {std::pair{&comparison.only_old, "old"}, {&comparison.only_new, "new"}}) {
     if (!rows->empty())
-      text += fmt::format("\n{} rows are in {} runs only.\n", rows->size(), where);
+      text += fmt::format("\n{} in {} runs only.\n", counted(rows->size(), "rows"), where);
   }
   return text;
 }

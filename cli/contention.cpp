@@ -13,6 +13,7 @@
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #ifdef MUSTER_WITH_SIM
 #include "sim/pair_matrix.hpp"
 #include "sim/remedies.hpp"
@@ -62,6 +63,8 @@ std::string count(double value) {
   const int decimals = *unit == '\0' || value >= 99.95 ? 0 : value < 9.995 ? 2 : 1;
   return fmt::format("{:.{}f}{}", value, decimals, unit);
 }
+
+std::string whole(double value) { return fmt::format("{:.0f}", value); }
 
 double threads_ns(const Json& process) {
   return number(process, "elapsed_ns") * std::max(1.0, number(process, "threads"));
@@ -179,16 +182,16 @@ std::string prediction_text(const Json& predicted) {
   const bool places = find_way(predicted, ways[0], true) != nullptr;
   std::string text =
       "    " +
-      wrapped(
-          fmt::format("Predicted by the model ({}: {}; {} threads, {} line{} of data move): "
-                      "times as many sections as now, of which there were {} a second, {} in "
-                      "the model",
-                      predicted.at("machine").get<std::string>(),
-                      predicted.at("about").get<std::string>(), predicted.at("threads").get<int>(),
-                      predicted.at("lines").get<int>(), predicted.at("lines") == 1 ? "" : "s",
-                      count(number(predicted, "measured_sections_s")),
-                      count(number(predicted, "modelled_sections_s"))),
-          4) +
+      wrapped(fmt::format("Predicted by the model ({}: {}; {}, a section moves {} of data): "
+                          "times as many sections as now, of which there were {} a second, {} in "
+                          "the model",
+                          predicted.at("machine").get<std::string>(),
+                          predicted.at("about").get<std::string>(),
+                          counted(predicted.at("threads").get<int>(), "threads"),
+                          counted(predicted.at("lines").get<int>(), "lines"),
+                          count(number(predicted, "measured_sections_s")),
+                          count(number(predicted, "modelled_sections_s"))),
+              4) +
       "\n";
   text += fmt::format("      {:<36}{:>12}{}\n", "", "threads stay", places ? "  placed near" : "");
   for (const Way& way : ways) {
@@ -210,13 +213,14 @@ std::string told(const Json& mutex, double elapsed, double threads) {
   const double held_ns = number(mutex, "held_ns");
   std::string text =
       "  " +
-      wrapped(fmt::format("{}: waited {} in all, {} times of {}, {} each, at most {} "
-                          "of {} threads at once; held {} of the time",
-                          printable(demangled(mutex.at("mutex").get<std::string>())),
-                          bench::format_ns(waited_ns), count(waited), count(locks),
-                          bench::format_ns(waited_ns / waited), mutex.at("most_waiting").get<int>(),
-                          mutex.at("threads").get<int>(), share(held_ns, elapsed)),
-              4) +
+      wrapped(
+          fmt::format("{}: waited {} in all, {} of {}, {} each, at most {} of {} at "
+                      "once; held {} of the time",
+                      printable(demangled(mutex.at("mutex").get<std::string>())),
+                      bench::format_ns(waited_ns), counted(count(waited), "times"), count(locks),
+                      bench::format_ns(waited_ns / waited), mutex.at("most_waiting").get<int>(),
+                      counted(mutex.at("threads").get<int>(), "threads"), share(held_ns, elapsed)),
+          4) +
       "\n";
   text += fmt::format("    {:>8} {:>8} {:>7} {:>10}  {}\n", "locks", "waited", "held", "a section",
                       "taken by");
@@ -282,18 +286,19 @@ std::string format_contention(const Json& process) {
   const double threads = std::max(1.0, number(process, "threads"));
   const Json& contended = process.at("contended");
   std::string text =
-      wrapped(fmt::format("muster run: {} (process {}): {:.0f} thread{} in {}; {} locks of {:.0f} "
-                          "mutexes, {} waited for, {} in all: {} of the threads' time",
-                          printable(process.at("program").get<std::string>()),
-                          process.at("process").get<long>(), threads, threads == 1 ? "" : "s",
-                          bench::format_ns(elapsed), count(number(process, "locks")),
-                          number(process, "mutexes"), count(number(process, "waited")),
-                          bench::format_ns(number(process, "waited_ns")),
-                          share(number(process, "waited_ns"), elapsed * threads)),
+      wrapped(fmt::format(
+                  "muster run: {} (process {}): {} in {}; {} of {}, {} "
+                  "waited for, {} in all: {} of the threads' time",
+                  printable(process.at("program").get<std::string>()),
+                  process.at("process").get<long>(), counted(whole(threads), "threads"),
+                  bench::format_ns(elapsed), counted(count(number(process, "locks")), "locks"),
+                  counted(whole(number(process, "mutexes")), "mutexes"),
+                  count(number(process, "waited")), bench::format_ns(number(process, "waited_ns")),
+                  share(number(process, "waited_ns"), elapsed * threads)),
               2) +
       "\n";
   if (const double missed = number(process, "not_noted"); missed > 0) {
-    text += fmt::format("  not noted, of too many mutexes: {} locks\n", count(missed));
+    text += fmt::format("  not noted, of too many mutexes: {}\n", counted(count(missed), "locks"));
   }
   for (std::size_t i = 0; i < std::min(contended.size(), mutexes_told); ++i) {
     text += told(contended[i], elapsed, threads);

@@ -90,12 +90,17 @@ Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
                     preloaded->why.empty() ? "the ranks did not load it" : preloaded->why);
     return finding;
   }
-  finding.verdict = Verdict::costs;
+  const bool gains = preloaded->mean_us < as_is.mean_us;
   finding.measured.emplace_back("preloaded_us", preloaded->mean_us);
-  finding.found += fmt::format(" Preloaded, Muster would ({}).", time_of(*preloaded));
+  finding.found += fmt::format(" Preloaded, Muster would ({}){}.", time_of(*preloaded),
+                               gains ? "" : ": no faster this time");
+  if (!gains) return finding;
+  finding.verdict = Verdict::costs;
   const bool others = name.starts_with("MPICH") || name.starts_with("Intel MPI");
   finding.remedy =
-      std::string(others ? "" : "For all jobs of an Open MPI: make install-openmpi. ") +
+      std::string(others ? ""
+                         : "For all jobs of an Open MPI: its component, by make install-openmpi in "
+                           "Muster's sources or Debian's package libmuster-openmpi. ") +
       "For one job, into its ranks' environment: LD_PRELOAD=" + bench::mpi_preload();
   return finding;
 }

@@ -22,6 +22,7 @@
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "sim/pair_matrix.hpp"
 #include "topology/sizes.hpp"
 
@@ -262,17 +263,18 @@ std::string import_hint(const Subject& subject, const std::string& csv) {
 
 std::string to_text(const Subject& subject) {
   const bench::PairTimes& times = subject.times;
-  std::string text = wrapped(fmt::format("{}: {} CPUs, {} pair{}", subject.title, times.ns.size,
-                                         pairs_of(times.ns), times.ns.size > 2 ? "s" : ""));
+  std::string text = wrapped(fmt::format("{}: {} CPUs, {}", subject.title, times.ns.size,
+                                         counted(pairs_of(times.ns), "pairs")));
   if (times.seconds > 0) {
     const bool noisy = times.noise.noisy;
     text += "\n" +
-            wrapped(fmt::format("{} round{} in {:.1f} s, one pair at a time; {}{}", times.rounds,
-                                times.rounds == 1 ? "" : "s", times.seconds,
+            wrapped(fmt::format("{} in {:.1f} s, one pair at a time; {}{}",
+                                counted(times.rounds, "rounds"), times.seconds,
                                 bench::verdict(times.noise), noisy ? ": " + times.noise.why : ""));
   }
   text += "\n\n";
-  if (times.ns.unmeasured > 0) text += fmt::format("{} pairs have no time.\n", times.ns.unmeasured);
+  if (times.ns.unmeasured > 0)
+    text += fmt::format("Without a time: {}.\n", counted(times.ns.unmeasured, "pairs"));
   text += bench::heat_map(times.ns, times.cpus, subject.found.order,
                           isatty(STDOUT_FILENO) == 1 && secure_getenv("NO_COLOR") == nullptr);
   if (times.rounds > 1) text += spread_text(times);

@@ -11,6 +11,7 @@
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
+#include "machine/format.hpp"
 #include "placement/placer.hpp"
 #include "topology/topology.hpp"
 #include "topology/tree.hpp"
@@ -86,8 +87,8 @@ std::string pus_text(const Topology& topology, unsigned core) {
 
 std::string to_text(const NamedMachine& machine, const CoreTree& tree, const Answer& answer) {
   const Topology& topology = machine.topology;
-  std::string text = fmt::format("{}: {} cores\ntree {}\n\n", machine.title(), tree.cores(),
-                                 fmt::join(tree.levels(), " > "));
+  std::string text = fmt::format("{}: {}\ntree {}\n\n", machine.title(),
+                                 counted(tree.cores(), "cores"), fmt::join(tree.levels(), " > "));
   for (std::size_t i = 0; i < answer.servers.size(); ++i) {
     const Placer::Server& server = answer.servers[i];
     text += fmt::format("server {:<4} core {:<4} PU {:<6} {}\n            {}\n", i, server.core,

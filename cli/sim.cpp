@@ -14,6 +14,7 @@
 #include "cli/sim_common.hpp"
 #include "cli/subcommands.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "sim/pair_matrix.hpp"
 
 namespace muster {
@@ -160,9 +161,9 @@ std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Pre
       return row.query.ranks == team.ranks && row.query.map_by == team.map_by;
     });
     std::stable_sort(left, end, [&](const auto& a, const auto& b) { return us(a) < us(b); });
-    text += fmt::format("\n{} rank{} by {}, * is the fastest\n{:>7}  {:<16}  {:>9}    {}\n",
-                        team.ranks, team.ranks == 1 ? "" : "s", mapping_name(team.map_by), "us",
-                        "interval", "exit skew", "algorithm");
+    text += fmt::format("\n{} by {}, * is the fastest\n{:>7}  {:<16}  {:>9}    {}\n",
+                        counted(team.ranks, "ranks"), mapping_name(team.map_by), "us", "interval",
+                        "exit skew", "algorithm");
     for (const double best_us = us(*left); left != end; ++left) {
       const sim::Prediction& p = left->prediction;
       const std::string name = (left->by_auto ? "auto: " : "") + left->query.algorithm;

@@ -14,6 +14,7 @@
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
+#include "machine/format.hpp"
 #include "topology/picture.hpp"
 #include "topology/topology.hpp"
 
@@ -51,8 +52,9 @@ Answer find_groups(const Options& options) {
   std::string placed_by = "bound as given";
   if (!options.bindings.empty()) {
     if (options.ranks != 0 && options.ranks != options.bindings.size()) {
-      throw Error(Status::invalid, fmt::format("--ranks is {}, but --bindings has {} ranks",
-                                               options.ranks, options.bindings.size()));
+      throw Error(Status::invalid,
+                  fmt::format("--ranks is {}, but --bindings has {}", options.ranks,
+                              counted(options.bindings.size(), "ranks")));
     }
     bindings = topology.read_bindings(options.bindings);
   } else {
@@ -116,20 +118,17 @@ Json to_json(const Answer& answer) {
 
 std::string to_text(const Answer& answer) {
   const Topology& topology = answer.machine.topology;
-  const auto counted = [](std::size_t count, const char* one) {
-    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-  };
   std::string text = fmt::format("{}: ", answer.machine.title());
   const Level* const packages = topology.level(LevelKind::package);
-  if (packages != nullptr) text += counted(packages->units.size(), "package") + ", ";
-  text += counted(topology.numa_nodes(), "NUMA node");
+  if (packages != nullptr) text += counted(packages->units.size(), "packages") + ", ";
+  text += counted(topology.numa_nodes(), "NUMA nodes");
   const Level* const numa = topology.level(LevelKind::numa);
   const std::size_t places = numa != nullptr ? numa->units.size() : 0;
   // MCDRAM over the same cores as DRAM, memory of GPUs, ...
-  if (places != topology.numa_nodes()) text += " on " + counted(places, "set") + " of cores";
+  if (places != topology.numa_nodes()) text += " on " + counted(places, "sets") + " of cores";
   text += ", ";
-  text += fmt::format("{}, {}", counted(topology.cores().size(), "core"),
-                      counted(topology.pus().count(), "PU"));
+  text += fmt::format("{}, {}", counted(topology.cores().size(), "cores"),
+                      counted(topology.pus().count(), "PUs"));
   const PuSet& unusable = topology.unusable_pus();
   text += unusable.empty() ? ", all usable\n"
                            : fmt::format(" usable ({} offline or not allowed: {})\n",
@@ -139,7 +138,7 @@ std::string to_text(const Answer& answer) {
     const unsigned min = level.cores_per_unit_min();
     const unsigned max = level.cores_per_unit_max();
     text +=
-        fmt::format("  {:<8} {} of {} core{}\n", level.name, counted(level.units.size(), "unit"),
+        fmt::format("  {:<8} {} of {} core{}\n", level.name, counted(level.units.size(), "units"),
                     min == max ? fmt::format("{}", max) : fmt::format("{} to {}", min, max),
                     max == 1 ? "" : "s");
   }
@@ -147,7 +146,7 @@ std::string to_text(const Answer& answer) {
   for (const DroppedLevel& level : answer.active.dropped) {
     text += fmt::format("  {:<8} left out: {}\n", level.name, level.reason);
   }
-  text += fmt::format("\ngroups of {}, {}\n", counted(answer.bindings.size(), "rank"),
+  text += fmt::format("\ngroups of {}, {}\n", counted(answer.bindings.size(), "ranks"),
                       answer.placed_by);
   if (answer.grouping.status != Status::ok) {
     return text + "  " + wrapped("declined: " + answer.grouping.reason, 2) + "\n";

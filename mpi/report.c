@@ -131,17 +131,26 @@ static void print_ranks(FILE* to, const group* of) {
             duration((double)its->waited_ns / 1e9, waited),
             duration((double)its->caused_ns / 1e9, caused));
   }
-  if (of->ranks > rows) fprintf(to, "  and %u ranks that cost less\n", of->ranks - rows);
+  if (of->ranks > rows) fprintf(to, "  ranks that cost less: %u\n", of->ranks - rows);
   free(told);
+}
+
+/* A terminal takes no orders from who named a communicator. */
+static void print_name(FILE* to, const char* name) {
+  for (; *name != '\0'; ++name) {
+    const unsigned char c = (unsigned char)*name;
+    fprintf(to, c < 0x20 || c >= 0x7f ? "\\x%02x" : "%c", c);
+  }
 }
 
 static void print_group(FILE* to, const group* of) {
   char first[16];
-  fprintf(to, "%s", of->name[0] != '\0' ? of->name : "a communicator");
+  print_name(to, of->name[0] != '\0' ? of->name : "a communicator");
   if (of->communicators > 1) {
     fprintf(to, " and %" PRIu64 " more of the same ranks", of->communicators - 1);
   }
-  fprintf(to, ": %u ranks, %" PRIu64 " barriers by %s", of->ranks, of->barriers, of->served);
+  fprintf(to, ": %u rank%s, %" PRIu64 " barrier%s by %s", of->ranks, of->ranks == 1 ? "" : "s",
+          of->barriers, of->barriers == 1 ? "" : "s", of->served);
   if (of->by_rank == NULL) {
     fprintf(to, ": %s in them (rank 0)\n", duration(spent_s(of), first));
     return;

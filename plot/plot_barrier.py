@@ -84,7 +84,7 @@ def scale(rows):
     low = min(interval(row["latency_ns"])[0] for row in kept)
     high = max(min(interval(row["latency_ns"])[1], 2 * row["latency_ns"]["mean"])
                for row in kept)  # a wide band says that nothing is known, not how slow it is
-    return low / 1.8, high * (3 if len(kept) == len(rows) else 10)  # room for their names
+    return low / 2.2, high * (3 if len(kept) == len(rows) else 10)  # room for their names
 
 
 def draw_panel(axes, rows, style, cpus):
@@ -92,7 +92,9 @@ def draw_panel(axes, rows, style, cpus):
                      if row["implementation"] not in REFERENCES}) or [2]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    low, high = counts[0] / 1.25, counts[-1] * 1.25
+    high = counts[-1] * 1.25
+    # The references are named left of all curves, on a fifth of the width.
+    low = counts[0] / max(1.25, (high / counts[0]) ** 0.25)
     top = axes.get_ylim()[1]
     axes.set_xlim(low, high)
     above = [count for count in counts if count > cpus]
@@ -109,10 +111,9 @@ def draw_panel(axes, rows, style, cpus):
             mean = points[0]["latency_ns"]["mean"]
             below = mean == lowest
             axes.axhline(mean, color="#8c8c8c", lw=0.9, ls=":", zorder=1)
-            axes.annotate(f"{name} of two: {format_ns(mean)}", xy=(high, mean),
-                          xytext=(-4, -3 if below else 2), textcoords="offset points",
-                          ha="right", va="top" if below else "bottom", fontsize=8.5,
-                          color="#666666")
+            axes.annotate(f"{name}\nof two: {format_ns(mean)}", xy=(low, mean),
+                          xytext=(4, -3 if below else 2), textcoords="offset points",
+                          va="top" if below else "bottom", fontsize=8, color="#666666")
             continue
         count = [row["participants"] for row in points]
         mean = [row["latency_ns"]["mean"] for row in points]

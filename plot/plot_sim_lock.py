@@ -132,7 +132,7 @@ def found(data, rows):
                          f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
         if len(last) > 1:
             times = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
-            sentences[-1] += f", {times:.2g} times {last[-1]['lock']}"
+            sentences[-1] += f", {times:.2g} times {last[-1]['lock']}, the slowest"
     return f"{threads} threads on {data['machine']}, predicted: {'; '.join(sentences)}"
 
 

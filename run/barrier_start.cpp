@@ -118,7 +118,7 @@ void print_last(int file, bool as_json, const std::vector<std::uint64_t>& times,
   const auto most = std::max_element(times.begin(), times.end());
   const std::uint64_t all = std::accumulate(times.begin(), times.end(), std::uint64_t{0});
   if (all == 0) return;
-  dprintf(file, "    most often last: %s %zu, %" PRIu64 " of %" PRIu64 " times\n", whom,
+  dprintf(file, "    most often last: %s %zu, %" PRIu64 " of %" PRIu64 "\n", whom,
           static_cast<std::size_t>(most - times.begin()), *most, all);
 }
 
@@ -168,7 +168,7 @@ void muster_preload_print_barriers(int file, bool as_json) {
   dprintf(file,
           as_json ? ", \"barriers\": {\"algorithm\": \"%s\", \"pthread\": {\"ours\": %" PRIu64
                     ", \"shared\": %" PRIu64 ", \"too_many\": %" PRIu64
-                  : "  barriers: %s; %" PRIu64 " waits at pthread barriers; passed on: %" PRIu64
+                  : "  barriers: %s; waits at pthread barriers: %" PRIu64 "; passed on: %" PRIu64
                     " at those that processes share, %" PRIu64 " at those of too many threads\n",
           muster_preload_settings()->barrier, total(Waits::posix), total(Waits::posix_shared),
           total(Waits::posix_too_many));
@@ -183,7 +183,7 @@ void muster_preload_print_barriers(int file, bool as_json) {
           as_json ? "}, \"openmp\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
                     ", \"tasks\": %" PRIu64 ", \"cancellable\": %" PRIu64 ", \"unknown\": %" PRIu64
                     ", \"inside\": %" PRIu64 ", \"joins\": %" PRIu64
-                  : "  OpenMP: %" PRIu64 " waits of teams; passed on: %" PRIu64
+                  : "  OpenMP: waits of teams: %" PRIu64 "; passed on: %" PRIu64
                     " while ours were made, %" PRIu64 " where there are tasks, %" PRIu64
                     " that can be cancelled, %" PRIu64
                     " outside of teams that we know; the runtime's own: %" PRIu64
@@ -198,7 +198,7 @@ void muster_preload_print_barriers(int file, bool as_json) {
   if (as_json || total(Waits::ggml) != 0) {
     dprintf(file,
             as_json ? "}, \"ggml\": {\"ours\": %" PRIu64 ", \"first\": %" PRIu64
-                    : "  ggml: %" PRIu64 " waits; passed on: %" PRIu64
+                    : "  ggml: waits: %" PRIu64 "; passed on: %" PRIu64
                       ", the first of each graph\n",
             total(Waits::ggml), total(Waits::ggml_first));
     print_times(file, as_json, &Member::ggml);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that somebody else chose, for a terminal or JSON. */
+/* What reports print: counts, and names that somebody else chose, for a terminal or JSON. */
 #pragma once
 
+#include <stdint.h>
 #include <stdio.h>
+
+/* What ends the word after a count. */
+static inline const char* s_after(uint64_t count) { return count == 1 ? "" : "s"; }
 
 /* What is neither printable ASCII nor fit for a JSON string as "\\", `escape` and two hexadecimal
  * digits: "x" for people, "u00" for JSON. */

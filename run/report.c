@@ -56,12 +56,12 @@ static void print_threads(int file) {
 static void print_refusals(int file, const muster_memory_counters* memory) {
   if (memory->pages_refused != 0) dprintf(file, " (%s)", strerror(memory->first_refusal));
   if (memory->regions_refused != 0) {
-    dprintf(file, "; the kernel refused to bind %" PRIu64 " regions (%s)", memory->regions_refused,
-            strerror(memory->first_region_refusal));
+    dprintf(file, "; the kernel refused to bind %" PRIu64 " region%s (%s)", memory->regions_refused,
+            s_after(memory->regions_refused), strerror(memory->first_region_refusal));
   }
   if (memory->threads_adrift != 0) {
-    dprintf(file, "; %" PRIu64 " times a thread got no arena, and allocates as by default",
-            memory->threads_adrift);
+    dprintf(file, "; %" PRIu64 " time%s a thread got no arena, and allocates as by default",
+            memory->threads_adrift, s_after(memory->threads_adrift));
   }
 }
 
@@ -92,10 +92,13 @@ static void print(int file) {
   if (has_barriers()) muster_preload_print_barriers(file, false);
   if (!counts_mutexes()) return;
   dprintf(file,
-          "  mutexes: %s; %" PRIu64 " locks, of which %" PRIu64 " waited and slept %" PRIu64
-          " times; %" PRIu64 " waits for conditions; %" PRIu64 " locks of other kinds passed on\n",
-          settings.mutex_name, run_total(RUN_LOCKS), run_total(RUN_WAITED), run_total(RUN_SLEPT),
-          run_total(RUN_WAITS), run_total(RUN_PASSED_ON));
+          "  mutexes: %s; %" PRIu64 " lock%s, of which %" PRIu64 " waited and slept %" PRIu64
+          " time%s; %" PRIu64 " wait%s for conditions; %" PRIu64
+          " lock%s of other kinds passed on\n",
+          settings.mutex_name, run_total(RUN_LOCKS), s_after(run_total(RUN_LOCKS)),
+          run_total(RUN_WAITED), run_total(RUN_SLEPT), s_after(run_total(RUN_SLEPT)),
+          run_total(RUN_WAITS), s_after(run_total(RUN_WAITS)), run_total(RUN_PASSED_ON),
+          s_after(run_total(RUN_PASSED_ON)));
 }
 
 /* False, with errno, if the last of it could not be written: then this was no report. */
@@ -135,18 +138,22 @@ static bool print_json(int file) {
   return dprintf(file, "}\n") > 0;
 }
 
+static void tell_of_file(const char* what) {
+  const int error = errno;
+  dprintf(STDERR_FILENO, "muster run: %s in ", what);
+  print_escaped(STDERR_FILENO, settings.json, "x");
+  dprintf(STDERR_FILENO, ": %s\n", strerror(error));
+}
+
 void run_report(void) {
   if (settings.reports && is_worth_a_word()) print(STDERR_FILENO);
   if (settings.json == NULL) return;
   const int file = open(settings.json, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) {
-    dprintf(STDERR_FILENO, "muster run: no report in %s: %s\n", settings.json, strerror(errno));
+    tell_of_file("no report");
     return;
   }
   flock(file, LOCK_EX); /* other processes append their lines */
-  if (!print_json(file)) {
-    dprintf(STDERR_FILENO, "muster run: no whole report in %s: %s\n", settings.json,
-            strerror(errno));
-  }
+  if (!print_json(file)) tell_of_file("no whole report");
   close(file);
 }

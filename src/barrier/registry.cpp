@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "machine/format.hpp"
 #include "machine/hardware.hpp"
 #include "machine/made_once.hpp"
 
@@ -99,10 +100,9 @@ Choice choose_barrier(const Situation& s) {
                   "arrive and depart are called apart, and only this one's arrive never waits");
   }
   if (s.participants + s.others > s.usable_cpus) {
-    const std::string more = std::to_string(s.participants) + " participants" +
-                             (s.others > 0 ? " and " + std::to_string(s.others) + " others" : "") +
-                             " on " + std::to_string(s.usable_cpus) +
-                             (s.usable_cpus == 1 ? " CPU" : " CPUs");
+    const std::string more = counted(s.participants, "participants") +
+                             (s.others > 0 ? " and " + counted(s.others, "others") : "") + " on " +
+                             counted(s.usable_cpus, "CPUs");
     if (s.bound && s.share_cores) {
       return chosen("topo-counter-CORE",
                     more + ", bound: whoever arrives last on a core speaks for it");

@@ -168,8 +168,8 @@ bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
     if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
     const Plan& plan = barrier->engine->plan();
     if (rank >= plan.participants) {
-      throw Error(Status::invalid,
-                  format("rank {} of a barrier of {} participants", rank, plan.participants));
+      throw Error(Status::invalid, format("rank {} of a barrier of {}", rank,
+                                          counted(plan.participants, "participants")));
     }
     if (!plan.shared) {
       throw Error(Status::busy,

@@ -33,15 +33,11 @@ std::string describe_wait(const WaitPolicy& wait) {
   return text;
 }
 
-std::string count(std::size_t n, const char* what) {
-  return format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 std::string describe(const Learnt& learnt) {
   std::string text =
       format("{} here: {} may stay awake in full, {} for less, {} not at all; {} slept through",
-             count(learnt.ranks, "rank"), learnt.ranks - learnt.shorter - learnt.not_awake,
-             learnt.shorter, learnt.not_awake, count(learnt.slept, "wait"));
+             counted(learnt.ranks, "ranks"), learnt.ranks - learnt.shorter - learnt.not_awake,
+             learnt.shorter, learnt.not_awake, counted(learnt.slept, "waits"));
   if (learnt.yields_banned_ns > 0) {
     text += format("; yields lose whole time slices, none for {} ms",
                    learnt.yields_banned_ns / 1'000'000);
@@ -57,7 +53,7 @@ std::string where(const GroupLevel& level) {
     least = std::min(least, group.members.size());
     most = std::max(most, group.members.size());
   }
-  return format("{}, {} of {}", level.name, count(level.groups.size(), "group"),
+  return format("{}, {} of {}", level.name, counted(level.groups.size(), "groups"),
                 least == most ? format("{}", most) : format("{} to {}", least, most));
 }
 
@@ -135,13 +131,13 @@ std::vector<std::string> steps_of(const Plan& plan) {
             "flags come down a tree of 2 children a rank"};
   }
   if (name == "tournament") {
-    return {
-        format("{}: half of those who are left tell the others, and wait", count(rounds, "round")),
-        "rank 0 wakes those it has beaten, the last first, and they theirs"};
+    return {format("{}: half of those who are left tell the others, and wait",
+                   counted(rounds, "rounds")),
+            "rank 0 wakes those it has beaten, the last first, and they theirs"};
   }
   if (name == "dissemination") {
     return {format("{}: each tells the one 1, 2, 4, ... ranks on, and then all know",
-                   count(rounds, "round"))};
+                   counted(rounds, "rounds"))};
   }
   if (name == "sense-reversing-counter" || name == "sense-reversing-gr") {
     return {"rank 0 polls a counter of each rank",
@@ -169,7 +165,7 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const L
   text += format("source        {}\n", traits.source);
   text += format("participants  {} ({}) on {}\n", plan.participants,
                  plan.shared ? "threads or processes" : "threads of one process",
-                 count(plan.usable_cpus, "usable CPU"));
+                 counted(plan.usable_cpus, "usable CPUs"));
   text += format("waiting       {}: {} ({})\n", plan.wait.name, describe_wait(plan.wait),
                  plan.wait_why);
   if (learnt.ranks > 0) text += "learnt        " + describe(learnt) + "\n";
@@ -178,14 +174,15 @@ std::string explain_as_text(const Plan& plan, const BlockLayout& layout, const L
     for (const Word pu : where.pus) seats += pu == 0 ? " ?" : format(" {}", pu - 1);
     text += format("seats         on CPU, by rank:{}\n", seats);
     if (!where.composed.empty()) {
-      text += format("runs          {} ({})\n", where.composed, count(where.changes, "change"));
+      text += format("runs          {} ({})\n", where.composed, counted(where.changes, "changes"));
     }
   }
   if (!plan.dropped.empty()) text += format("levels left   {}\n", plan.dropped);
   for (const GroupLevel& level : plan.groups.levels) {
     std::string groups;
     for (const Group& group : level.groups) groups += "  {" + format_numbers(group.members) + "}";
-    text += format("level {:<8}{}:{}\n", level.name, count(level.groups.size(), "group"), groups);
+    text +=
+        format("level {:<8}{}:{}\n", level.name, counted(level.groups.size(), "groups"), groups);
   }
   const std::vector<std::string> steps = steps_of(plan);
   for (std::size_t n = 0; n < steps.size(); ++n) {

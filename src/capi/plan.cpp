@@ -267,9 +267,10 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
   if (wait != std::string_view("auto")) {
     plan.wait_why = "as asked for";
   } else {
-    plan.wait_why = format("{} participants{} on {} usable CPU{}", plan.participants,
-                           options.others > 0 ? format(" and {} others", options.others) : "", cpus,
-                           cpus == 1 ? "" : "s");
+    plan.wait_why =
+        format("{}{} on {}", counted(plan.participants, "participants"),
+               options.others > 0 ? format(" and {}", counted(options.others, "others")) : "",
+               counted(cpus, "usable CPUs"));
     if (plan.usable_cpus < cpus) {
       plan.wait_why += format(", whose time a quota limits to that of {}", plan.usable_cpus);
     }

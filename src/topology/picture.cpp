@@ -372,9 +372,8 @@ class Painter {
   }
 
   std::string title() const {
-    const std::size_t cores = topology_.cores().size();
-    return format("{} rank{} on {}, {} core{}", bindings_.size(), bindings_.size() == 1 ? "" : "s",
-                  topology_.source(), cores, cores == 1 ? "" : "s");
+    return format("{} on {}, {}", counted(bindings_.size(), "ranks"), topology_.source(),
+                  counted(topology_.cores().size(), "cores"));
   }
 
   std::vector<std::string> notes() const {

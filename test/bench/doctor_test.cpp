@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -208,6 +210,62 @@ TEST(Doctor, FindsCoresThatSleepDeeply) {
   EXPECT_THAT(cold(0.43), HasSubstr("costs: A core that was idle works at 43 % of its speed for "
                                     "the first 2 ms (governor powersave). -> "));
   EXPECT_THAT(cold(0.95), HasSubstr("fine: "));
+}
+
+/// Two packages of four cores that tell their levels: nothing is wrong with it.
+Instruments quiet_machine() {
+  Instruments by;
+  by.topology = [] { return Topology::from_synthetic("package:2 l3:1 core:4 pu:1"); };
+  by.read = [](const std::string&) { return std::string(); };
+  by.neighbours = [](const PuSet&) { return Neighbours{true, 0.049, 0.049, "cron (process 7)"}; };
+  by.usable_cpus = by.online_cpus = [] { return 8U; };
+  by.quota = [] { return std::nullopt; };
+  by.membarrier = [] { return std::numeric_limits<long>::max(); };
+  by.turn_ns = [](bool apart, unsigned) { return apart ? 3900.0 : 1000.0; };
+  by.one_way_ns = [](unsigned a, unsigned b) { return a / 4 == b / 4 ? 50.0 : 84.0; };
+  by.work_share = [](unsigned, unsigned) { return 1.0; };
+  by.cold_share = [](unsigned) { return 0.81; };
+  return by;
+}
+
+TEST(Doctor, FindsNothingOnAQuietMachine) {
+  Instruments by = quiet_machine();
+  for (const char* const topology : {"package:2 l3:1 core:4 pu:1", "core:8 pu:1"}) {
+    by.topology = [topology] { return Topology::from_synthetic(topology); };
+    for (const Check& one : all_checks()) {
+      const Diagnosis finding = one.run(by);
+      EXPECT_EQ(finding.verdict, Verdict::fine) << one.name << ": " << finding.found;
+      EXPECT_EQ(finding.remedy, "") << one.name;
+    }
+  }
+}
+
+TEST(Doctor, FindsWhatCostsLittleMore) {
+  const auto costs = [](std::string_view name, const std::function<void(Instruments&)>& spoil) {
+    Instruments by = quiet_machine();
+    spoil(by);
+    const Diagnosis finding = check(name).run(by);
+    EXPECT_EQ(finding.verdict, Verdict::costs) << name << ": " << finding.found;
+    EXPECT_NE(finding.remedy, "") << name;
+    return finding.found;
+  };
+  costs("neighbours", [](Instruments& by) {
+    by.neighbours = [](const PuSet&) { return Neighbours{true, 0.05, 0, ""}; };
+  });
+  costs("neighbours", [](Instruments& by) {
+    by.neighbours = [](const PuSet&) { return Neighbours{true, 0, 0.05, ""}; };
+  });
+  EXPECT_EQ(costs("cpus", [](Instruments& by) { by.usable_cpus = [] { return 7U; }; }),
+            "7 of 8 CPUs may be used.");
+  costs("membarrier", [](Instruments& by) { by.membarrier = [] { return 0L; }; });
+  costs("sessions", [](Instruments& by) {
+    by.turn_ns = [](bool apart, unsigned) { return apart ? 4000.0 : 1000.0; };
+  });
+  costs("topology", [](Instruments& by) {
+    by.topology = [] { return Topology::from_synthetic("core:8 pu:1"); };
+    by.one_way_ns = [](unsigned a, unsigned b) { return a / 4 == b / 4 ? 50.0 : 86.0; };
+  });
+  costs("frequency", [](Instruments& by) { by.cold_share = [](unsigned) { return 0.8; }; });
 }
 
 }  // namespace

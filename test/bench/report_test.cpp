@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/barrier_report.hpp"
+#include "machine/format.hpp"
 
 namespace muster::bench {
 namespace {
@@ -32,6 +33,8 @@ TEST(Report, OneIsOne) {
   EXPECT_EQ(counted(1, "ranks"), "1 rank");
   EXPECT_EQ(counted(1, "processes"), "1 process");
   EXPECT_EQ(counted(16, "processes"), "16 processes");
+  EXPECT_EQ(counted(1, "mutexes"), "1 mutex");
+  EXPECT_EQ(counted("4.56 M", "locks"), "4.56 M locks");
 }
 
 TEST(RankRows, NoOrderWhereIntervalsOverlap) {
@@ -168,6 +171,19 @@ TEST(ToText, SaysWhatIsUncertain) {
   EXPECT_NE(text.find("1="), std::string::npos) << text;
   EXPECT_NE(text.find("1.09~"), std::string::npos) << text;
   EXPECT_NE(text.find("did not finish: it hung"), std::string::npos) << text;
+}
+
+TEST(ToText, SaysForHowManyNoTimeWasLeft) {
+  RunResults results = two_rows();
+  results.elapsed_s = 2.6;
+  EXPECT_EQ(to_text(results).find("No time"), std::string::npos);
+  results.without_time = 1;
+  EXPECT_NE(to_text(results).find("\nNo time was left for 1 of 2 barriers. All take about "
+                                  "--seconds 6.\n"),
+            std::string::npos)
+      << to_text(results);
+  results.without_time = 2;
+  EXPECT_NE(to_text(results).find("2 of 2 barriers. Raise --seconds.\n"), std::string::npos);
 }
 
 TEST(ToText, FitsATerminal) {

@@ -413,6 +413,8 @@ TEST(BenchLock, MistakesAreTold) {
           {{"--seconds", "nan"}, "--seconds: more than 0, at most 86400"},
           {{"--seconds", "inf"}, "--seconds: more than 0, at most 86400"},
           {{"--seconds", "1e11"}, "--seconds: more than 0, at most 86400"},
+          {{"--seconds", "0.019", "--threads", "1,2", "--locks", "mcs", "--pattern", "random"},
+           "--seconds 0.019: 2 rows in 5 rounds take 0.02 at least"},
           {{"--json", "--csv"}, "exclude"},
           {{"nonsense"}, "one word too many"},
       });

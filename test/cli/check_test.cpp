@@ -56,7 +56,7 @@ json bad_row(Words words, const std::string& verdict) {
   words.emplace_back("--json");
   const Outcome outcome = run_muster(words);
   EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("programs do not hold"));
+  EXPECT_THAT(outcome.err, HasSubstr("programs that do not hold"));
   json bad;
   const json all = json::parse(outcome.out);
   for (const json& row : all.at("results")) {
@@ -75,7 +75,7 @@ void expect_again(const json& bad) {
   EXPECT_THAT(again.out, HasSubstr(" " + bad.at("verdict").get<std::string>() + " "));
   EXPECT_THAT(again.out, HasSubstr(trace));
   EXPECT_THAT(again.out, HasSubstr("again: " + replay + "\n"));
-  EXPECT_THAT(again.out, HasSubstr("1 of 1 programs do not hold"));
+  EXPECT_THAT(again.out, HasSubstr("programs that do not hold: 1 of 1"));
 }
 
 class VerdictOfCheck : public testing::TestWithParam<const char*> {

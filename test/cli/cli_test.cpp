@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -401,8 +402,25 @@ TEST(Texts, OfEachCommandFitATerminal) {
   expect_narrow({"sim", "lock", "--machine", "oak", "--placements", "all", "--window", "50",
                  "--warm-up", "50", "--threads", "2"});
   expect_narrow({"sim", "validate", "--machine", "kunpeng920-2s", "--measured",
-                 MUSTER_SOURCE_DIR "/doc/results/kunpeng-64-measured.csv"});
+                 std::string(MUSTER_SOURCE_DIR) + "/doc/results/kunpeng-64-measured.csv"});
   expect_narrow({"sim", "reproduce", "--quick", "--papers", "K22"});
+}
+
+TEST(Texts, SayOneOfOne) {
+  const std::regex wrong(
+      "(^|[^0-9.])1 (ranks|participants|others|threads|processes|cores|(usable )?CPUs|PUs|rounds|"
+      "words|barriers|groups|units|packages|NUMA nodes)\\b");
+  for (const Words& words :
+       {Words{"topo", "--topology", "core:1 pu:1"}, Words{"explain", "-p", "1"},
+        Words{"bench", "barrier", "--participants", "1", "--seconds", "0.3", "--rounds", "1",
+              "--algorithms", "auto", "--peers", "none"},
+        Words{"bench", "lock", "--threads", "1", "--array", "1", "--operations", "1", "--rounds",
+              "1", "--locks", "mcs", "--pattern", "sequential"}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(outcome.out, found, wrong)) << words[0] << ": " << found.str();
+  }
 }
 
 TEST(Texts, FitATerminal) {
@@ -456,8 +474,8 @@ TEST(Doctor, WhatIsRefused) {
 
 TEST(Compare, JudgesFiles) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compare";
-  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads", "--seconds",
-                        "1", "--output", folder})
+  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads",
+                        "--algorithms", "auto", "--seconds", "3", "--output", folder})
                 .exit_code,
             0);
   const std::string file = folder / "barrier.json";

@@ -24,7 +24,7 @@ play() {
 rank() {
   [ "\$1" = theirs ] || echo "muster[1]: counters: inside=9 hosts=0 messages=0 theirs=0" >&2
   [ -z "\${4:-}" ] || echo "muster[1]: communicator of \$2: \$4" >&2
-  echo "result mean=2.5 ranks=\$2 cpus=\$3"
+  echo "result mean=\${mean:-2.5} ranks=\$2 cpus=\$3"
 }
 $2
 END
@@ -42,8 +42,12 @@ play unbound "rank ours $cpus $cpus 'x; placements by affinity masks'"
 played "costs .* But a rank of $cpus may run on any of $cpus CPUs.* -> Bind each rank" unbound
 play crowded "rank ours $((cpus + 1)) $cpus 'x; placements by affinity masks'"
 played ' fine +Muster serves' crowded
-play without '[[ $* == *LD_PRELOAD=* ]] && rank ours 2 0 || rank theirs 2 0'
-played 'costs +Its own barrier serves \(2\.50 us.*Preloaded, Muster would.* -> .*LD_PRELOAD' without
+play without '[[ $* == *LD_PRELOAD=* ]] && mean=1.5 rank ours 2 0 || rank theirs 2 0'
+for_all="For all jobs of an Open MPI: its component, by make install-openmpi in Muster's sources or"
+own="Its own barrier serves \(2\.50 us.*Preloaded, Muster would.*"
+played "costs +$own -> $for_all .*LD_PRELOAD" without
+play slower '[[ $* == *LD_PRELOAD=* ]] && mean=3.5 rank ours 2 0 || rank theirs 2 0'
+played ' fine +Its own barrier serves .* Muster would \(3\.50 us a barrier\): no faster' slower
 play refused '[[ $* == *LD_PRELOAD=* ]] && why="the MPI'\''s own barrier serves: no memory"
 rank theirs 2 0 "${why:-}"'
 played ' fine +Its own barrier serves .* The preload does not: no memory' refused
@@ -72,4 +76,19 @@ play bind 'exec taskset -c "$OMPI_COMM_WORLD_LOCAL_RANK" "$@"'
 told "$no_localities" "mpirun.openmpi -n 2 --bind-to none $scratch/bind"
 told 'costs .* But a rank of 2 may run on any of .* -> Bind each rank to a core' \
   "mpirun.openmpi -n 2 --bind-to none"
+# A PMIx that was built without localities.
+cat >"$scratch/pmix.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+typedef int get(const void*, const char*, const void*, unsigned long, void**);
+int PMIx_Get(const void* of, const char* key, const void* how, unsigned long ways, void** value) {
+  if (key != NULL && strcmp(key, "pmix.locstr") == 0) return -46; /* PMIX_ERR_NOT_FOUND */
+  return ((get*)dlsym(RTLD_NEXT, "PMIx_Get"))(of, key, how, ways, value);
+}
+END
+if command -v cc >/dev/null; then
+  cc -shared -fPIC -o "$scratch/pmix.so" "$scratch/pmix.c" || fail "the PMIx that a test plays"
+  told "$no_localities" "mpirun.openmpi -n 2 --bind-to core env LD_PRELOAD=$scratch/pmix.so"
+fi
 exit 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An MPI program whose ranks come late to barriers: `late turns|variables <count>`. It exits with 0
- * and prints "passed" if all went well. */
+/* An MPI program whose ranks come late to barriers: `late turns|variables|named <count>`. It
+ * exits with 0 and prints "passed" if all went well. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,14 +102,22 @@ static void variables(int count) {
   MPI_T_finalize();
 }
 
+/* By a name that would clear a terminal. */
+static void named(int count) {
+  MPI_Comm_set_name(MPI_COMM_WORLD, "a\033[2Jb");
+  for (int i = 0; i < count; ++i) check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
+}
+
 int main(int argc, char** argv) {
   const int count = argc == 3 ? atoi(argv[2]) : 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (count < 1) fail("late turns|variables <count>", argc, 0);
+  if (count < 1) fail("late turns|variables|named <count>", argc, 0);
   if (strcmp(argv[1], "variables") == 0) {
     variables(count);
+  } else if (strcmp(argv[1], "named") == 0) {
+    named(count);
   } else {
     turns(count);
   }

@@ -6,6 +6,7 @@ the program is not installed."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -248,6 +249,8 @@ def case_contention():
     for text in ("hot (run-contention): waited", "want_it", "hold_it", "redicted"):
         expect(text in done.stderr, f"it does not say {text}: {done.stderr}")
     expect(max(map(len, done.stderr.splitlines())) < 80, done.stderr)
+    wrong = re.search(r"\b1\s+(threads|mutexes|locks|times|lines)\b", done.stderr)
+    expect(wrong is None, done.stderr)
     predicted = hot["predicted"]
     if "not" in predicted:
         print(f"SKIPPED: {predicted['not']}")

@@ -269,6 +269,40 @@ def check_titles():
            "60 million increments a second, 2.00 times ck-fas, the best other", "title")
 
 
+def check_barriers():
+    """No curve crosses the name of a reference, however steep it is."""
+    def points(name, means, counts, mode):
+        return [{"implementation": name, "algorithm": "auto", "via": "c", "status": "ok",
+                 "mode": mode, "participants": count, "regime": None, "map_by": "core",
+                 "latency_ns": {"mean": mean, "mean_ci95": [mean / 2, mean * 2]}}
+                for mean, count in zip(means, counts)]
+
+    for modes, counts in ((["threads"], [2, 4]), (["threads", "processes"], [2, 4, 8, 64])):
+        rows = []
+        for mode in modes:
+            rows += points("ping-pong", [400], [2], mode) + points("limit", [180], [2], mode)
+            for start, growth in ((100, 4), (170, 1.4), (250, 1.5), (300, 1.2), (420, 1)):
+                rows += points(f"peer {start}", [start * growth ** n for n in range(4)], counts,
+                               mode)
+        machine = {"model": "A processor", "cpus": 2, "ping_pong_ns": 400}
+        data = {"machine": machine, "results": rows, "verdict": "quiet", "build": {"commit": ""}}
+        figure = drawn(data, "barrier", plot_barrier)["barrier"]
+        figure.canvas.draw()
+        for axes in figure.axes:
+            names = [text for text in axes.texts if "of two" in text.get_text()]
+            expect(len(names), 2, "references named")
+            boxes = [name.get_window_extent() for name in names]
+            if boxes[0].overlaps(boxes[1]):
+                sys.exit("FAILED: two names on one another")
+            for box in boxes:
+                if not axes.bbox.y0 <= box.y0 < box.y1 <= axes.bbox.y1:
+                    sys.exit("FAILED: a name leaves its panel")
+                for line in (line for line in axes.lines if line.get_marker() != "None"):
+                    path = line.get_path().transformed(line.get_transform())
+                    if path.intersects_bbox(box, filled=False):
+                        sys.exit("FAILED: a curve crosses a name")
+
+
 def check_mpis():
     """A panel for each number of ranks, a line for each barrier; of rounds that failed nothing."""
     rows = [{"mpi": mpi, "barrier": barrier, "ours": ours, "ranks": ranks,
@@ -304,5 +338,6 @@ check_reproduction()
 check_barriers_of_the_model()
 check_titles()
 check_locks()
+check_barriers()
 check_mpis()
 check_waits()
