@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 struct bench_ck {
@@ -19,10 +20,10 @@ static void* take(size_t bytes) {
 // An array of `participants` pointers to arrays of `each` bytes.
 static void** take_each(unsigned participants, size_t each) {
   void** rows = take(participants * sizeof *rows);
+  const size_t bytes = (each + BENCH_CK_LINE - 1) / BENCH_CK_LINE * BENCH_CK_LINE;
   for (unsigned i = 0; rows != NULL && i < participants; ++i) {
-    if (posix_memalign(&rows[i], BENCH_CK_LINE,
-                       (each + BENCH_CK_LINE - 1) / BENCH_CK_LINE * BENCH_CK_LINE) != 0)
-      return NULL;
+    if (posix_memalign(&rows[i], BENCH_CK_LINE, bytes) != 0) return NULL;
+    memset(rows[i], 0, bytes);  // not all is set where participants are no power of two
   }
   return rows;
 }

@@ -73,7 +73,7 @@ TEST(Claims, OthersOnTheSameCpuCount) {
   EXPECT_THAT(choice(options), Not(HasSubstr("others")));
   options.others = 1;
   options.other_bindings = bindings.data();
-  EXPECT_THAT(choice(options), HasSubstr("1 participants and 1 others on 1 usable CPU"));
+  EXPECT_THAT(choice(options), HasSubstr("1 participant and 1 other on 1 usable CPU"));
   EXPECT_THAT(choice(options), HasSubstr("waiting       auto: yields"));
 }
 
