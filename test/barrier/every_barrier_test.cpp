@@ -56,7 +56,7 @@ class EveryBarrier : public testing::TestWithParam<std::tuple<std::string, unsig
     CapiSubject barrier(options);
     EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(),
                                      .episodes = rounds(20000),
-                                     .budget_ms = 60,
+                                     .budget_ms = 40,
                                      .processes = processes,
                                      .bind = random.one_in(2)}),
               "")
