@@ -19,6 +19,25 @@ function(end_patch)
   file(APPEND ${OUTPUT}.hpp "${text}")
 endfunction()
 
+# After the last one: ${OUTPUT}.cpp, whose `function` gives the mutants in `rows`. `more`: what
+# stands after it.
+function(end_patches function rows includes more)
+  end_patch()
+  get_filename_component(header ${OUTPUT}.hpp NAME)
+  set(text "#include \"${header}\"\n")
+  foreach(include IN LISTS includes)
+    string(APPEND text "#include \"${include}\"\n")
+  endforeach()
+  file(WRITE ${OUTPUT}.cpp "${text}\
+namespace muster::check {
+std::vector<HandWritten> ${function}() {
+  return {
+${rows}  };
+}
+${more}}  // namespace muster::check
+")
+endfunction()
+
 # patch(<name> <file>...): the files, what includes one of them, and ${also}, in namespaces of the
 # mutant's own: muster::locks::a_name for muster::locks, if that is its name. Sets `id` to that.
 function(patch name)

@@ -65,7 +65,7 @@ run() {
     $2 == "name" && length($1) == 6 { test = $4; cost[test] = 1 }
     $2 == "name" && $4 == "COST" { getline; sub(/.*: */, ""); cost[test] = int($0) }
     END { for (test in cost) print test, cost[test] }' >"$name.costs"
-  # One more than CPUs: a fourth of the time tests wait. None is judged by how long it takes.
+  # One more than CPUs, since tests wait, too. None is judged by how long it takes.
   ctest "$@" -j "$(($(nproc) + 1))" --output-on-failure --no-label-summary --no-tests=error 2>&1 |
     test/follow.sh "$name" || true
   cp "$tree/Testing/Temporary/LastTest.log" "$name.log"

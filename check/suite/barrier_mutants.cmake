@@ -86,17 +86,6 @@ patch("episodes counted" src/barrier/dissemination.hpp)
 replace([[t.sense ^= parity;]] [[t.sense += 1;]])
 replace([[t.parity ^= 1;]] "")
 replace([[equals(sense)]] [[at_least(sense)]])
-end_patch()
 
-get_filename_component(header ${OUTPUT}.hpp NAME)
-file(WRITE ${OUTPUT}.cpp "\
-#include \"${header}\"
-#include \"check/suite/mutation.hpp\"
-#include \"check/suite/rehearsal.hpp\"
-namespace muster::check {
-std::vector<HandWritten> hand_written_mutants() {
-  return {
-${rows}  };
-}
-}  // namespace muster::check
-")
+end_patches(hand_written_mutants "${rows}"
+  "check/suite/mutation.hpp;check/suite/rehearsal.hpp" "")

@@ -194,19 +194,9 @@ set(file rings.hpp)
 patch_locks()
 replace([[(number << lock_bits | (lock + 1)) & 0x7fff'ffffU;]]
   [[(number & 1) << lock_bits | (lock + 1);]])
-end_patch()
 
-get_filename_component(header ${OUTPUT}.hpp NAME)
-file(WRITE ${OUTPUT}.cpp "\
-#include \"${header}\"
-#include \"check/suite/locks.hpp\"
-namespace muster::check {
-std::vector<HandWritten> hand_written_locks() {
-  return {
-${rows}  };
-}
+end_patches(hand_written_locks "${rows}" check/suite/locks.hpp "\
 Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning) {
   return few_numbers::rehearse_rings(scenario, tuning);
 }
-}  // namespace muster::check
 ")

@@ -2,26 +2,25 @@
 // What is checked of a station: its crew, the numbers of its locks, and their faults.
 #include "check/suite/station.hpp"
 
+#include <type_traits>
+
 namespace muster::check {
 namespace {
 
-HandWritten mutant(const char* name, CrewFault fault) {
-  HandWritten made{name, {}};
-  for (const LockScenario& scenario : station_scenarios()) {
-    if (has_numbers(scenario.variant)) continue;
-    made.programs.push_back({scenario.name(), [scenario, fault](Tuning& tuning) {
-                               return rehearse_crew(scenario, tuning, fault);
-                             }});
-  }
-  return made;
+Program rehearse(const LockScenario& scenario, Tuning& tuning, CrewFault fault) {
+  return rehearse_crew(scenario, tuning, fault);
+}
+Program rehearse(const LockScenario& scenario, Tuning& tuning, NumbersFault fault) {
+  return rehearse_numbers(scenario, tuning, fault);
 }
 
-HandWritten mutant(const char* name, NumbersFault fault) {
+template <class Fault>
+HandWritten mutant(const char* name, Fault fault) {
   HandWritten made{name, {}};
   for (const LockScenario& scenario : station_scenarios()) {
-    if (!has_numbers(scenario.variant)) continue;
+    if (has_numbers(scenario.variant) != std::is_same_v<Fault, NumbersFault>) continue;
     made.programs.push_back({scenario.name(), [scenario, fault](Tuning& tuning) {
-                               return rehearse_numbers(scenario, tuning, fault);
+                               return rehearse(scenario, tuning, fault);
                              }});
   }
   return made;

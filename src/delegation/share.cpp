@@ -47,6 +47,7 @@ bool Share::await_turn(std::int64_t end_ns) {
     if (all.count != 0 && mine.used_ns < all.least_ns) mine.used_ns = all.least_ns;
   }
   const std::int64_t used = mine.used_ns;
+  // All accounts are looked at some times a slice, not at each section.
   if (used - mine.compared_ns < slice_ns_ / 8 || Inside::any()) return true;
   const auto ahead_ns = [&](const Others& all) {
     return all.count == 0 ? 0 : std::max<std::int64_t>(0, used - slice_ns_ - all.least_ns);
