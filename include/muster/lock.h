@@ -73,9 +73,10 @@ typedef struct muster_lock_options {
   int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections
                        have taken so much longer than another thread's waits until the others have
                        caught up, or could have: with n of them for n times what it is ahead.
-                       2,000,000 is a good value. A thread counts for 0.1 s after its last section.
-                       Costs three looks at the clock a section. Default 0. Sections that share the
-                       lock are not counted. MUSTER_ENOTSUP with `memory`, MUSTER_EINVAL below 0 */
+                       2,000,000 is a good value; INT64_MAX only counts. A thread counts for 0.1 s
+                       after its last section. Costs three looks at the clock a section. Default 0.
+                       Sections that share the lock are not counted. MUSTER_ENOTSUP with `memory`,
+                       MUSTER_EINVAL below 0 */
 } muster_lock_options;
 
 /** Sets the defaults. Else as muster_options_init_sized(). */
@@ -188,6 +189,7 @@ typedef struct muster_lock_counters {
   uint64_t by_others;    /**< by a server, or by a client that had the lock */
   uint64_t by_combiners; /**< of these by clients */
   uint64_t switches;     /**< "auto": a client went over to the other way */
+  uint64_t section_ns;   /**< time in sections, with muster_lock_options::share_ns; else 0 */
 } muster_lock_counters;
 /** `size`: sizeof *counters. More members may come after these. */
 MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters,

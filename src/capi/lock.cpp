@@ -275,7 +275,10 @@ int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* coun
     muster::require(lock != nullptr && counters != nullptr,
                     "no lock, or no place for its counters");
     const muster::delegation::Counters all = muster::lock_of(lock).counters();
-    muster::give({all.inlined, all.delegated, all.combined, all.switches}, counters, size);
+    const muster::delegation::Share* const share = muster::lock_of(lock).share();
+    const auto section_ns = share == nullptr ? 0 : uint64_t(share->occupancy().all_ns);
+    muster::give({all.inlined, all.delegated, all.combined, all.switches, section_ns}, counters,
+                 size);
     return Status::ok;
   });
 }

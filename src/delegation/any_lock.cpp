@@ -11,6 +11,7 @@
 #include "delegation/kept.hpp"
 #include "lock/kept_posts.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -140,8 +141,15 @@ std::vector<Section> AnyLock::take_deferred() noexcept {
 }
 
 std::string AnyLock::explain() const {
-  return "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
-         " line transfers a section when contended\n";
+  std::string text = "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
+                     " line transfers a section when contended\n";
+  if (share_ == nullptr) return text;
+  const Share::Occupancy o = share_->occupancy();
+  const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
+  text += format("time in its sections: {:.3f} of {:.3f} ms\n", ms(o.all_ns), ms(o.of_ns));
+  if (o.clients == 0) return text;
+  return text + format("of that the most and the least of {}: {:.3f} and {:.3f} ms\n",
+                       counted(o.clients, "threads"), ms(o.most_ns), ms(o.least_ns));
 }
 
 // For threads themselves, beside sections that are calls.

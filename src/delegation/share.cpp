@@ -81,8 +81,24 @@ void Share::begin(Account& whose) { turn_ = {&whose, now_ns()}; }
 
 void Share::end(const Turn& turn) noexcept {
   const std::int64_t now = now_ns();
-  turn.whose->used_ns.fetch_add(now - turn.since_ns, std::memory_order_relaxed);
+  const std::int64_t took_ns = now - turn.since_ns;
+  turn.whose->used_ns.fetch_add(took_ns, std::memory_order_relaxed);
+  turn.whose->took_ns.fetch_add(took_ns, std::memory_order_relaxed);
   turn.whose->seen_ns.store(now, std::memory_order_relaxed);
+}
+
+Share::Occupancy Share::occupancy() const {
+  Occupancy sum;
+  sum.of_ns = now_ns() - since_ns_;
+  accounts_.for_each([&](const Account& account) {
+    const std::int64_t took_ns = account.took_ns.load(std::memory_order_relaxed);
+    if (took_ns == 0) return;
+    ++sum.clients;
+    sum.all_ns += took_ns;
+    sum.most_ns = std::max(sum.most_ns, took_ns);
+    sum.least_ns = std::min(sum.least_ns, took_ns);
+  });
+  return sum;
 }
 
 Share::Others Share::others(const Account& mine, std::int64_t now_ns) const {

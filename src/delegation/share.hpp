@@ -21,7 +21,17 @@ class Share {
   struct Account {
     std::atomic<std::int64_t> used_ns{0};
     std::atomic<std::int64_t> seen_ns{std::numeric_limits<std::int64_t>::min() / 2};
-    std::int64_t compared_ns = 0;  ///< `used_ns` when it last looked at the others
+    std::int64_t compared_ns = 0;          ///< `used_ns` when it last looked at the others
+    std::atomic<std::int64_t> took_ns{0};  ///< what its sections took, whatever others had
+  };
+  /// What sections took since the lock was made, in nanoseconds; of clients that had any. A thread
+  /// goes on where one that has ended was.
+  struct Occupancy {
+    std::int64_t all_ns = 0;
+    std::int64_t of_ns = 0;  ///< the time since then
+    std::int64_t most_ns = 0;
+    std::int64_t least_ns = std::numeric_limits<std::int64_t>::max();
+    unsigned clients = 0;
   };
   /// From when on whose section is executed.
   struct Turn {
@@ -48,6 +58,7 @@ class Share {
   bool await_turn(std::int64_t end_ns);
   Account& mine();
   Account& of(unsigned seat);
+  Occupancy occupancy() const;
 
   // By who has the lock.
   void begin(Account& whose);
@@ -62,6 +73,7 @@ class Share {
   Others others(const Account& mine, std::int64_t now_ns) const;
 
   const std::int64_t slice_ns_;
+  const std::int64_t since_ns_ = now_ns();
   PerSeat<Account> accounts_;
   Turn turn_;
 };

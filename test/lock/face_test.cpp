@@ -160,6 +160,7 @@ TEST(LockFace, SharesTime) {
       EXPECT_EQ(5, lock.async([] { return 5; }).get()) << *kind;
     });
     EXPECT_EQ(3 * (2 * rounds + 1), lock.execute([&] { return n; })) << *kind;
+    EXPECT_GT(lock.counters().section_ns, 0U) << *kind;
   }
 }
 

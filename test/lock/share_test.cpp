@@ -109,7 +109,33 @@ TEST(Share, IsOfTheTimeWithTheLock) {
               }),
               10 * ms)
         << kind;
+    const Share::Occupancy all = share.occupancy();
+    EXPECT_GE(all.all_ns, 30 * ms) << kind;
+    EXPECT_LE(all.all_ns, all.of_ns) << kind;
+    EXPECT_EQ(all.clients, 1U) << kind;
+    EXPECT_EQ(all.most_ns, all.all_ns) << kind;
+    const std::string told = lock->explain();
+    EXPECT_NE(told.find("\ntime in its sections: "), std::string::npos) << told;
+    EXPECT_NE(told.find("\nof that the most and the least of 1 thread: "), std::string::npos)
+        << told;
   }
+}
+
+TEST(Share, IsToldByThread) {
+  TwoClients two;
+  two.share.begin(two.mine);
+  sleep_ms(2);
+  Share::end(two.share.turn());
+  two.other.used_ns = 1000 * ms;  // as who comes back gets: nothing was executed
+  EXPECT_EQ(two.share.occupancy().clients, 1U);
+  two.share.begin(two.other);
+  sleep_ms(6);
+  Share::end(two.share.turn());
+  const Share::Occupancy all = two.share.occupancy();
+  EXPECT_EQ(all.clients, 2U);
+  EXPECT_GE(all.least_ns, 2 * ms);
+  EXPECT_GE(all.most_ns, 6 * ms);
+  EXPECT_EQ(all.all_ns, all.least_ns + all.most_ns);
 }
 
 /// Time in sections of a thread whose sections take a millisecond, by that of one whose take 10 us.
