@@ -151,15 +151,12 @@ TEST(Foreign, AnUnsealedMemfdIsRefusedEvenWhereNothingCanBeSealed) {
             0);
 }
 
-TEST(Foreign, FilesSealedAgainstWriting) {
+TEST(Foreign, OtherSealsAndModes) {
   for (const int seal : {F_SEAL_WRITE, F_SEAL_FUTURE_WRITE}) {
     Forged forged;
     forged.seals |= seal;
     EXPECT_THAT(refusal(forged.make().get()), HasSubstr("against writing"));
   }
-}
-
-TEST(Foreign, OtherModes) {
   for (const mode_t mode : {0666U, 0644U, 0700U, 0000U, 0400U, 04600U}) {
     Forged forged;
     forged.mode = mode;
