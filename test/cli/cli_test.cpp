@@ -173,16 +173,6 @@ TEST(Cli, FailuresAreOne) {
   EXPECT_EQ(run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "nonsense"}}).exit_code, 2);
 }
 
-TEST(Explain, IsOneObjectWithResults) {
-  const Outcome outcome = run_muster({"explain", "-p", "4", "-t", "package:2 core:2 pu:1", "-a",
-                                      "topo", "-b", "0", "CR1:HT1", "2", "3", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const json object = json::parse(outcome.out);
-  ASSERT_EQ(object.at("results").size(), 1U);
-  EXPECT_EQ(object.at("results").at(0).at("algorithm"), "topo");
-  EXPECT_GT(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 10) << "for people, too";
-}
-
 TEST(Explain, SpeaksOfTheNamedMachineAlone) {
   for (const char* machine : {"kunpeng920-2s", "package:2 numa:2 core:32 pu:1"}) {
     const auto row = [&](const char* participants, const Words& more) {
