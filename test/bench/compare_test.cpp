@@ -53,97 +53,64 @@ Json draw_run(std::mt19937_64& random, double ours_times, double one_times = 1,
   return json;
 }
 
-/// In how many of a hundred comparisons `tells` is true.
-int told_in_a_hundred(double ours_times, double one_times,
-                      const std::function<bool(const Comparison&)>& tells) {
-  std::mt19937_64 random(7);
-  int told = 0;
-  for (int i = 0; i < 100; ++i) {
-    const RunFile before = read_run(draw_run(random, 1), "old");
-    const RunFile after = read_run(draw_run(random, ours_times, one_times), "new");
-    told += tells(compare_runs({before}, {after})) ? 1 : 0;
-  }
-  return told;
-}
-
 bool tells_anything(const Comparison& comparison) {
   bool any = comparison.whole->is_told;
   for (const Change& change : comparison.rows) any = any || change.is_told;
   return any;
 }
 
-TEST(Compare, FindsNothingBetweenRunsOfOneBuild) {
+/// How many runs of each build are compared. Where there are several, all of ours move together
+/// from run to run, which one run of each takes for a change.
+class Compared : public testing::TestWithParam<int> {
+ protected:
+  /// In how many of a hundred comparisons `tells` is true.
+  static int told_in_a_hundred(double ours_times, double one_times,
+                               const std::function<bool(const Comparison&)>& tells) {
+    const double together = GetParam() == 1 ? 0 : 0.02;
+    std::mt19937_64 random(7);
+    int told = 0;
+    for (int i = 0; i < 100; ++i) {
+      std::vector<RunFile> before;
+      std::vector<RunFile> after;
+      for (int run = 0; run < GetParam(); ++run) {
+        before.push_back(read_run(draw_run(random, 1, 1, together), "old"));
+        after.push_back(read_run(draw_run(random, ours_times, one_times, together), "new"));
+      }
+      told += tells(compare_runs(before, after)) ? 1 : 0;
+    }
+    return told;
+  }
+};
+
+TEST_P(Compared, RunsOfOneBuildShowNothing) {
   EXPECT_LE(told_in_a_hundred(1, 1, tells_anything), 5);
 }
 
-TEST(Compare, FindsABuildThatIsATenthSlower) {
-  const auto is_slower = [](const Comparison& c) {
-    return c.whole->is_told && c.whole->ratio > 1.03;
-  };
-  EXPECT_GE(told_in_a_hundred(1.1, 1, is_slower), 95);
-  const auto is_faster = [](const Comparison& c) {
-    return c.whole->is_told && c.whole->ratio < 0.97;
-  };
-  EXPECT_GE(told_in_a_hundred(1 / 1.1, 1, is_faster), 95);
+TEST_P(Compared, RunsShowABuildThatIsATenthSlowerOrFaster) {
+  for (const double times : {1.1, 1 / 1.1}) {
+    const auto is_told = [&](const Comparison& c) {
+      const double ratio = c.whole->ratio;
+      return c.whole->is_told && (times > 1 ? ratio > 1.03 : ratio < 0.97);
+    };
+    EXPECT_GE(told_in_a_hundred(times, 1, is_told), 95) << times;
+  }
 }
 
-TEST(Compare, FindsOneRowThatIsTwiceAsSlow) {
+TEST_P(Compared, RunsShowOneRowThatIsTwiceAsSlow) {
   const auto is_that_row = [](const Comparison& c) {
     return c.rows.front().is_told && c.rows.front().what == "a0, 2 threads";
   };
   EXPECT_GE(told_in_a_hundred(1, 2, is_that_row), 95);
 }
 
-TEST(Compare, IntervalsHoldTheTruth) {
+TEST_P(Compared, IntervalsHoldTheTruth) {
   const auto holds = [](const Comparison& c) {
     return c.whole->ci95.lo <= 1.05 && 1.05 <= c.whole->ci95.hi;
   };
   EXPECT_GE(told_in_a_hundred(1.05, 1, holds), 90);
 }
 
-/// In how many of a hundred comparisons of four runs with four, where all of ours move together
-/// from run to run, which one run of each takes for a change.
-int told_of_four_in_a_hundred(double ours_times, double one_times,
-                              const std::function<bool(const Comparison&)>& tells) {
-  constexpr double together = 0.02;
-  std::mt19937_64 random(7);
-  int told = 0;
-  for (int i = 0; i < 100; ++i) {
-    std::vector<RunFile> before;
-    std::vector<RunFile> after;
-    for (int run = 0; run < 4; ++run) {
-      before.push_back(read_run(draw_run(random, 1, 1, together), "old"));
-      after.push_back(read_run(draw_run(random, ours_times, one_times, together), "new"));
-    }
-    told += tells(compare_runs(before, after)) ? 1 : 0;
-  }
-  return told;
-}
-
-TEST(Compare, OfSeveralRunsFindsNothingOfOneBuild) {
-  EXPECT_LE(told_of_four_in_a_hundred(1, 1, tells_anything), 5);
-}
-
-TEST(Compare, OfSeveralRunsFindsABuildThatIsATenthSlower) {
-  const auto is_slower = [](const Comparison& c) {
-    return c.whole->is_told && c.whole->ratio > 1.03;
-  };
-  EXPECT_GE(told_of_four_in_a_hundred(1.1, 1, is_slower), 95);
-}
-
-TEST(Compare, OfSeveralRunsFindsOneRowThatIsTwiceAsSlow) {
-  const auto is_that_row = [](const Comparison& c) {
-    return c.rows.front().is_told && c.rows.front().what == "a0, 2 threads";
-  };
-  EXPECT_GE(told_of_four_in_a_hundred(1, 2, is_that_row), 95);
-}
-
-TEST(Compare, OfSeveralRunsIntervalsHoldTheTruth) {
-  const auto holds = [](const Comparison& c) {
-    return c.whole->ci95.lo <= 1.05 && 1.05 <= c.whole->ci95.hi;
-  };
-  EXPECT_GE(told_of_four_in_a_hundred(1.05, 1, holds), 90);
-}
+INSTANTIATE_TEST_SUITE_P(RunsOfEach, Compared, testing::Values(1, 4));
 
 TEST(Compare, WantsOneRunOfEachOrTwoAtLeast) {
   std::mt19937_64 random(1);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every contestant really synchronizes, in every mode it claims; and teams that hang or die are
-// found out and leave nothing.
+// Every contestant really synchronizes, in every mode it claims. Those that hang, die or decline:
+// test/cli/bench_barrier_test.cpp.
 #include "bench/team.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <csignal>
 #include <string>
 
 #include "bench/barrier_run.hpp"
@@ -16,13 +15,6 @@ namespace muster::bench {
 namespace {
 
 constexpr std::int64_t kLong_ns = 600'000'000'000;
-
-const Other& other(std::string_view name) {
-  for (const Other& candidate : others()) {
-    if (candidate.name == name) return candidate;
-  }
-  throw std::invalid_argument(std::string(name));
-}
 
 TeamSpec spec_of(const Other* what, unsigned participants, Mode mode) {
   TeamSpec spec;
@@ -139,41 +131,6 @@ TEST(Team, TheLastOneIsAsLateAsSaid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bench, EveryContestant, testing::ValuesIn(all_cases()), name_of_case);
-
-TEST(Team, OneThatHangsIsGivenUp) {
-  for (const Mode mode : {Mode::threads, Mode::processes}) {
-    {
-      Team team(spec_of(&other("test-stuck"), 2, mode));
-      ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
-      team.start_slice(1'000'000'000);
-      const std::int64_t begin_ns = clock_ns();
-      EXPECT_EQ(team.await_idle(begin_ns + 300'000'000), Team::State::busy);
-      EXPECT_GE(clock_ns() - begin_ns, 300'000'000);
-    }
-    expect_no_children();
-  }
-}
-
-TEST(Team, OneThatDiesIsReported) {
-  for (const Mode mode : {Mode::threads, Mode::processes}) {
-    {
-      Team team(spec_of(&other("test-crash"), 2, mode));
-      ASSERT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::idle) << team.error();
-      team.start_slice(1'000'000);
-      EXPECT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::failed);
-      EXPECT_NE(team.error().find("killed by"), std::string::npos) << team.error();
-    }
-    expect_no_children();
-  }
-}
-
-TEST(Team, OneThatCannotServeSaysWhy) {
-  TeamSpec spec = spec_of(nullptr, 2, Mode::threads);
-  spec.setting.algorithm = "topo";  // and no bindings
-  Team team(spec);
-  EXPECT_EQ(team.await_idle(clock_ns() + kLong_ns), Team::State::declined);
-  EXPECT_FALSE(team.error().empty());
-}
 
 TEST(Team, BindsItsParticipants) {
   TeamSpec spec = spec_of(nullptr, 2, Mode::threads);

@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "capi_subject.hpp"
+#include "every.hpp"
 #include "fault_rounds.hpp"
 #include "stepped.hpp"
 
@@ -25,34 +25,8 @@ namespace {
 using std::chrono::steady_clock;
 using testing::HasSubstr;
 
-constexpr std::int64_t ms = 1'000'000;
-
 double ms_between(steady_clock::time_point from, steady_clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-std::vector<std::string> all_names() {
-  std::vector<std::string> names;
-  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
-    names.emplace_back(*name);
-  }
-  return names;
-}
-
-const char* policy(unsigned round) {
-  constexpr const char* all[] = {"yield", "sleep", "auto"};
-  return all[round % 3];
-}
-
-/// For several processes; with a place for each rank, so that `topo` serves.
-muster_options shared_options(unsigned participants, const std::string& algorithm,
-                              const char* wait) {
-  muster_options options = options_for(participants, algorithm.c_str());
-  options.flags = MUSTER_SHARED;
-  options.wait = wait;
-  options.topology = "package:2 l3:2 core:2 pu:1";
-  options.map_by = "core";
-  return options;
 }
 
 /// Memory that all participants of a barrier share, and a test can look at.
@@ -86,7 +60,7 @@ struct Death {
 /// others being there already.
 Death kill_at_step(const std::string& name, unsigned victim, const char* wait, unsigned step) {
   constexpr unsigned participants = 4;
-  muster_options options = shared_options(participants, name, wait);
+  muster_options options = shared_options(participants, name.c_str(), wait);
   const Visible visible(options);
   options.memory = visible.memory.data();
   options.memory_bytes = visible.memory.size();
@@ -164,18 +138,7 @@ TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
               deaths, longest_ms, late, limit_ms);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
-
-/// Rows that are about waiting, not about an algorithm: the rounds go through all of them.
-const std::string& algorithm(unsigned round) {
-  static const std::vector<std::string> names = all_names();
-  return names[round % names.size()];
-}
+INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()), identifier);
 
 TEST(Row, AStoppedParticipantIsNotDeadAndTimedWaitsEnd) {
   const HangGuard guard(120);
@@ -212,6 +175,7 @@ TEST(Row, StormsOfSignalsEndNoWait) {
   const HangGuard guard(120);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
     const CapiSubject barrier(shared_options(4, algorithm(round), policy(round)));
+    Shared<std::atomic<unsigned>> arrivals;
     EXPECT_EQ(run_processes(4,
                             [&](unsigned rank) {
                               static std::atomic<int> signals{0};
@@ -221,34 +185,17 @@ TEST(Row, StormsOfSignalsEndNoWait) {
                               sigaction(SIGALRM, &action, nullptr);
                               const itimerval storm{{0, 200}, {0, 200}};
                               setitimer(ITIMER_REAL, &storm, nullptr);
-                              for (int i = 0; i < 100; ++i) {
+                              for (unsigned i = 1; i <= 100; ++i) {
+                                arrivals->fetch_add(1);
                                 const int status =
                                     muster_barrier_timedwait(barrier.handle(), rank, patience_ns);
                                 if (status != MUSTER_OK) _exit(10 + status);
+                                if (arrivals->load() < 4 * i) _exit(9);  // it ended too early
                               }
                               while (signals < 10) pause();
                             }),
               "")
         << algorithm(round);
-  }
-}
-
-TEST(Row, AForksChildThatDiesHarmsOnlyWhatItTakesPartIn) {
-  const HangGuard guard(120);
-  for (unsigned round = 0; round < fault_rounds(); ++round) {
-    const CapiSubject apart(options_for(2, algorithm(round).c_str()));  // not shared
-    const CapiSubject together(shared_options(2, algorithm(round), policy(round)));
-    Child child([&] {
-      if (muster_barrier_wait(apart.handle(), 0) != MUSTER_EBUSY) _exit(1);
-      muster_barrier_destroy(apart.handle());
-      if (muster_barrier_wait(together.handle(), 1) != MUSTER_OK) _exit(2);
-      raise(SIGKILL);
-    });
-    EXPECT_EQ(muster_barrier_wait(together.handle(), 0), MUSTER_OK);
-    EXPECT_EQ(muster_barrier_wait(together.handle(), 0), MUSTER_EPEER);
-    EXPECT_THAT(child.wait(), HasSubstr("KILL"));
-    run_threads(
-        2, [&](unsigned rank) { EXPECT_EQ(muster_barrier_wait(apart.handle(), rank), MUSTER_OK); });
   }
 }
 

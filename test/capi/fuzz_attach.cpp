@@ -56,7 +56,12 @@ void attach_to_memory(const unsigned char* data, std::size_t bytes, bool hash) {
   std::memcpy(memory, data, bytes);
   if (hash) put_hash_right(memory, bytes);
   muster_barrier* barrier = nullptr;
-  if (muster_barrier_attach_memory(&barrier, memory, bytes) == MUSTER_OK) use(barrier);
+  const int status = muster_barrier_attach_memory(&barrier, memory, bytes);
+  if (status == MUSTER_OK) {
+    use(barrier);
+  } else if (status != MUSTER_EFOREIGN && status != MUSTER_ENOMEM) {
+    std::abort();
+  }
   std::free(memory);
 }
 

@@ -115,25 +115,6 @@ class Mutator {
   }
 
   void change(Bytes& input) {
-    static constexpr std::uint64_t interesting[] = {0,
-                                                    1,
-                                                    2,
-                                                    7,
-                                                    63,
-                                                    64,
-                                                    65,
-                                                    4095,
-                                                    4096,
-                                                    65535,
-                                                    65536,
-                                                    65537,
-                                                    0x7fffffff,
-                                                    0x80000000,
-                                                    0xffffffff,
-                                                    0x100000000,
-                                                    0x7fffffffffffffff,
-                                                    0x8000000000000000,
-                                                    0xffffffffffffffff};
     const std::size_t at = place(input);
     switch (below(6)) {
       case 0:
@@ -145,8 +126,8 @@ class Mutator {
       case 2:
         input[at] = static_cast<std::uint8_t>(below(9));
         break;
-      case 3: {
-        const std::uint64_t value = interesting[below(std::size(interesting))];
+      case 3: {  // a power of two, or none, and its neighbours
+        const std::uint64_t value = (std::uint64_t{below(16) != 0} << below(64)) + below(3) - 1;
         const std::size_t field = 1 + (at - 1) / 8 * 8;
         std::memcpy(input.data() + field, &value, std::min<std::size_t>(8, input.size() - field));
         break;

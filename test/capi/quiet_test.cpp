@@ -18,7 +18,7 @@
 #include <new>
 #include <thread>
 
-#include "capi_subject.hpp"
+#include "every.hpp"
 
 namespace {
 
@@ -51,14 +51,6 @@ std::atomic<unsigned> allocations{0};
 
 namespace muster::test {
 namespace {
-
-std::vector<std::string> all_names() {
-  std::vector<std::string> names;
-  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
-    names.emplace_back(*name);
-  }
-  return names;
-}
 
 unsigned allocated_in(const std::function<void()>& call) {
   allocations = 0;
@@ -180,12 +172,6 @@ TEST_P(Silent, SpinningWaitsMakeNoSystemCall) {
     }
     EXPECT_EQ(end, "");
   }
-}
-
-std::string identifier(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
 }
 
 std::vector<std::string> silent_names() {

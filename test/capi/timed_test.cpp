@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What can go wrong while threads wait: late ones, timeouts that race, signals, one rank twice.
+// What can go wrong while threads wait: late ones, timeouts that race, one rank twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <thread>
 
-#include "capi_subject.hpp"
+#include "every.hpp"
 
 namespace muster::test {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr std::int64_t ms = 1'000'000;
-
-std::vector<std::string> all_names() {
-  std::vector<std::string> names;
-  for (const char* const* name = muster_barrier_names(); *name != nullptr; ++name) {
-    names.emplace_back(*name);
-  }
-  return names;
-}
 
 class Timeout : public testing::TestWithParam<std::string> {};
 
@@ -119,11 +108,7 @@ TEST_P(Timeout, MayBeFollowedByDestroy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Timeout, testing::ValuesIn(all_names()), [](const auto& instance) {
-  std::string name = instance.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Timeout, testing::ValuesIn(all_names()), identifier);
 
 TEST(TimedWait, TakesAnyTimeout) {
   const HangGuard guard(60);
@@ -160,32 +145,6 @@ TEST(SameRank, InTwoThreadsIsBusy) {
   EXPECT_EQ(muster_barrier_wait(barrier.handle(), 1), MUSTER_OK);
   first.join();
   both_once();
-}
-
-TEST(Signals, DoNotEndAWait) {
-  const HangGuard guard(60);
-  struct sigaction action {};
-  action.sa_handler = [](int) {};
-  struct sigaction before {};
-  sigaction(SIGUSR1, &action, &before);
-  for (const char* wait : {"sleep", "yield-sleep"}) {
-    muster_options options = options_for(2);
-    options.wait = wait;
-    const CapiSubject barrier(options);
-    std::atomic<bool> done{false};
-    std::thread waiter([&] {
-      EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK);
-      done = true;
-    });
-    for (int i = 0; i < 50; ++i) {
-      pthread_kill(waiter.native_handle(), SIGUSR1);
-      usleep(500);
-    }
-    EXPECT_FALSE(done.load());
-    EXPECT_EQ(muster_barrier_wait(barrier.handle(), 1), MUSTER_OK);
-    waiter.join();
-  }
-  sigaction(SIGUSR1, &before, nullptr);
 }
 
 }  // namespace

@@ -18,7 +18,6 @@
 namespace {
 
 using nlohmann::json;
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Words = std::vector<std::string>;
@@ -37,11 +36,9 @@ TEST(Cli, HelpAndVersionSucceed) {
   EXPECT_THAT(outcome.out, testing::MatchesRegex("muster [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+// Those of the benchmarks, of measure and of run: their own tests.
 TEST(Cli, MistakesInTheCommandLineAreTwo) {
-  const struct {
-    Words words;
-    const char* says;
-  } mistakes[] = {
+  expect_refused({
       {{}, "there are: "},
       {{"nonsense"}, "no command \"nonsense\"; there are: "},
       {{"--nonsense"}, "--nonsense"},
@@ -51,7 +48,6 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"topo", "nonsense"}, "\"nonsense\" is one word too many"},
       {{"topo", "--ranks", "many"}, "--ranks: many is not in 1 to 65536"},
       {{"topo", "--ranks", "0"}, "--ranks: 0 is not in 1"},
-      {{"bench", "barrier", "--seconds", "many"}, "--seconds: \"many\" is no number"},
       {{"topo", "--ranks"}, "--ranks: its value is missing"},
       {{"topo", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
       {{"topo", "--machine", "kunpeng"}, "or one of: epyc-7763-2s, "},
@@ -85,25 +81,10 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"check", "--participants", "0"}, "--participants: 0 is not in 1"},
       {{"check", "--participants", "x"}, "--participants: x is not in 1"},
       {{"check", "--episodes", "0"}, "--episodes"},
-      {{"bench", "barrier", "--topology", "nonsense"}, "neither a file nor a synthetic topology"},
-      {{"bench", "barrier", "--algorithms", "nonsense"}, "sense-reversing-counter"},
-      {{"bench", "barrier", "--algorithms", "topo-NONSENSE"}, "NUMA"},
-      {{"bench", "barrier", "--peers", "nonsense"}, "pthread_barrier, std::barrier, libgomp"},
-      {{"bench", "barrier", "--mode", "nonsense"}, "there are: threads, processes"},
-      {{"bench", "barrier", "--map-by", "nonsense"}, "core, numa, socket, none"},
-      {{"bench", "barrier", "--wait", "nonsense"}, "spin-yield-sleep"},
-      {{"bench", "barrier", "--participants", "0"}, "1 to 4096"},
-      {{"bench", "barrier", "--participants", "5000"}, "1 to 4096"},
-      {{"bench", "barrier", "--participants", "x"}, "--participants"},
-      {{"bench", "barrier", "--seconds", "0"}, "--seconds"},
-      {{"bench", "barrier", "--seconds", "nan"}, "--seconds"},
-      {{"bench", "barrier", "--rounds", "0"}, "--rounds"},
-      {{"bench", "barrier", "--json", "--csv"}, "exclude each other"},
       {{"bench", "barrier", "--seed", "-1"}, "--seed: -1 is out of range"},
       {{"bench", "lock", "--operations", "-1"}, "--operations: -1 is out of range"},
       {{"bench", "lock", "--stride", "99999999999999999999"}, "is out of range"},
       {{"bench", "lock", "--seconds", ""}, "--seconds: its value is empty"},
-      {{"bench", "lock", "--locks", "nonsense"}, "flat-combining"},
       {{"bench", "mpi", "--ranks", "0"}, "--ranks: 0 is not in 1"},
       {{"bench", "mpi", "--output", ""}, "--output: its value is empty"},
       {{"bench", "summary"}, "folder"},
@@ -111,37 +92,27 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"place", "--servers", "-1"}, "--servers"},
       {{"place", "--policy", "nonsense"}, "pack, spread"},
       {{"list", "nonsense"}, "one word too many"},
-      {{"measure", "--rounds", "0"}, "--rounds: 0 is not in 1"},
-      {{"measure", "--cpus", "nonsense"}, "nonsense"},
       {{"measure", "--from", "a.csv", "--cpus", "0-1"}, "without --cpus and --rounds"},
       {{"measure", "--from", "a.csv", "--rounds", "2"}, "without --cpus and --rounds"},
-      {{"measure", "--machine", "oak"}, "--machine goes with --from"},
       {{"report"}, "folder"},
       {{"compare"}, "old"},
-      {{"compare", "/nowhere/a.json", "/nowhere/b.json"}, "/nowhere/a.json"},
       {{"doctor", "--mpirun", ""}, "--mpirun: its value is empty"},
-      {{"run"}, "program"},
-      {{"run", "--mutex", "nonsense", "--", "true"}, "spin-then-park"},
-      {{"run", "--affinity", "nonsense", "--", "true"}, "hierarchical, none"},
       {{"run", "--servers", "nan", "--", "true"}, "--servers"},
-  };
-  for (const auto& mistake : mistakes) {
-    const Outcome outcome = run_muster(mistake.words);
-    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_THAT(outcome.err, StartsWith("muster: "));
-    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
-    EXPECT_THAT(outcome.err, EndsWith("\n"));
-  }
+      {{"doctor", "--only", "nonsense"}, "no check \"nonsense\"; there are:"},
+      {{"doctor", "--mpi-library", "/x"}, "--mpi-library goes with --mpirun"},
+      {{"doctor", "--mpirun", "nonsense -n 2"}, "name its library"},
+  });
+  expect_refused({"bench", "mpi"}, {
+                                       {{"--regime", "hogs,nonsense"},
+                                        "no regime \"nonsense\"; there are: all, quota (both)"},
+                                       {{"--regime", "hogs", "--turn", "0"}, "--turn: more than 0"},
+                                       {{"--regime", "hogs", "--osu"}, "--osu"},
+                                   });
 }
 
 TEST(Cli, MistakesAboutTheModelAreTwo) {
   if (run_muster({"sim", "--help"}).exit_code != 0) GTEST_SKIP() << "built without muster sim";
-  const struct {
-    Words words;
-    const char* says;
-  } mistakes[] = {
+  expect_refused({
       {{"sim"}, "there are: barrier"},
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
@@ -166,14 +137,7 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
       {{"machine"}, "there are: "},
       {{"machine", "import", "--name", "x"}, "--latencies"},
       {{"machine", "measure", "--rounds", "0"}, "--rounds: 0 is not in 1"},
-  };
-  for (const auto& mistake : mistakes) {
-    const Outcome outcome = run_muster(mistake.words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_THAT(outcome.err, StartsWith("muster: "));
-    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
-  }
+  });
 }
 
 TEST(Cli, FailuresAreOne) {
@@ -207,16 +171,6 @@ TEST(Cli, FailuresAreOne) {
   EXPECT_EQ(imposed.exit_code, 1);
   EXPECT_THAT(imposed.err, HasSubstr("MUSTER_TOPOLOGY: topology file '/nowhere/a.xml'"));
   EXPECT_EQ(run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "nonsense"}}).exit_code, 2);
-}
-
-TEST(Explain, IsOneObjectWithResults) {
-  const Outcome outcome = run_muster({"explain", "-p", "4", "-t", "package:2 core:2 pu:1", "-a",
-                                      "topo", "-b", "0", "CR1:HT1", "2", "3", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const json object = json::parse(outcome.out);
-  ASSERT_EQ(object.at("results").size(), 1U);
-  EXPECT_EQ(object.at("results").at(0).at("algorithm"), "topo");
-  EXPECT_GT(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 10) << "for people, too";
 }
 
 TEST(Explain, SpeaksOfTheNamedMachineAlone) {
@@ -361,9 +315,6 @@ TEST(List, HasEverythingThatCanBeAskedFor) {
   for (const auto& [kind, name] : found) EXPECT_THAT(text.out, HasSubstr("  " + name)) << kind;
   EXPECT_THAT(text.out, HasSubstr("\nlocks (line transfers a section, contended)\n  cas-spin "));
   EXPECT_THAT(text.out, HasSubstr("executed by a server; first come, first served\n"));
-  for (std::size_t from = 0; from < text.out.size(); from = text.out.find('\n', from) + 1) {
-    EXPECT_LE(text.out.find('\n', from) - from, 80U) << text.out.substr(from, 90);
-  }
 }
 
 /// What a command prints for people, in a terminal of 80 columns.
@@ -385,8 +336,8 @@ TEST(Texts, OfEachCommandFitATerminal) {
   expect_narrow({"topo", "--bindings", ""});
   expect_narrow({"place", "--servers", "1", "--threads", "9"});
   expect_narrow({"check", "--participants", "2,4", "--episodes", "2", "--algorithms",
-                 "sense-reversing-counter,topo,sleep,lock:ticket"});
-  expect_narrow({"check", "--mutate", "--algorithms", "dissemination,scheduled,sleep"});
+                 "sense-reversing-counter,topo,lock:ticket"});
+  expect_narrow({"check", "--mutate", "--algorithms", "dissemination,topo"});
   expect_narrow(with({"bench", "barrier", "--seconds", "0.3", "--peers", "none"}, bench));
   expect_narrow(with(
       {"bench", "barrier", "--regime", "quiet", "--turn", "2", "--rounds", "2", "--peers", "none"},
@@ -397,7 +348,8 @@ TEST(Texts, OfEachCommandFitATerminal) {
     expect_narrow({"sim", "lock", "--machine", machine, "--locks", "all", "--threads", "2,7",
                    "--pattern", "sequential", "--affinity", "hierarchical", "--window", "50",
                    "--warm-up", "50"});
-    expect_narrow({"sim", "barrier", "--machine", machine, "--algorithms", "all,auto"});
+    expect_narrow(
+        {"sim", "barrier", "--machine", machine, "--algorithms", "all,auto", "--ranks", "96"});
   }
   expect_narrow({"sim", "lock", "--machine", "oak", "--placements", "all", "--window", "50",
                  "--warm-up", "50", "--threads", "2"});
@@ -438,10 +390,6 @@ TEST(Texts, FitATerminal) {
   }
 }
 
-TEST(List, IsWhereTheBenchmarksHelpSendsForLocks) {
-  EXPECT_THAT(run_muster({"bench", "lock", "--help"}).out, HasSubstr("muster list"));
-}
-
 TEST(Doctor, PrintsWhatItFound) {
   const auto told =
       nlohmann::json::parse(run_muster_for_json({"doctor", "--only", "membarrier,cpus"}));
@@ -460,18 +408,6 @@ TEST(Doctor, StrictFailsWhereSomethingCosts) {
   EXPECT_NE(strict.out.find("1 of these costs."), std::string::npos) << strict.out;
 }
 
-TEST(Doctor, WhatIsRefused) {
-  for (const auto& [words, says] :
-       {std::pair{Words{"doctor", "--only", "nonsense"}, "no check \"nonsense\"; there are:"},
-        {Words{"doctor", "--mpi-library", "/x"}, "--mpi-library goes with --mpirun"},
-        {Words{"doctor", "--mpirun", "nonsense -n 2"}, "name its library"}}) {
-    const Outcome outcome = run_muster(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
-  }
-}
-
 TEST(Compare, JudgesFiles) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compare";
   ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads",
@@ -482,25 +418,10 @@ TEST(Compare, JudgesFiles) {
   const Outcome same = run_muster({"compare", file, file, "--fail-if", "slower:1%"});
   EXPECT_EQ(same.exit_code, 0) << same.err;
   EXPECT_NE(same.out.find("no more than chance"), std::string::npos) << same.out;
-  for (const auto& [words, says] :
-       {std::pair{Words{"compare", file, "/nonexistent.json"}, "/nonexistent.json"},
-        {Words{"compare", file, file, "--fail-if", "slower"}, "--fail-if takes slower:5%"},
-        {Words{"compare", file, (folder / "barrier.csv").string()},
-         "barrier.csv is no result file: no JSON object"}}) {
-    const Outcome outcome = run_muster(words);
-    EXPECT_NE(outcome.exit_code, 0);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
-  }
   std::filesystem::remove_all(folder);
 }
 
-TEST(Help, FitsATerminal) {
-  const Outcome all = run_muster({"--help-all"});
-  EXPECT_EQ(all.exit_code, 0);
-  std::istringstream lines(all.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-}
+TEST(Help, FitsATerminal) { expect_narrow({"--help-all"}); }
 
 TEST(Help, BreaksNoLineThatHasRoom) {
   for (const Words& words : {Words{"bench", "mpi"}, {"bench", "lock"}, {"measure"}, {"check"}}) {

@@ -131,7 +131,7 @@ TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {
   };
   refused(write("model", 1, "another"), "these cannot be compared");
   refused(write("mapped", 1, "m", "numa"), "these cannot be compared");
-  refused(write("empty", ""), "");
+  refused(write("empty", ""), "no JSON object");
   refused(write("list", "[1, 2]"), "");
   refused(write("schema", R"({"schema": 99, "benchmark": "barrier"})"), "schema");
   refused(write("sim", R"({"schema": 1, "results": []})"), "bench barrier");

@@ -60,7 +60,7 @@ TEST_F(Measure, TellsWhatLevelsAMatrixHas) {
   while (std::getline(lines, line)) EXPECT_LE(line.size(), 79U) << line;
 }
 
-TEST_F(Measure, WritesWhatImportReads) {
+TEST_F(Measure, WritesWhatImportAndReportRead) {
   const std::filesystem::path folder = folder_ / "results";
   const Outcome outcome = run_muster({"measure", "--from", matrix_, "--output", folder});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -69,14 +69,9 @@ TEST_F(Measure, WritesWhatImportReads) {
                                      "--topology", "package:2 l3:2 core:8 pu:1", "--name", "it"});
   EXPECT_EQ(import.exit_code, 0) << import.err;
   EXPECT_THAT(import.out, HasSubstr("latency L3 26 ns"));
-}
-
-TEST_F(Measure, IsReported) {
-  const std::filesystem::path folder = folder_ / "results";
-  ASSERT_EQ(run_muster({"measure", "--from", matrix_, "--output", folder}).exit_code, 0);
-  const Outcome outcome = run_muster({"report", folder.string() + "/"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("results/report.html"));
+  const Outcome report = run_muster({"report", folder.string() + "/"});
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+  EXPECT_THAT(report.err, HasSubstr("results/report.html"));
   std::ifstream file(folder / "report.html");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(page, HasSubstr("<td>level 1</td><td>4 of 8</td>"));

@@ -26,31 +26,38 @@ TEST(Wrapped, FitsATerminalAndLosesNothing) {
   EXPECT_EQ(wrapped("a " + std::string(75, 'b'), 3), "a\n   " + std::string(75, 'b'));
 }
 
-TEST(WriteFile, WholeOrNotAtAll) {
+/// In a folder of the test's own.
+class Files : public testing::Test {
+ protected:
+  Files() { std::filesystem::create_directories(directory); }
+  ~Files() override { std::filesystem::remove_all(directory); }
+  static std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      all.insert(entry.path().filename());
+    }
+    return all;
+  }
+
   const std::filesystem::path directory =
-      std::filesystem::path(testing::TempDir()) / ("muster-write-" + std::to_string(getpid()));
-  std::filesystem::create_directories(directory);
+      std::filesystem::path(testing::TempDir()) / ("muster-files-" + std::to_string(getpid()));
+};
+
+TEST_F(Files, AreWrittenWholeOrNotAtAll) {
   write_file(directory / "a", "one");
   write_file(directory / "a", "two");
-  std::ifstream file(directory / "a");
-  std::string text;
-  file >> text;
-  EXPECT_EQ(text, "two");
+  EXPECT_EQ(text_of(directory / "a"), "two");
   EXPECT_THROW(write_file(directory / "none" / "a", "x"), Error);
   std::filesystem::create_directories(directory / "b");  // a folder cannot be replaced
   EXPECT_THROW(write_file(directory / "b", "x"), Error);
-  unsigned entries = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    static_cast<void>(entry);
-    ++entries;
-  }
-  EXPECT_EQ(entries, 2U) << "something unfinished is left";
-  std::filesystem::remove_all(directory);
+  EXPECT_EQ(names(), (std::set<std::string>{"a", "b"})) << "something unfinished is left";
 }
 
-TEST(ExpectWritable, FailsWhereWritingWould) {
-  const std::filesystem::path directory =
-      std::filesystem::path(testing::TempDir()) / ("muster-writable-" + std::to_string(getpid()));
+TEST_F(Files, AreExpectedToBeWritableWhereTheyAre) {
   std::filesystem::create_directories(directory / "folder");
   write_file(directory / "file", "kept");
   // Who may do everything cannot make a file in /proc either.
@@ -61,21 +68,11 @@ TEST(ExpectWritable, FailsWhereWritingWould) {
     EXPECT_THROW(expect_writable(path), Error) << path;
   }
   for (const char* name : {"file", "new"}) EXPECT_NO_THROW(expect_writable(directory / name));
-  std::ifstream file(directory / "file");
-  std::string text;
-  file >> text;
-  EXPECT_EQ(text, "kept");
-  std::set<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    left.insert(entry.path().filename());
-  }
-  EXPECT_EQ(left, (std::set<std::string>{"file", "folder"})) << "what was tried is left";
-  std::filesystem::remove_all(directory);
+  EXPECT_EQ(text_of(directory / "file"), "kept");
+  EXPECT_EQ(names(), (std::set<std::string>{"file", "folder"})) << "what was tried is left";
 }
 
-TEST(ResultFiles, ArePreparedBeforeAnythingIsMeasured) {
-  const std::filesystem::path directory =
-      std::filesystem::path(testing::TempDir()) / ("muster-files-" + std::to_string(getpid()));
+TEST_F(Files, ArePreparedBeforeAnythingIsMeasured) {
   const auto prepare = [](const std::string& folder, const std::string& table_type = "csv") {
     ResultFiles{folder, "lock", "plot_lock.py", table_type}.prepare();
   };
@@ -89,48 +86,37 @@ TEST(ResultFiles, ArePreparedBeforeAnythingIsMeasured) {
   std::filesystem::create_directories(directory / "a" / "lock.csv");
   EXPECT_THROW(prepare(directory / "a"), Error);
   EXPECT_NO_THROW(prepare(directory / "a", ""));
-  std::filesystem::remove_all(directory);
 }
 
-TEST(KeepEarlier, EveryRunStaysWithAllItsFiles) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("muster-keep-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const auto text_of = [&](const char* name) {
-    std::ifstream file(folder / name);
-    return std::string{std::istreambuf_iterator<char>(file), {}};
-  };
+TEST_F(Files, OfEveryEarlierRunAreKept) {
   const auto run = [&](const std::string& text) {
-    keep_earlier({{folder / "a.json", text}, {folder / "a.csv", text + "c"}});
-    write_file(folder / "a.json", text);
-    write_file(folder / "a.csv", text + "c");
+    keep_earlier({{directory / "a.json", text}, {directory / "a.csv", text + "c"}});
+    write_file(directory / "a.json", text);
+    write_file(directory / "a.csv", text + "c");
   };
   run("one");
-  EXPECT_FALSE(std::filesystem::exists(folder / "a.1.json"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "a.1.json"));
   run("one");  // the same again is the same run
-  EXPECT_FALSE(std::filesystem::exists(folder / "a.1.json"));
-  write_file(folder / "a.1.csv", "somebody else's");
+  EXPECT_FALSE(std::filesystem::exists(directory / "a.1.json"));
+  write_file(directory / "a.1.csv", "somebody else's");
   testing::internal::CaptureStderr();
   run("two");
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("a.2.json"), std::string::npos) << said;
   run("three");
-  EXPECT_EQ(text_of("a.json"), "three");
-  EXPECT_EQ(text_of("a.2.json"), "one");
-  EXPECT_EQ(text_of("a.2.csv"), "onec");
-  EXPECT_EQ(text_of("a.3.csv"), "twoc");
-  EXPECT_EQ(text_of("a.1.csv"), "somebody else's");
-  keep_earlier({{"/dev/null", "x"}, {folder / "none", "x"}});  // nothing to keep
+  EXPECT_EQ(text_of(directory / "a.json"), "three");
+  EXPECT_EQ(text_of(directory / "a.2.json"), "one");
+  EXPECT_EQ(text_of(directory / "a.2.csv"), "onec");
+  EXPECT_EQ(text_of(directory / "a.3.csv"), "twoc");
+  EXPECT_EQ(text_of(directory / "a.1.csv"), "somebody else's");
+  keep_earlier({{"/dev/null", "x"}, {directory / "none", "x"}});  // nothing to keep
   EXPECT_TRUE(std::filesystem::exists("/dev/null"));
-  std::filesystem::remove_all(folder);
 }
 
-TEST(ResultFiles, PicturesThatCannotBeDrawnAreAFailureInALine) {
+TEST_F(Files, ThatCannotBeDrawnAreAFailureInALine) {
   if (std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") != 0) {
     GTEST_SKIP() << "package python3-matplotlib";
   }
-  const std::filesystem::path directory =
-      std::filesystem::path(testing::TempDir()) / ("muster-plot-" + std::to_string(getpid()));
   for (const char* const script : {"plot_barrier.py", "plot_lock.py", "plot_measure.py",
                                    "plot_mpi.py", "plot_sim.py", "plot_sim_lock.py"}) {
     const ResultFiles files{directory, "x", script, "csv"};
@@ -141,7 +127,6 @@ TEST(ResultFiles, PicturesThatCannotBeDrawnAreAFailureInALine) {
     EXPECT_TRUE(said.starts_with(std::string(script) + ": ")) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;  // and what is written
   }
-  std::filesystem::remove_all(directory);
 }
 
 /// What a child writes to a terminal that is its standard error.

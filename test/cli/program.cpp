@@ -114,20 +114,26 @@ std::string run_muster_for_json(std::vector<std::string> arguments) {
   return outcome.out;
 }
 
+void expect_refused(const std::vector<Mistake>& mistakes) {
+  for (const auto& [words, says] : mistakes) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2) << says;
+    EXPECT_EQ(outcome.out, "") << says;
+    EXPECT_THAT(outcome.err, StartsWith("muster: "));
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
 void expect_refused(std::vector<std::string> command, const std::vector<Mistake>& mistakes) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("muster-refused-" + std::to_string(getpid()));
   command.insert(command.end(), {"--output", folder});
-  for (const Mistake& mistake : mistakes) {
+  for (const auto& [more, says] : mistakes) {
     std::vector<std::string> words = command;
-    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
-    const Outcome outcome = run_muster(words);
-    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
-    EXPECT_EQ(outcome.out, "") << mistake.says;
-    EXPECT_THAT(outcome.err, StartsWith("muster: "));
-    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(std::filesystem::remove(folder)) << mistake.says << ": a folder was made";
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused({{words, says}});
+    EXPECT_FALSE(std::filesystem::remove(folder)) << says << ": a folder was made";
   }
 }
 

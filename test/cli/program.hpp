@@ -49,9 +49,9 @@ struct Mistake {
   std::vector<std::string> words;
   std::string says;
 };
-/// Expects each of them, added to the command and its --output in a folder of their own, to be
-/// refused in one line that says so, with exit code 2, before anything is printed or the folder is
-/// made.
+/// Expects each of them to be refused in one line that says so, with exit code 2, and nothing else.
+void expect_refused(const std::vector<Mistake>& mistakes);
+/// The same, added to the command and its --output in a folder of their own, before that is made.
 void expect_refused(std::vector<std::string> command, const std::vector<Mistake>& mistakes);
 
 /// Expects `--output` to have left these files in the folder, none of them empty, and of each

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -130,6 +132,16 @@ bool deny_memfd() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
          syscall(SYS_memfd_create, "denied", 0) < 0;
+}
+
+bool small_dev_shm() {
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") == 0 && deny_memfd();
+}
+
+bool can_have_small_dev_shm() {
+  return is_root() && in_child([] { return small_dev_shm(); }) == 0;
 }
 
 std::string name_prefix() { return "test." + std::to_string(test_process) + "-"; }

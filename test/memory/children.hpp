@@ -63,6 +63,10 @@ bool can_deny_memfd();
 /// memfd_create fails with ENOSYS from now on, in this process and its children (seccomp).
 bool deny_memfd();
 
+/// A process of its own mount namespace with 64 KiB of /dev/shm, and without memfd_create.
+bool small_dev_shm();
+bool can_have_small_dev_shm();
+
 /// How the names that this test gives to servers begin, in its children too.
 std::string name_prefix();
 

@@ -140,19 +140,6 @@ TEST(FdServer, WhatIsReceivedDoesNotSurviveExecAndNothingLeaks) {
   EXPECT_EQ(test::leftovers(), before);
 }
 
-TEST(FdServer, ANameIsTakenUntilItsServerIsGone) {
-  const std::string name = fresh_name();
-  const auto segment = Segment::create(1, layout);
-  {
-    const FdServer server(name, segment->fd());
-    EXPECT_THAT(error_text(Status::busy, [&] { FdServer second(name, segment->fd()); }),
-                HasSubstr("choose another"));
-    attach_by_name(name, ms(5000));  // the first one serves on
-  }
-  const FdServer again(name, segment->fd());
-  attach_by_name(name, ms(5000));
-}
-
 TEST(FdServer, NamesAndDescriptorsAreChecked) {
   const auto segment = Segment::create(1, layout);
   for (const std::string& name :
@@ -166,26 +153,6 @@ TEST(FdServer, NamesAndDescriptorsAreChecked) {
   const std::string longest = fmt::format("{:A<64}", fresh_name());
   const FdServer server(longest, segment->fd());
   attach_by_name(longest, ms(5000));
-}
-
-TEST(FdServer, ReceiversWaitForTheNameToAppear) {
-  const std::string name = fresh_name();
-  const auto segment = Segment::create(1, layout);
-  std::unique_ptr<FdServer> server;
-  std::thread late([&] {
-    std::this_thread::sleep_for(60ms);
-    server = std::make_unique<FdServer>(name, segment->fd());
-  });
-  EXPECT_EQ(attach_by_name(name, INT64_MAX)->size(), segment->size());
-  late.join();
-}
-
-TEST(FdServer, ReceiversGiveUpInTime) {
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_THAT(error_text(Status::timeout, [] { receive_fd(fresh_name(), ms(50)); }),
-              HasSubstr("nobody offered it"));
-  EXPECT_GE(std::chrono::steady_clock::now() - start, 50ms);
-  error_text(Status::timeout, [] { receive_fd(fresh_name(), 0); });
 }
 
 TEST(FdServer, AStoppedServerIsATimeout) {
@@ -478,23 +445,6 @@ TEST(FdServer, AServerThatEndsBeforeItAnswersIsTriedAgain) {
   });
   EXPECT_EQ(attach_by_name(name, ms(5000))->size(), segment->size());
   restart.join();
-}
-
-TEST(FdServer, KilledAtEverySystemCallItLeavesNothing) {
-  if (!test::can_trace_children()) GTEST_SKIP() << "no ptrace here";
-  line_size();
-  const auto before = test::leftovers();
-  const std::string name = fresh_name();
-  const int deaths = test::kill_at_every_system_call(
-      [&] {
-        const auto segment = Segment::create(1, layout);
-        const FdServer server(name, segment->fd());
-        return true;
-      },
-      [&] { ASSERT_EQ(test::leftovers(), before); });
-  EXPECT_GT(deaths, 24);
-  const auto segment = Segment::create(1, layout);
-  FdServer(name, segment->fd());  // the name is free
 }
 
 TEST(FdServer, ReceiversKilledAtEverySystemCallDoNotDisturbIt) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -132,20 +131,12 @@ TEST(SegmentTooLarge, NoBytesAtAll) {
   error_text(Status::invalid, [] { Segment::create(0, layout); });
 }
 
-TEST(SegmentTooLarge, MoreThanCanBeAddressed) {
+TEST(SegmentTooLarge, MoreThanCanBeAddressedOrThanTheMachineHas) {
   EXPECT_EQ(in_child([] {
               confine_to_ms_of_cpu(60);
               for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - page_size(), SIZE_MAX / 2}) {
                 error_text(Status::no_memory, [&] { Segment::create(bytes, layout); });
               }
-              return true;
-            }),
-            0);
-}
-
-TEST(SegmentTooLarge, MoreThanTheMachineHas) {
-  EXPECT_EQ(in_child([] {
-              confine_to_ms_of_cpu(60);
               return error_text(Status::no_memory, [] {
                        Segment::create(SIZE_MAX / 8, layout);
                      }).find("are left to this process") != std::string::npos;
@@ -208,38 +199,11 @@ TEST(SegmentTooLarge, AStormOfSignalsDoesNotHoldItUp) {
             0);
 }
 
-/// A process of its own mount namespace with `bytes` of /dev/shm, and without memfd_create.
-bool small_dev_shm(const std::string& bytes) {
-  return unshare(CLONE_NEWNS) == 0 &&
-         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("tmpfs", "/dev/shm", "tmpfs", 0, ("size=" + bytes).c_str()) == 0 &&
-         test::deny_memfd();
-}
-
-bool can_mount() {
-  return test::is_root() && in_child([] { return small_dev_shm("1m"); }) == 0;
-}
-
-TEST(SegmentInDevShm, AFullOneIsAnErrorAndLeavesNothing) {
-  if (!can_mount()) GTEST_SKIP() << "mounting a small tmpfs needs root";
-  EXPECT_EQ(
-      in_child([] {
-        if (!small_dev_shm("1m")) return false;
-        const auto full = error_text(Status::no_memory, [] { Segment::create(2U << 20, layout); });
-        const auto half = Segment::create(512U << 10, layout);  // the other half was given back
-        std::memset(half->data(), 1, half->size());
-        error_text(Status::no_memory, [] { Segment::create(768U << 10, layout); });
-        return full.find("does not fit into /dev/shm") != std::string::npos &&
-               test::leftovers().empty();
-      }),
-      0);
-}
-
 TEST(SegmentInDevShm, NeitherMemfdNorTmpfsIsAnError) {
-  if (!can_mount()) GTEST_SKIP() << "mounting over /dev/shm needs root";
+  if (!test::can_have_small_dev_shm()) GTEST_SKIP() << "mounting over /dev/shm needs root";
   EXPECT_EQ(
       in_child([] {
-        if (!small_dev_shm("1m") || mount("/proc", "/dev/shm", nullptr, MS_BIND, nullptr) != 0)
+        if (!test::small_dev_shm() || mount("/proc", "/dev/shm", nullptr, MS_BIND, nullptr) != 0)
           return false;
         return error_text(Status::system, [] {
                  Segment::create(1, layout);
@@ -273,17 +237,7 @@ TEST(SegmentInDevShm, ServesTheSameSandboxOnly) {
               HasSubstr("not sealed"));
 }
 
-// Death of the creator or of an attacher at every step.
-
-TEST(SegmentAfterDeath, OfTheCreatorAtEverySystemCallNothingIsLeft) {
-  if (!test::can_trace_children()) GTEST_SKIP() << "no ptrace here";
-  line_size();  // asked once per process: not part of a creation
-  const auto before = test::leftovers();
-  const int deaths =
-      test::kill_at_every_system_call([] { return Segment::create(1, layout) != nullptr; },
-                                      [&] { ASSERT_EQ(test::leftovers(), before); });
-  EXPECT_GT(deaths, 12);  // memfd_create, fchmod, posix_fallocate, pwrite, seals, mmap: twice each
-}
+// Death of the creator; at every step, and of an attacher: capi/fault_creation_test.cpp.
 
 TEST(SegmentAfterDeath, OfTheCreatorInDevShmNothingIsLeft) {
   if (!test::can_trace_children()) GTEST_SKIP() << "no ptrace here";
@@ -293,19 +247,6 @@ TEST(SegmentAfterDeath, OfTheCreatorInDevShmNothingIsLeft) {
   const int deaths = test::kill_at_every_system_call(
       [] { return test::deny_memfd() && Segment::create(1, layout) != nullptr; },
       [&] { ASSERT_EQ(test::leftovers(), before); });
-  EXPECT_GT(deaths, 12);
-}
-
-TEST(SegmentAfterDeath, OfAnAttacherTheOthersGoOn) {
-  if (!test::can_trace_children()) GTEST_SKIP() << "no ptrace here";
-  const auto segment = Segment::create(1, layout);
-  segment->data()[0] = std::byte{5};
-  const int deaths = test::kill_at_every_system_call(
-      [&] { return Segment::attach(segment->fd(), layout)->data()[0] == std::byte{5}; },
-      [&] {
-        ASSERT_EQ(segment->data()[0], std::byte{5});
-        ASSERT_EQ(Segment::attach(segment->fd(), layout)->data()[0], std::byte{5});
-      });
   EXPECT_GT(deaths, 12);
 }
 

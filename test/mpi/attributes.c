@@ -6,17 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank;
-static int size;
-
-static void fail(const char* what, long a, long b) {
-  fprintf(stderr, "FAILED on rank %d: %s (%ld, %ld)\n", rank, what, a, b);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
-
-static void check(int status, const char* what) {
-  if (status != MPI_SUCCESS) fail(what, status, 0);
-}
+#include "job.h"
 
 static int copies;
 static int drops;
@@ -51,13 +41,6 @@ static void copied(int count) {
   if (copies != count || drops != count) fail("attributes copied, dropped", copies, drops);
   MPI_Comm_delete_attr(MPI_COMM_SELF, key);
   MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
-}
-
-static int handled;
-
-static void count_errors(MPI_Comm* comm, int* code, ...) {
-  (void)comm, (void)code;
-  ++handled;
 }
 
 static int wait_once_more(MPI_Comm comm, int key, void* attribute, void* extra) {

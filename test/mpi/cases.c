@@ -10,27 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-static int rank;
-static int size;
-
-static void fail(const char* what, long a, long b) {
-  fprintf(stderr, "FAILED on rank %d: %s (%ld, %ld)\n", rank, what, a, b);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
+#include "job.h"
 
 static const char* program; /* to be spawned */
-
-static void check(int status, const char* what) {
-  if (status != MPI_SUCCESS) fail(what, status, 0);
-}
-
-static void pause_us(long us) {
-  const struct timespec time = {us / 1000000, us % 1000000 * 1000};
-  nanosleep(&time, NULL);
-}
 
 /* ---- plain words that all ranks of a communicator share: nothing but the barrier orders them ----
  */
@@ -286,12 +270,6 @@ static void declines(int count) {
 
 /* ---- several hosts: no memory to share, but, on one machine, a clock ---- */
 
-static long now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* The first leaves after the last has come. */
 static void episodes_by_clock(MPI_Comm comm, int count) {
   long* const mine = malloc(2 * (size_t)count * sizeof *mine);
@@ -442,13 +420,6 @@ static void live_at_the_end(int count) {
     MPI_Comm_split(made, rank % 2, rank, &made);
     MPI_Barrier(made);
   }
-}
-
-static int handled;
-
-static void count_errors(MPI_Comm* comm, int* code, ...) {
-  (void)comm, (void)code;
-  ++handled;
 }
 
 /* What the MPI's own barrier answers, where something of it is called under this name. */

@@ -5,30 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static int rank;
-static int size;
-
-static void fail(const char* what, long a, long b) {
-  fprintf(stderr, "FAILED on rank %d: %s (%ld, %ld)\n", rank, what, a, b);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
-
-static void check(int status, const char* what) {
-  if (status != MPI_SUCCESS) fail(what, status, 0);
-}
-
-static long now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static void pause_us(long us) {
-  const struct timespec pause = {.tv_nsec = us * 1000};
-  nanosleep(&pause, NULL);
-}
+#include "job.h"
 
 /* Ranks are late by turns, one more than the others. What each waited for the last one, by its own
  * clock, goes to the file that MUSTER_TEST_WAITED names. */

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <muster/muster.h>
 #include <sched.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstring>
@@ -48,49 +48,39 @@ unsigned first_cpu() {
   return cpu;
 }
 
-TEST(Claims, TwoOnOneCpuHaveNotOneEach) {
+TEST(Claims, AreOfParticipantsAndOthersOnTheCpusTheyMayUse) {
   const std::string one = std::to_string(first_cpu());
-  const std::array bindings{one.c_str(), one.c_str()};
-  muster_options options = options_for(2);
-  options.bindings = bindings.data();
-  EXPECT_THAT(choice(options), HasSubstr("(2 participants on 1 usable CPU)"));
-}
-
-TEST(Claims, OneOnThatCpuAndOneAnywhereHave) {
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU";
-  const std::string one = std::to_string(first_cpu());
-  const std::array bindings{one.c_str(), ""};
-  muster_options options = options_for(2);
-  options.bindings = bindings.data();
-  EXPECT_THAT(choice(options), HasSubstr("spins"));
-}
-
-TEST(Claims, OthersOnTheSameCpuCount) {
-  const std::string one = std::to_string(first_cpu());
-  const std::array bindings{one.c_str()};
-  muster_options options = options_for(1);
-  options.bindings = bindings.data();
-  EXPECT_THAT(choice(options), Not(HasSubstr("others")));
-  options.others = 1;
-  options.other_bindings = bindings.data();
-  EXPECT_THAT(choice(options), HasSubstr("1 participant and 1 other on 1 usable CPU"));
-  EXPECT_THAT(choice(options), HasSubstr("waiting       auto: yields"));
-}
-
-TEST(Claims, ManyOthersSomewhereMakeWaitsGiveUpTheCpu) {
-  muster_options options = options_for(2);
-  options.others = 60000;
-  EXPECT_THAT(choice(options), HasSubstr("2 participants and 60000 others on"));
-  EXPECT_THAT(choice(options), HasSubstr("waiting       auto: yields"));
-  options.others = 65537;
-  EXPECT_THAT(choice(options), HasSubstr("0 to 65536 are possible"));
-}
-
-TEST(Claims, ApartTheySleep) {
-  muster_options options = options_for(2);
-  options.others = 60000;
-  options.flags = MUSTER_APART;
-  EXPECT_THAT(choice(options), HasSubstr("waiting       sleep"));
+  const char* const here[] = {one.c_str(), one.c_str()};
+  const char* const here_and_anywhere[] = {one.c_str(), ""};
+  const struct {
+    unsigned participants;
+    const char* const* bindings;
+    unsigned others;
+    const char* const* other_bindings;
+    unsigned flags;
+    const char* says;
+  } cases[] = {
+      {2, here, 0, nullptr, 0, "(2 participants on 1 usable CPU)"},
+      {2, here_and_anywhere, 0, nullptr, 0, "spins"},  // on two CPUs
+      {1, here, 1, here, 0, "1 participant and 1 other on 1 usable CPU"},
+      {1, here, 1, here, 0, "waiting       auto: yields"},
+      {2, nullptr, 60000, nullptr, 0, "2 participants and 60000 others on"},
+      {2, nullptr, 60000, nullptr, 0, "waiting       auto: yields"},
+      {2, nullptr, 65537, nullptr, 0, "0 to 65536 are possible"},
+      {2, nullptr, 60000, nullptr, MUSTER_APART, "waiting       sleep"},
+  };
+  for (const auto& [participants, bindings, others, other_bindings, flags, says] : cases) {
+    if (bindings == here_and_anywhere && std::thread::hardware_concurrency() < 2) continue;
+    muster_options options = options_for(participants);
+    options.bindings = bindings;
+    options.others = others;
+    options.other_bindings = other_bindings;
+    options.flags = flags;
+    EXPECT_THAT(choice(options), HasSubstr(says));
+    if (others == 0) {
+      EXPECT_THAT(choice(options), Not(testing::ContainsRegex("[0-9] others? on")));
+    }
+  }
 }
 
 TEST(Claims, WithProgressToMakeNobodySleepsWhoHasACpu) {

@@ -14,13 +14,19 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from under_run import ENVIRONMENT, expect, muster, need, run, run_case, scratch  # noqa: E402
+from under_run import ENVIRONMENT, alone, expect, muster, need, run, run_case, scratch  # noqa: E402
+
+
+def uncounted(*command):
+    """What nobody is to be told is not counted."""
+    done = subprocess.run([muster, "run", "--barrier", "--", *command], capture_output=True,
+                          text=True, check=True, timeout=900, env=ENVIRONMENT)
+    expect(done.stdout.split()[0] == "passed" and not done.stderr, f"uncounted: {done}")
 
 
 def case_barriers():
     """A C++ program at pthread barriers: teams, crowds, ends, forks."""
-    expect(subprocess.run([sys.argv[3]], capture_output=True, text=True, check=True, timeout=900,
-                          env=ENVIRONMENT).stdout == "passed\n", "alone it fails")
+    expect(alone([sys.argv[3]]) == "passed\n", "alone it fails")
     for options in ([], ["--affinity", "none"], ["--mutex", "cna", "--bind-main"]):
         done, processes = run(["--barrier", *options], [sys.argv[3]])
         expect(done.stdout == "passed\n", f"{options}: {done.stdout}")
@@ -31,9 +37,7 @@ def case_barriers():
         expect(sum(one["too_many"] for one in waits) == 0, f"too many: {waits}")
         expect(all(0 < sum(one["last"]) <= one["ours"] / 2 for one in waits if one["ours"]),
                f"last: {waits}")
-    done = subprocess.run([muster, "run", "--barrier", "--", sys.argv[3]], capture_output=True,
-                          text=True, check=True, timeout=900, env=ENVIRONMENT)
-    expect(done.stdout == "passed\n" and not done.stderr, f"uncounted: {done}")
+    uncounted(sys.argv[3])
     done, _ = run(["--barrier", "--verbose"], [sys.argv[3]])
     expect("waits at pthread barriers" in done.stderr, f"it told {done.stderr}")
 
@@ -49,20 +53,17 @@ def case_ggml():
                     program], check=True)
     subprocess.run([*build, source, library, "-Wl,-rpath," + scratch, "-o", program + ".so"],
                    check=True)
-    alone = subprocess.run([program], capture_output=True, text=True, check=True, timeout=900,
-                           env=ENVIRONMENT).stdout.split()
+    barriers = int(alone([program]).split()[1])
     opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).main()"
     for command in ([program], ["python3", "-c", opened, program + ".so"]):
         done, processes = run(["--barrier"], command)
         said = done.stdout.split()
         waits = [process["barriers"]["ggml"] for process in processes]
         ours, first = (sum(one[which] for one in waits) for which in ("ours", "first"))
-        expect(said[0] == "passed" and ours + int(said[1]) == int(alone[1]) and
-               ours > 0.9 * int(alone[1]) and first >= int(said[1]), f"{said}, {alone}, {waits}")
+        expect(said[0] == "passed" and ours + int(said[1]) == barriers and
+               ours > 0.9 * barriers and first >= int(said[1]), f"{said}, {barriers}, {waits}")
         print(command[0], waits)
-    done = subprocess.run([muster, "run", "--barrier", "--", program], capture_output=True,
-                          text=True, check=True, timeout=900, env=ENVIRONMENT)
-    expect(done.stdout.split()[0] == "passed" and not done.stderr, f"uncounted: {done}")
+    uncounted(program)
 
 
 def build_openmp(compiler, source, *flags):
@@ -95,8 +96,9 @@ def case_openmp():
              "sys.argv[2].encode()))"
     need("python3")
     # A process each: libomp's threads of earlier teams look for work, and take others' time.
-    for command in ([program], ["python3", "-c", opened, library]):
-        for options in ([], ["--affinity", "none"], ["--bind-main", "--mutex", "mcs"]):
+    every = [[], ["--affinity", "none"], ["--bind-main", "--mutex", "mcs"]]
+    for command, ways in (([program], every), (["python3", "-c", opened, library], every[:1])):
+        for options in ways:
             waits = []
             for case in cases:
                 done, processes = run(["--barrier", *options], [*command, case])
@@ -107,11 +109,8 @@ def case_openmp():
             expect(sum(one["tasks"] for one in waits) > 0, f"no tasks were seen: {waits}")
             expect(sum(one["unknown"] for one in waits) == 0, f"unknown teams: {waits}")
             print(command[0], options, ours, "waits")
-    # What nobody is to be told is not counted.
     for case in cases:
-        done = subprocess.run([muster, "run", "--barrier", "--", program, case], timeout=900,
-                              capture_output=True, text=True, check=True, env=ENVIRONMENT)
-        expect(done.stdout == "passed\n" and not done.stderr, f"{case}: {done}")
+        uncounted(program, case)
     _, processes = run(["--barrier"], [program, "barriers"])
     teams = processes[0]["barriers"]["openmp"]["teams"]
     expect([one["size"] for one in teams] == list(range(2, 10)) and

@@ -16,14 +16,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "expect.h"
 
-void expect(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "barriers.cpp:%d: not so: %s\n", line, what);
-  std::_Exit(1);
-}
-#define EXPECT(condition) expect(condition, #condition, __LINE__)
+namespace {
 
 void in_threads(unsigned count, const std::function<void(unsigned)>& body) {
   std::vector<std::thread> threads;

@@ -16,21 +16,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "expect.h"
+
 namespace {
 
 using namespace std::chrono_literals;
-
-void expect(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "cases.cpp:%d: not so: %s\n", line, what);
-  std::exit(1);
-}
-#define EXPECT(condition) expect(condition, #condition, __LINE__)
 
 timespec in(clockid_t clock, std::chrono::milliseconds time) {
   timespec at{};
@@ -333,31 +327,6 @@ void timed_waits() {
   std::this_thread::sleep_for(10ms);
   timed.unlock();
   later.join();
-  std::recursive_timed_mutex again;
-  EXPECT(again.try_lock_for(1ms) && again.try_lock_until(std::chrono::system_clock::now() + 1ms));
-  again.unlock();
-  again.unlock();
-  std::shared_mutex shared;
-  std::shared_lock reader(shared);
-  EXPECT(elsewhere([&] { return shared.try_lock_shared() ? (shared.unlock_shared(), 1) : 0; }) ==
-         1);
-  EXPECT(elsewhere([&] { return shared.try_lock() ? 1 : 0; }) == 0);
-}
-
-/// A deadline that is none, or on a clock that none can be on: the mutex is not given for it.
-void refused_waits() {
-  pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  EXPECT(pthread_mutex_lock(&mutex) == 0);
-  const timespec good = in(CLOCK_REALTIME, 20s);
-  for (const long ns : {-1L, 1'000'000'000L}) {
-    const timespec malformed{good.tv_sec, ns};
-    EXPECT(pthread_cond_timedwait(&cond, &mutex, &malformed) == EINVAL);
-    EXPECT(pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &malformed) == EINVAL);
-  }
-  EXPECT(pthread_cond_clockwait(&cond, &mutex, CLOCK_PROCESS_CPUTIME_ID, &good) == EINVAL);
-  EXPECT(elsewhere([&] { return pthread_mutex_trylock(&mutex); }) == EBUSY);
-  EXPECT(pthread_mutex_unlock(&mutex) == 0);
 }
 
 // ---- ends ----
@@ -577,7 +546,6 @@ int main(int argc, char** argv) {
     one_for_each_signal();
     broadcasts();
     timed_waits();
-    refused_waits();
   }
   if (wanted("ends")) {
     cancellation();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads at one mutex, who know how long one waits and the other holds it; and mutexes of
- * other kinds, whose functions do what they do without us. Prints both, ns. */
-#include <errno.h>
+/* Two threads at one mutex, who know how long one waits and the other holds it. Prints both, ns. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,40 +52,6 @@ static void* holder(void* unused) {
   return unused;
 }
 
-static void of_all_kinds(void) {
-  static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                              PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
-  static pthread_mutex_t mutexes[sizeof types / sizeof *types];
-  const struct timespec past = {0};
-  for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
-    pthread_mutex_t* const mutex = &mutexes[i];
-    pthread_mutexattr_t attributes;
-    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, types[i]);
-    pthread_mutex_init(mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    expect(pthread_mutex_lock(mutex) == 0, "lock");
-    const int again = pthread_mutex_trylock(mutex);
-    expect(again == (types[i] == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY), "trylock");
-    if (again == 0) pthread_mutex_unlock(mutex);
-    if (types[i] == PTHREAD_MUTEX_ERRORCHECK) {
-      expect(pthread_mutex_lock(mutex) == EDEADLK, "a lock that would wait for itself");
-    }
-    expect(pthread_cond_timedwait(&condition, mutex, &past) == ETIMEDOUT, "timedwait");
-    expect(pthread_mutex_unlock(mutex) == 0, "unlock");
-    expect(pthread_mutex_timedlock(mutex, &past) == 0, "timedlock of a free one");
-    if (types[i] == PTHREAD_MUTEX_NORMAL) {
-      expect(pthread_mutex_timedlock(mutex, &past) == ETIMEDOUT, "timedlock");
-    }
-    expect(pthread_mutex_unlock(mutex) == 0, "unlock");
-    if (types[i] == PTHREAD_MUTEX_ERRORCHECK) {
-      expect(pthread_mutex_unlock(mutex) == EPERM, "unlock of what one does not hold");
-    }
-    expect(pthread_mutex_destroy(mutex) == 0, "destroy");
-  }
-}
-
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "leave") == 0) _exit(3);
   if (argc > 1 && strcmp(argv[1], "die") == 0) abort();
@@ -100,7 +64,6 @@ int main(int argc, char** argv) {
     pthread_barrier_wait(&meeting);
   }
   pthread_join(thread, NULL);
-  of_all_kinds();
   int status = 0;
   fflush(stdout);
   pthread_mutex_lock(&hot); /* held across a fork */

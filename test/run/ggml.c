@@ -4,16 +4,9 @@
  * ggml's. */
 #include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "expect.h"
 #include "ggml_library.h"
-
-static void expect(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "ggml.c:%d: not so: %s\n", line, what);
-  _exit(1);
-}
-#define EXPECT(condition) expect(condition, #condition, __LINE__)
 
 typedef struct {
   int episodes, threads;

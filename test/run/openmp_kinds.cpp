@@ -13,14 +13,9 @@
 #include <stdexcept>
 #include <vector>
 
-namespace {
+#include "expect.h"
 
-void expect(bool holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "openmp_kinds.cpp:%d: not so: %s\n", line, what);
-  _exit(1);
-}
-#define EXPECT(condition) expect(condition, #condition, __LINE__)
+namespace {
 
 /// In a team: all have written before anybody reads.
 void episodes_of(std::vector<int>& data, int episodes) {

@@ -32,6 +32,12 @@ def need(program, package=None):
     return found
 
 
+def alone(command, **more):
+    """Runs it without us; what it printed."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=True,
+                          env=ENVIRONMENT, **more).stdout
+
+
 def run(options, command, code=0, **more):
     """Runs it; what it printed and what the report says, a process each."""
     report = os.path.join(scratch, "report.json")
