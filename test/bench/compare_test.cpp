@@ -119,6 +119,22 @@ TEST(Compare, WantsOneRunOfEachOrTwoAtLeast) {
   EXPECT_THROW(compare_runs({}, {}), Error);
 }
 
+TEST(Compare, TellsEachRowThatIsSlow) {
+  std::mt19937_64 random(1);
+  const Json before = draw_run(random, 1);
+  Json after = draw_run(random, 1);
+  for (Json& row : after["results"]) {
+    if (row["algorithm"] != "a0" || row["participants"] == 8) continue;
+    for (Json& mean : row["round_means_ns"]) mean = 4 * mean.get<double>();
+  }
+  std::vector<std::string> told;
+  for (const Change& change :
+       compare_runs({read_run(before, "old")}, {read_run(after, "new")}).rows) {
+    if (change.is_told) told.push_back(change.what);
+  }
+  EXPECT_THAT(told, testing::UnorderedElementsAre("a0, 2 threads", "a0, 4 threads"));
+}
+
 TEST(Compare, NamesWhatIsInOneRunOnly) {
   std::mt19937_64 random(1);
   Json before = draw_run(random, 1);
