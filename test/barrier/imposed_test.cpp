@@ -61,7 +61,7 @@ class ImposedTree : public testing::TestWithParam<Machine> {
     CapiSubject barrier(options);
     EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(),
                                      .episodes = rounds(2000),
-                                     .budget_ms = 40,
+                                     .budget_ms = 20,
                                      .processes = processes}),
               "")
         << "replay: " << replay_command();
@@ -112,7 +112,7 @@ json run_bound(const std::vector<const char*>& bindings, const char* algorithm, 
   CapiSubject barrier(options);
   EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(),
                                    .episodes = rounds(2000),
-                                   .budget_ms = 60,
+                                   .budget_ms = 20,
                                    .processes = processes}),
             "")
       << "replay: " << replay_command();
