@@ -144,24 +144,6 @@ TEST(Lifted, RanksThatSpanANumaNodeJoinAtThePackage) {
   }
 }
 
-TEST(Lifted, RankZeroToo) {
-  Random random(case_seed());
-  const HangGuard guard(60);
-  for (const char* algorithm : {"topo", "topo-counter"}) {
-    const json explained =
-        run_bound({"3-12", "0", "1", "4", "8", "9", "13"}, algorithm, random, false);
-    EXPECT_EQ(groups_of(explained, "MACHINE"), (Groups{{0, 1, 4}})) << explained;
-  }
-}
-
-TEST(Lifted, BindingsThatOverlapWithoutBeingTransitive) {
-  Random random(case_seed());
-  const HangGuard guard(60);
-  run_bound({"0-1", "0", "1"}, "topo", random, true);
-  run_bound({"3-4", "3", "4"}, "topo", random, true);
-  run_bound({"3-4", "3", "4"}, "topo-counter", random, true);
-}
-
 TEST(Lifted, EverySetOfBindingsRuns) {
   Random random(case_seed());
   const HangGuard guard(120);
