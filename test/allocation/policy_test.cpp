@@ -21,19 +21,6 @@ using test::Random;
 using ::testing::ElementsAre;
 using Binding = MemoryDecision::Binding;
 
-TEST(Policy, SurvivesItsWord) {
-  for (const bool follow : {false, true}) {
-    for (const bool strict : {false, true}) {
-      const Policy policy{heap_of_numa(1023), follow, strict, 0xFFFFFFFF};
-      const Policy again = Policy::of(policy.word());
-      EXPECT_EQ(again.heap, policy.heap);
-      EXPECT_EQ(again.older_follow, follow);
-      EXPECT_EQ(again.strict, strict);
-      EXPECT_EQ(again.epoch, policy.epoch);
-    }
-  }
-}
-
 TEST(Policy, IsWhatThePlacementDecides) {
   const CoreTree tree(Topology::from_synthetic("package:2 numa:2 core:3 pu:1"));
   Placer placer(tree);

@@ -15,8 +15,6 @@
 
 namespace muster::test {
 
-/// How long a rank waits before the test takes it for a hang.
-
 inline muster_options plain_options(unsigned participants, const char* algorithm = nullptr) {
   muster_options options;
   muster_options_init(&options);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "axioms.hpp"
@@ -212,6 +213,12 @@ std::vector<Suite> suites() {
           {"everything", everything}};
 }
 
+Taste taste_of(const std::string& name) {
+  const std::vector<Suite> all = suites();
+  return std::find_if(all.begin(), all.end(), [&](const Suite& s) { return s.name == name; })
+      ->taste;
+}
+
 int soak() {
   const char* factor = std::getenv("MUSTER_SOAK");
   return factor != nullptr ? std::max(1, std::atoi(factor)) : 1;
@@ -283,11 +290,7 @@ TEST(Axioms, AgreeWithTheOracleOnWhatIsNoExecution) {
     Opinions opinions;
     for (unsigned seed = 0; seed < c.programs; ++seed) {
       std::mt19937 random(seed);
-      Taste taste;
-      for (const Suite& suite : suites()) {
-        if (std::string(suite.name) == c.suite) taste = suite.taste;
-      }
-      const RandomProgram program = make_random_program(taste, random);
+      const RandomProgram program = make_random_program(taste_of(c.suite), random);
       const Truth truth = brute_force(program, true, states_max / 4);
       if (truth.too_large) continue;
       difference(program, truth, c.flaw, opinions);
@@ -320,10 +323,7 @@ TEST(OracleItself, CatchesEveryFlawOfTheExplorer) {
       {Flaw::maximality, "maximality", "atomics"},
       {Flaw::revisits, "revisits", "atomics"}};
   for (const Forgotten& forgotten : all) {
-    Taste taste;
-    for (const Suite& suite : suites()) {
-      if (std::string(suite.name) == forgotten.suite) taste = suite.taste;
-    }
+    const Taste taste = taste_of(forgotten.suite);
     unsigned seed = 0;
     std::string found;
     for (; seed < 20000 && found.empty(); ++seed) {

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -86,13 +87,11 @@ void free_all(const std::vector<Block>& blocks) {
 
 /// The NUMA nodes of all pages of all blocks, each once.
 std::vector<int> where(const std::vector<Block>& blocks) {
-  std::vector<int> all;
+  std::set<int> all;
   for (const Block& block : blocks) {
-    for (const int numa : block.pages()) all.push_back(numa);
+    for (const int numa : block.pages()) all.insert(numa);
   }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  return {all.begin(), all.end()};
 }
 
 /// Has a thread on that NUMA node write a block. Where those pages are then that were not there
@@ -101,13 +100,11 @@ std::vector<int> first_touch(const Block& block, unsigned numa) {
   const std::vector<int> before = block.pages();
   on_numa(numa, [&] { std::memset(block.data, 1, block.bytes); });
   const std::vector<int> after = block.pages();
-  std::vector<int> nodes;
+  std::set<int> nodes;
   for (std::size_t page = 0; page < before.size(); ++page) {
-    if (before[page] < 0) nodes.push_back(after[page]);
+    if (before[page] < 0) nodes.insert(after[page]);
   }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
+  return {nodes.begin(), nodes.end()};
 }
 
 Block block_of(std::size_t mebibytes) {
@@ -128,6 +125,22 @@ std::vector<int> pages_of_heap(allocation::HeapNumber heap) {
 
 std::uint64_t count(const std::vector<int>& pages, int what) {
   return static_cast<std::uint64_t>(std::count(pages.begin(), pages.end(), what));
+}
+
+/// Whoever frees these and takes as many as `count` new ones gets them on NUMA node 1.
+void expect_fresh_blocks_on_1(const std::vector<std::vector<Block>>& freed, unsigned count) {
+  std::vector<Block> fresh;
+  on_numa(0, [&] {
+    muster_free(muster_alloc(1));  // a thread that has only freed yet has no cache
+    for (const std::vector<Block>& blocks : freed) free_all(blocks);
+    for (unsigned i = 0; i < count; ++i) {
+      const std::size_t bytes = sizes[i % 7];
+      fresh.push_back({static_cast<unsigned char*>(muster_alloc(bytes)), bytes});
+      std::memset(fresh.back().data, 1, bytes);
+    }
+  });
+  EXPECT_THAT(where(fresh), ElementsAre(1));
+  free_all(fresh);
 }
 
 /// The kernel's policy for the page at an address.
@@ -201,18 +214,6 @@ TEST_F(Aware, DefaultAllocationIsByFirstTouch) {
   free_all(blocks);
 }
 
-TEST_F(Aware, BlocksAreOnTheServersNode) {
-  for (const unsigned numa : {2U, 0U, 3U}) {
-    servers({numa});
-    std::vector<Block> blocks;
-    for (const unsigned toucher : {0U, 1U, 3U}) {
-      for (const Block& block : blocks_touched_on(toucher, 30)) blocks.push_back(block);
-    }
-    EXPECT_THAT(where(blocks), ElementsAre(static_cast<int>(numa)));
-    free_all(blocks);
-  }
-}
-
 TEST_F(Aware, TheBindingIsLiftedWhenServersPart) {
   servers({2});
   const std::vector<Block> bound = blocks_touched_on(0, 50);
@@ -252,20 +253,7 @@ TEST_F(Aware, BlocksAreExactlyThereAfterManyChanges) {
   servers({1});
   EXPECT_THAT(where({stray}), ElementsAre(1));
   muster_free(stray.data);
-  std::vector<Block> fresh;
-  on_numa(0, [&] {
-    muster_free(muster_alloc(1));  // a thread that has only freed yet has no cache
-    free_all(bound);
-    free_all(by_default);
-    free_all(other);
-    for (unsigned i = 0; i < 1500; ++i) {
-      const std::size_t bytes = sizes[i % 7];
-      fresh.push_back({static_cast<unsigned char*>(muster_alloc(bytes)), bytes});
-      std::memset(fresh.back().data, 1, bytes);
-    }
-  });
-  EXPECT_THAT(where(fresh), ElementsAre(1));
-  free_all(fresh);
+  expect_fresh_blocks_on_1({bound, by_default, other}, 1500);
 }
 
 /// Whether no other process has each of these pages: pagemap's bit 56.
@@ -340,18 +328,7 @@ TEST_F(Aware, WhatCannotBeMovedIsCounted) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   // Their blocks are not handed out again as if they had moved.
-  std::vector<Block> fresh;
-  on_numa(0, [&] {
-    muster_free(muster_alloc(1));  // a thread that has only freed yet has no cache
-    free_all(blocks);
-    for (unsigned i = 0; i < 700; ++i) {
-      const std::size_t bytes = sizes[i % 7];
-      fresh.push_back({static_cast<unsigned char*>(muster_alloc(bytes)), bytes});
-      std::memset(fresh.back().data, 1, bytes);
-    }
-  });
-  EXPECT_THAT(where(fresh), ElementsAre(1));
-  free_all(fresh);
+  expect_fresh_blocks_on_1({blocks}, 700);
 }
 
 TEST_F(Aware, BlocksFollowLibmustersServers) {

@@ -88,23 +88,6 @@ TEST_P(FourNodes, BlocksInASegmentAreWhereTheRanksAre) {
   muster_segment_destroy(segment);
 }
 
-TEST_P(FourNodes, BlocksOfThreadsAreWhereTheThreadsAre) {
-  muster_options options = options_for(GetParam());
-  std::size_t bytes = 0;
-  std::size_t alignment = 0;
-  ASSERT_EQ(muster_barrier_memory(&options, &bytes, &alignment), MUSTER_OK) << muster_last_error();
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  options.memory = memory;
-  options.memory_bytes = bytes;
-  muster_barrier* barrier = nullptr;
-  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
-  expect_blocks_at_home(static_cast<std::byte*>(memory), bytes);
-  muster_barrier_destroy(barrier);
-  munmap(memory, bytes);
-}
-
 /// What all ranks share beside the barrier: who has come how often.
 struct Arrivals {
   std::atomic<unsigned> of[ranks];
@@ -131,10 +114,19 @@ Arrivals* make_arrivals() {
   return memory == MAP_FAILED ? nullptr : new (memory) Arrivals{};
 }
 
-TEST_P(FourNodes, ThreadsMeet) {
-  const muster_options options = options_for(GetParam());
+TEST_P(FourNodes, ThreadsMeetAndHaveTheirBlocksAtHome) {
+  muster_options options = options_for(GetParam());
+  std::size_t bytes = 0;
+  std::size_t alignment = 0;
+  ASSERT_EQ(muster_barrier_memory(&options, &bytes, &alignment), MUSTER_OK) << muster_last_error();
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  options.memory = memory;
+  options.memory_bytes = bytes;
   muster_barrier* barrier = nullptr;
   ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK) << muster_last_error();
+  expect_blocks_at_home(static_cast<std::byte*>(memory), bytes);
   Arrivals arrivals{};
   std::atomic<unsigned> met{0};
   std::vector<std::thread> threads;
@@ -144,6 +136,7 @@ TEST_P(FourNodes, ThreadsMeet) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(met, ranks);
   muster_barrier_destroy(barrier);
+  munmap(memory, bytes);
 }
 
 TEST_P(FourNodes, ProcessesMeet) {
@@ -219,26 +212,6 @@ TEST(Unbound, AreFollowedToWhereTheyGo) {
     EXPECT_THAT(explained(barrier), HasSubstr("\nruns          scheduled-"));
   }
   muster_barrier_destroy(barrier);
-}
-
-// The checks above can fail: memory of one NUMA node is recognised as such.
-TEST(Pages, AreSeenWhereTheyAre) {
-  const std::size_t bytes = std::size_t{64} * 1024;
-  for (const unsigned cpu : {6U, 1U}) {
-    void* const memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    // The kernel may join the mapping to the thread's stack, and this thread, which lays the stack
-    // out, would touch both by one huge page first.
-    ASSERT_EQ(madvise(memory, bytes, MADV_NOHUGEPAGE), 0);
-    std::thread([&] {
-      ASSERT_TRUE(bind_to_cpu(cpu));
-      std::fill_n(static_cast<char*>(memory), bytes, 1);
-    }).join();
-    EXPECT_THAT(numa_nodes_of_pages(memory, bytes),
-                ElementsAre(static_cast<int>(numa_of_cpu(cpu))));
-    munmap(memory, bytes);
-  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// RCLAwareMalloc's decisions carried out on real pages: blocks older than the first server move to
-// its NUMA node, page by page, and are counted.
+// Pages move to a NUMA node, also while they are written, and are counted. That blocks follow
+// servers: allocation_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,6 @@
 #include "memory/migration.hpp"
 #include "memory/pages.hpp"
 #include "pages_of.hpp"
-#include "placement/placer.hpp"
 
 namespace muster::test {
 namespace {
@@ -53,32 +52,6 @@ class Pages {
   std::size_t count_;
   unsigned char* data_ = nullptr;
 };
-
-TEST(Memory, EarlierBlocksMigrateToTheFirstServer) {
-  Pages block(3000);
-  block.touch_on(0, 0, 1500);     // NUMA node 0
-  block.touch_on(7, 1500, 2500);  // NUMA node 3, where the server will be; the rest is not there
-
-  const Topology topology = Topology::this_machine();
-  Placer placer{CoreTree(topology)};
-  ASSERT_TRUE(decide_block(placer.tree(), placer.now()).remember);
-  const MemoryDecision decision = placer.add_server_at(topology.core_of(5)).memory;
-  ASSERT_TRUE(decision.migrate);
-  ASSERT_EQ(decision.binding, MemoryDecision::Binding::bind);
-  const unsigned numa = *placer.tree().numa_nodes()[*decision.numa].os_index;
-  ASSERT_EQ(numa, 3U);
-
-  const Migration migration = migrate_to_numa(block.data(), block.bytes(), numa);
-  EXPECT_EQ(migration.moved, 1500U);
-  EXPECT_EQ(migration.already_there, 1000U);
-  EXPECT_EQ(migration.not_there_yet, 500U);
-  EXPECT_EQ(migration.refused, 0U);
-  EXPECT_EQ(migration.pages(), 3000U);
-  EXPECT_THAT(numa_nodes_of_pages(block.data(), 2500 * page_size()), ElementsAre(3));
-  for (std::size_t number = 0; number < 2500; ++number) {
-    ASSERT_EQ(*block.page(number), number % 251) << "page " << number;
-  }
-}
 
 TEST(Memory, PagesAtTheEndsOfABlockComeAlong) {
   Pages pages(4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Open MPI with its component coll/muster, ranks bound over four NUMA nodes: each barrier is ours,
-// its groups are the machine's, and each rank's block lies where the rank sits.
+// and each rank's block lies where the rank sits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // A rank of an MPI job that its launcher has bound. Says of each barrier that its communicators
 // have, a line each, what is read in the shared memory itself, past the MPI and our interface:
 //
-//   <rank> on NUMA node <n>, its pages on <n ...>: <algorithm>; <level> {<ranks>} ...; ...
+//   <rank> on NUMA node <n>, its pages on <n ...>: <algorithm>
 //
 // Exits with 1 if a rank leaves a barrier before all have come.
 #define OMPI_SKIP_MPICXX 1
@@ -52,17 +52,6 @@ bool meet(MPI_Comm comm, int rank, int size, int begin, std::atomic<int>* arriva
   return true;
 }
 
-std::string describe(const Plan& plan) {
-  std::string text = plan.algorithm.text();
-  for (const GroupLevel& level : plan.groups.levels) {
-    text += "; " + level.name;
-    for (const Group& group : level.groups) {
-      text += fmt::format(" {{{}}}", fmt::join(group.members, ","));
-    }
-  }
-  return text;
-}
-
 /// Says what begins there, if it is a barrier of so many.
 void tell_of(std::byte* at, std::size_t available, unsigned rank, unsigned size) try {
   Plan plan;
@@ -71,7 +60,7 @@ void tell_of(std::byte* at, std::size_t available, unsigned rank, unsigned size)
   const std::string text = fmt::format(
       "{} on NUMA node {}, its pages on {}: {}\n", rank, numa_of_this_thread(),
       fmt::join(numa_nodes_of_pages(block.rank_memory(rank), block.layout().rank_stride), " "),
-      describe(plan));
+      plan.algorithm.text());
   // In one piece: all ranks write to the same.
   if (write(STDOUT_FILENO, text.data(), text.size()) < 0) std::exit(1);
 } catch (const Error&) {

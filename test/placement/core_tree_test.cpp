@@ -7,6 +7,8 @@
 
 #include <numeric>
 
+#include "test/topology/describe.hpp"
+
 namespace muster::test {
 namespace {
 
@@ -36,29 +38,6 @@ TEST(CoreTree, CountsAndParentsOfThePapersFigure) {
   EXPECT_THAT(tree.numa_nodes()[1].cores, ElementsAre(4, 5, 6, 7));
 }
 
-TEST(CoreTree, SiblingThreadsAreOneCore) {
-  const CoreTree tree = tree_of("package:2 numa:1 core:4 pu:2");
-  EXPECT_EQ(tree.cores(), 8U);
-  EXPECT_EQ(tree.numa_nodes().size(), 2U);
-}
-
-TEST(CoreTree, OnlyAllowedPusCount) {
-  const Topology topology =
-      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/disallowed-pus.xml");
-  EXPECT_EQ(CoreTree(topology).cores(), topology.cores().size());
-  EXPECT_FALSE(topology.unusable_pus().empty());
-}
-
-TEST(CoreTree, DiesWithoutMemoryHaveNoNumber) {
-  const CoreTree tree(
-      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/memoryless-dies.xml"));
-  ASSERT_EQ(tree.numa_nodes().size(), 3U);
-  EXPECT_EQ(tree.numa_nodes()[0].os_index, 0U);
-  EXPECT_EQ(tree.numa_nodes()[1].os_index, 2U);
-  EXPECT_FALSE(tree.numa_nodes()[2].os_index.has_value());
-  EXPECT_EQ(tree.numa_nodes()[2].cores.size(), 16U);
-}
-
 TEST(CoreTree, OutwardsIsNearestFirst) {
   const CoreTree tree = tree_of("package:2 numa:1 l2:2 core:2 pu:1");
   using Itself = CoreTree::Itself;
@@ -71,11 +50,9 @@ TEST(CoreTree, OutwardsIsNearestFirst) {
 
 // What the constructor promises of any machine.
 TEST(CoreTree, IsATree) {
-  for (const char* const file :
-       {"hybrid-6p8e.xml", "half-memoryless-package.xml", "cpuless-numa.xml", "uneven-numa.xml",
-        "packages-inside-numa.txt", "knl-snc4-flat.txt", "spr-hbm-flat.txt", "two-dies.txt"}) {
+  for (const std::string& file : machine_files()) {
     SCOPED_TRACE(file);
-    const CoreTree tree(Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/" + file));
+    const CoreTree tree(machine(file));
     std::vector<unsigned> sorted = tree.order();
     std::sort(sorted.begin(), sorted.end());
     std::vector<unsigned> all(tree.cores());

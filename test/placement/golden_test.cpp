@@ -4,10 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "placement/placer.hpp"
 #include "test/topology/describe.hpp"
@@ -15,10 +11,7 @@
 namespace muster::test {
 namespace {
 
-namespace fs = std::filesystem;
-
-const fs::path kMachines = MUSTER_TEST_MACHINES;
-const fs::path kGolden = MUSTER_TEST_PLACEMENTS;
+const std::filesystem::path golden = MUSTER_TEST_PLACEMENTS;
 
 std::string describe_tree(const CoreTree& tree) {
   std::string text = fmt::format("cores {}\n", tree.cores());
@@ -77,52 +70,19 @@ std::string describe_placements(const CoreTree& tree) {
   return text;
 }
 
-void compare(const fs::path& machine, const fs::path& golden) {
-  const CoreTree tree(Topology::from_file(machine.string()));
-  const std::string actual = describe_tree(tree) + describe_placements(tree);
-  if (std::getenv("MUSTER_REGENERATE_GOLDEN") != nullptr) {
-    fs::create_directories(golden.parent_path());
-    std::ofstream(golden, std::ios::binary) << actual;
-    return;
-  }
-  std::ifstream file(golden, std::ios::binary);
-  const std::string expected{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(expected == actual, true)
-      << golden.filename() << " differs (- expected, + actual):\n"
-      << difference(expected, actual)
-      << "If the new text is right: cmake --build <build folder> --target regenerate-placements";
-}
-
-std::vector<std::string> files(const fs::path& folder, const std::vector<std::string>& endings) {
-  std::vector<std::string> names;
-  if (!fs::is_directory(folder)) return names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (std::count(endings.begin(), endings.end(), entry.path().extension().string()) != 0) {
-      names.push_back(entry.path().filename().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name;
-  for (const char c : info.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-}
-
 class Placements : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Placements, AreAsBefore) {
-  const fs::path machine = kMachines / GetParam();
-  compare(machine, kGolden / (machine.stem().string() + ".golden"));
+  const CoreTree tree(machine(GetParam()));
+  expect_golden(describe_tree(tree) + describe_placements(tree),
+                golden / std::filesystem::path(GetParam()).replace_extension(".golden"),
+                "regenerate-placements");
 }
 
-INSTANTIATE_TEST_SUITE_P(Described, Placements,
-                         ::testing::ValuesIn(files(kMachines, {".txt", ".xml"})), test_name);
+INSTANTIATE_TEST_SUITE_P(Described, Placements, ::testing::ValuesIn(machine_files()), test_name);
 
 TEST(GoldenPlacements, AllAreThere) {
-  EXPECT_EQ(files(kGolden, {".golden"}).size(), files(kMachines, {".txt", ".xml"}).size());
+  EXPECT_EQ(files(golden, {".golden"}).size(), machine_files().size());
 }
 
 }  // namespace

@@ -11,16 +11,13 @@
 #include <random>
 
 #include "machine/error.hpp"
+#include "test/topology/describe.hpp"
 
 namespace muster::test {
 namespace {
 
 using ::testing::ElementsAre;
 using Binding = MemoryDecision::Binding;
-
-CoreTree machine(const std::string& file) {
-  return CoreTree(Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/" + file));
-}
 
 CoreTree described(const std::string& description) {
   return CoreTree(Topology::from_synthetic(description));
@@ -32,27 +29,15 @@ std::vector<unsigned> servers_on(Placer& placer, ServerPolicy policy, unsigned c
   return cores;
 }
 
-TEST(Oak, ServersArePackedAndOneCoreStaysFree) {
-  Placer placer(machine("oak.txt"));
-  EXPECT_THAT(servers_on(placer, ServerPolicy::pack, 7), ElementsAre(0, 1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(servers_on(placer, ServerPolicy::pack, 8), ElementsAre(0, 1, 2, 3, 4, 5, 6, 0));
-  EXPECT_EQ(placer.now().servers[7], 0U);
-}
-
-TEST(Oak, ServersAreSpread) {
-  Placer placer(machine("oak.txt"));
-  EXPECT_THAT(servers_on(placer, ServerPolicy::spread, 4), ElementsAre(0, 4, 1, 5));
-}
-
 TEST(Oak, PackStaysOnTheNodeThatTheUserChose) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   placer.add_server_at(5);
   EXPECT_THAT(servers_on(placer, ServerPolicy::pack, 4), ElementsAre(4, 6, 7, 0));
 }
 
 // For a server of its own accord: what clients have to themselves is not spare.
 TEST(Oak, ASpareCoreIsNeitherAClientsNorAServers) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   std::vector<bool> taken(8);
   const auto spare = [&](ServerPolicy policy) {
     return choose_spare_core(placer.tree(), placer.now(), policy, taken);
@@ -72,34 +57,14 @@ TEST(Oak, ASpareCoreIsNeitherAClientsNorAServers) {
   EXPECT_EQ(spare(ServerPolicy::pack), 2U) << "the last one, too: nothing else is to go there";
 }
 
-// [PS18, section 4]: up to three workers beside the server, the next ones on the other package.
-TEST(Oak, WorkersFillTheServersNodeFirst) {
-  Placer placer(machine("oak.txt"));
-  placer.add_server_at(4);
-  EXPECT_THAT(placer.add_threads(9), ElementsAre(5, 6, 7, 0, 1, 2, 3, 5, 6));
-}
-
-TEST(Jet, WorkersBeginWithTheCoreThatSharesTheCache) {
-  Placer placer(machine("jet.txt"));
-  placer.add_server_at(2);
-  EXPECT_THAT(placer.add_threads(8), ElementsAre(3, 0, 1, 4, 5, 6, 7, 3));
-  EXPECT_EQ(placer.tree().numa_nodes().size(), 1U);
-}
-
-TEST(Jet, MemoryIsAlwaysOnTheOneNode) {
-  Placer placer(machine("jet.txt"));
-  EXPECT_EQ(placer.add_server(ServerPolicy::spread).memory.binding, Binding::bind);
-  EXPECT_EQ(placer.add_server(ServerPolicy::spread).memory.binding, Binding::keep);
-}
-
 TEST(Placer, WithoutServersThreadsAreNotPlaced) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   EXPECT_FALSE(placer.add_thread().has_value());
   EXPECT_TRUE(placer.add_threads(3).empty());
 }
 
 TEST(Placer, PlacesAreGivenBack) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   placer.add_server_at(0);
   placer.add_threads(5);  // 1 2 3 4 5
   placer.remove_thread(2);
@@ -109,7 +74,7 @@ TEST(Placer, PlacesAreGivenBack) {
 }
 
 TEST(Placer, SeveralServers) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   placer.add_server_at(1);
   placer.add_server_at(6);
   EXPECT_EQ(placer.add_thread(), 0U);   // the paper's rule: the first server
@@ -125,15 +90,8 @@ TEST(Placer, ServerCoresAreCandidatesOnlyIfAllAre) {
   EXPECT_THAT(placer.add_threads(4), ElementsAre(0, 1, 2, 0));
 }
 
-TEST(Placer, OneCoreHoldsEverything) {
-  Placer placer(described("core:1 pu:1"));
-  EXPECT_EQ(placer.add_server(ServerPolicy::pack).core, 0U);
-  EXPECT_EQ(placer.add_server(ServerPolicy::pack).core, 0U);
-  EXPECT_THAT(placer.add_threads(2), ElementsAre(0, 0));
-}
-
 TEST(Placer, RefusesWhatIsNotThere) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   EXPECT_THROW(placer.add_server_at(8), Error);
   EXPECT_THROW(placer.remove_server(0), Error);
   EXPECT_THROW(parse_policy("packed"), Error);
@@ -141,7 +99,7 @@ TEST(Placer, RefusesWhatIsNotThere) {
 }
 
 TEST(Memory, FollowsTheServersWhileTheyShareANode) {
-  Placer placer(machine("oak.txt"));
+  Placer placer{CoreTree(machine("oak.txt"))};
   EXPECT_TRUE(decide_block(placer.tree(), placer.now()).remember);
   EXPECT_FALSE(decide_block(placer.tree(), placer.now()).numa.has_value());
 
@@ -167,7 +125,7 @@ TEST(Memory, FollowsTheServersWhileTheyShareANode) {
 }
 
 TEST(Memory, IsNotBoundWhereThereIsNone) {
-  Placer placer(machine("memoryless-dies.xml"));
+  Placer placer{CoreTree(machine("memoryless-dies.xml"))};
   const std::vector<unsigned>& without = placer.tree().numa_nodes().back().cores;
   const MemoryDecision memory = placer.add_server_at(without.front()).memory;
   EXPECT_EQ(memory.binding, Binding::keep);
@@ -271,7 +229,7 @@ TEST(Listings, AgreeOnRandomMachines) {
 TEST(Listings, ManyAtOnceAreAsOneByOne) {
   std::mt19937 random(7);
   for (unsigned round = 0; round < 20; ++round) {
-    Placer one(machine("kunpeng920-2s.txt"));
+    Placer one{CoreTree(machine("kunpeng920-2s.txt"))};
     one.add_server_at(random() % 128);
     one.add_server_at(random() % 128);
     for (const unsigned core : one.add_threads(300)) {

@@ -45,35 +45,34 @@ INSTANTIATE_TEST_SUITE_P(Sim, EveryBarrier, testing::ValuesIn(barriers_and_peers
                            return name;
                          });
 
-/// How many of the random machines catch it.
+/// Whether one of the random machines catches it.
 template <class B>
-unsigned caught() {
+bool caught() {
   StackPool pool;
-  unsigned count = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     try {
       run_barrier_as<B>(random_setup(seed).setup, pool);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Status::system);
-      ++count;
+      return true;
     }
   }
-  return count;
+  return false;
 }
 
 // The model has to catch them, or its silence about the others would say nothing. (Weakened memory
 // orders are the checked machine's to find: the model's stores become visible in program order.)
 TEST(Mutants, AreCaught) {
-  EXPECT_GT(caught<dissemination_parity_lost::Dissemination<Modelled>>(), 0U);
-  EXPECT_GT(caught<counter_reset_after_the_release::SenseReversing<Modelled>>(), 0U);
-  EXPECT_GT(caught<last_member_not_gathered::SenseReversingCounter<Modelled>>(), 0U);
-  EXPECT_GT(caught<counters_that_do_not_wrap::SenseReversingCounter<Modelled>>(), 0U);
-  EXPECT_GT(caught<one_member_gathered_for_all::SenseReversingCounter<Modelled>>(), 0U);
-  EXPECT_GT(caught<tournament_first_loser_not_woken::Tournament<Modelled>>(), 0U);
+  EXPECT_TRUE(caught<dissemination_parity_lost::Dissemination<Modelled>>());
+  EXPECT_TRUE(caught<counter_reset_after_the_release::SenseReversing<Modelled>>());
+  EXPECT_TRUE(caught<last_member_not_gathered::SenseReversingCounter<Modelled>>());
+  EXPECT_TRUE(caught<counters_that_do_not_wrap::SenseReversingCounter<Modelled>>());
+  EXPECT_TRUE(caught<one_member_gathered_for_all::SenseReversingCounter<Modelled>>());
+  EXPECT_TRUE(caught<tournament_first_loser_not_woken::Tournament<Modelled>>());
 }
 
 TEST(Runs, AreTheSameToTheBit) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
     const RandomSetup random = random_setup(seed);
     for (const std::string& name : modelled_barriers()) {
       StackPool first;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -108,6 +109,57 @@ TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
       muster({"sim", "barrier", "--machine", results + "predicted.machine", "--algorithms",
               algorithms, "--ranks", "128", "--map-by", "core,numa,socket", "--csv"});
   EXPECT_EQ(text, read(results + "predicted.csv"));
+}
+
+std::string with_digits(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+/// Throughput, in millions of sections a second, of a lock of 63 clients on the server of [K22].
+double mops_of_63(const std::string& lock, const Words& more = {}) {
+  Words words{"sim",       "lock", "--machine", "kunpeng920-2s", "--locks", lock,
+              "--threads", "63",   "--pattern", "sequential",    "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const json result = json::parse(muster(words));
+  return result.at("results").at(0).at("throughput_ops_s").get<double>() / 1e6;
+}
+
+// The papers' point, which README and doc/results.md publish as predictions.
+TEST_F(Command, WhatIsPublishedOfRclOnManyCoresIsWhatTheProgramPredicts) {
+  const std::filesystem::path tree(MUSTER_SOURCE_DIR);
+  std::istringstream lines(read(tree / "doc/results.md"));
+  const auto cells_of = [](const std::string& line) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, '|');) {
+      std::erase_if(cell, [](char c) { return c == ' ' || c == '*' || c == '`'; });
+      cells.push_back(cell);
+    }
+    return cells;
+  };
+  std::vector<std::string> head;
+  std::vector<std::string> published;
+  for (std::string line; std::getline(lines, line) && published.empty();) {
+    if (line.starts_with("| clients | `rcl` |")) head = cells_of(line);
+    if (!head.empty() && line.starts_with("| 63 |")) published = cells_of(line);
+  }
+  ASSERT_EQ(published.size(), head.size());
+  std::map<std::string, double> mops;
+  for (const char* lock : {"rcl", "rcl-batch", "flat-combining", "mcs"}) {
+    const auto column = std::find(head.begin(), head.end(), lock) - head.begin();
+    ASSERT_LT(static_cast<std::size_t>(column), head.size()) << lock;
+    mops[lock] = mops_of_63(lock);
+    EXPECT_EQ(published[static_cast<std::size_t>(column)], with_digits(mops[lock], 1)) << lock;
+  }
+  const std::string readme = read(tree / "README.md");
+  EXPECT_THAT(readme, HasSubstr("`rcl` does " + with_digits(mops["rcl"], 0) +
+                                " million sections a second, flat combining " +
+                                with_digits(mops["flat-combining"], 0) + ", an MCS lock " +
+                                with_digits(mops["mcs"], 1) + "."));
+  EXPECT_THAT(readme, HasSubstr("atomics that are not LL/SC an MCS lock does " +
+                                with_digits(mops_of_63("mcs", {"--without", "ll-sc"}), 1)));
 }
 
 /// A chain: it begins where a rank arrives, its times ascend, who acts next is the same rank or one
@@ -236,9 +288,10 @@ TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
   text.replace(at, text.find(" |", at) - at, "agent-occupancy 14 ns");
   text.erase(text.find("\nsample") + 1);
   write(machine, text);
-  const std::string rows = muster({"sim", "barrier", "--machine", machine, "--algorithms",
-                                   "mcs,tournament,dissemination,combining-tree", "--ranks", "64",
-                                   "--members", "0", "--csv"});
+  const std::string rows =
+      muster({"sim", "barrier", "--machine", machine, "--algorithms",
+              "mcs,tournament,dissemination,combining-tree,base-double-ring,base-tree", "--ranks",
+              "64", "--members", "0", "--csv"});
   const std::string measured = (folder_ / "measured.csv").string();
   write(measured, rows);
   const std::string fitted = (folder_ / "fitted.machine").string();
@@ -246,6 +299,9 @@ TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
       muster({"sim", "fit", "--machine", "kunpeng920-2s", "--measured", measured, "--free",
               "agent-occupancy", "--evaluations", "40", "--samples", "0", "--output", fitted});
   EXPECT_THAT(said, HasSubstr("median error 0."));
+  EXPECT_THAT(said, HasSubstr("\n  agent-occupancy "));
+  EXPECT_THAT(said, HasSubstr("\n  message "));
+  EXPECT_THAT(said, HasSubstr("base-double-ring"));
   EXPECT_THAT(read(fitted), HasSubstr("agent-occupancy 1"));
   const json validated = json::parse(muster({"sim", "validate", "--machine", fitted, "--measured",
                                              measured, "--naive-from", measured, "--json"}));
@@ -255,34 +311,19 @@ TEST_F(Command, AFitFindsTheMachineThatWasMeasured) {
   EXPECT_GT(validated.at("ablation").size(), 8U);
 }
 
+// What each mechanism and parameter does: mechanism_test.cpp.
 TEST_F(Command, WithoutAndSetChangeTheMachine) {
   const auto rows = [](const Words& change) {
-    Words words{"sim",
-                "barrier",
-                "--machine",
-                "kunpeng920-2s",
-                "--ranks",
-                "128",
-                "--members",
-                "0",
-                "--csv",
-                "--algorithms",
-                "sense-reversing,sense-reversing-gr,dissemination,base-tree"};
+    Words words{"sim",       "barrier", "--machine", "kunpeng920-2s", "--ranks",      "128",
+                "--members", "0",       "--csv",     "--algorithms",  "mcs,base-tree"};
     words.insert(words.end(), change.begin(), change.end());
     return muster(words);
   };
   const std::string plain = rows({});
   EXPECT_EQ(rows({"--set", "latency-MACHINE=196,hit=1.2"}), plain);  // as the file has it
-  const std::vector<std::pair<std::string, std::string>> same = {
-      {"call-cost", "call=0,message=0"},
-      {"distance-classes", "latency-PACKAGE=35,latency-MACHINE=35"},
-      {"poll-turn,die-agent", "poll-turn=0,agent-occupancy=0"},
-  };
-  for (const auto& [without, set] : same) {
-    const std::string changed = rows({"--without", without});
-    EXPECT_NE(changed, plain) << without;
-    EXPECT_EQ(changed, rows({"--set", set})) << without;
-  }
+  const std::string changed = rows({"--without", "poll-turn,die-agent"});
+  EXPECT_NE(changed, plain);
+  EXPECT_EQ(changed, rows({"--set", "poll-turn=0,agent-occupancy=0"}));
   // What --set makes of the machine is what --without leaves out again.
   EXPECT_EQ(rows({"--set", "line-data=30", "--without", "line-data"}), plain);
   EXPECT_NE(rows({"--set", "line-data=30"}), plain);
@@ -319,17 +360,6 @@ TEST_F(Command, OutputIsWrittenAndDrawn) {
                "sim-lock", {"sim-lock.json", "sim-lock.csv"});
 }
 
-TEST_F(Command, FitPrintsTheCostOfAMessageToo) {
-  const std::string measured =
-      std::filesystem::path(MUSTER_SOURCE_DIR) / "doc/results/kunpeng-64-measured.csv";
-  const std::string said =
-      muster({"sim", "fit", "--machine", "kunpeng920-2s", "--measured", measured, "--free",
-              "poll-turn", "--evaluations", "8", "--samples", "0"});
-  EXPECT_THAT(said, HasSubstr("\n  poll-turn "));
-  EXPECT_THAT(said, HasSubstr("\n  message "));
-  EXPECT_THAT(said, HasSubstr("base-double-ring"));
-}
-
 TEST_F(Command, LockPrintsRows) {
   const std::string text =
       muster({"sim", "lock", "--machine", "oak", "--locks", "rcl,mcs", "--threads", "2,3",
@@ -354,18 +384,6 @@ TEST_F(Command, LockTriesEveryPlacement) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 6);
   EXPECT_THAT(text, HasSubstr(",Sww.m|....,"));
   EXPECT_THAT(text, HasSubstr(",S...|ww..m,"));
-}
-
-TEST_F(Command, LockPlacesAsAFileSays) {
-  const std::string file = (folder_ / "mine").string();
-  write(file, "server 4\nallocator 0\nthreads 5,1\n");
-  const std::string far = muster({"sim", "lock", "--machine", "oak", "--threads", "2", "--pattern",
-                                  "random", "--affinity", file, "--window", "500", "--csv"});
-  EXPECT_THAT(far, HasSubstr(",.w..m|Sw..,"));
-  const std::string near =
-      muster({"sim", "lock", "--machine", "oak", "--threads", "2", "--pattern", "random",
-              "--affinity", file, "--init", "numa", "--window", "500", "--csv"});
-  EXPECT_THAT(near, HasSubstr(",.w..|Sw..m,"));
 }
 
 /// The one row of a `sim lock`, short.
@@ -423,18 +441,21 @@ TEST_F(Command, AStrideSaysHowManyAccessesShareALine) {
 }
 
 TEST_F(Command, TheArrayIsWhereItsAllocatorIs) {
-  const auto row = [](const char* allocator, const char* memory) {
-    return lock_row({"--pattern", "random", "--threads", "2", "--affinity", "hierarchical",
-                     "--server", "0", "--allocator", allocator, "--memory", memory});
+  const auto row = [](const char* allocator, const Words& more) {
+    Words words{"--pattern",    "random",   "--threads", "2",           "--affinity",
+                "hierarchical", "--server", "0",         "--allocator", allocator};
+    words.insert(words.end(), more.begin(), more.end());
+    return lock_row(words);
   };
-  const json near = row("3", "default");
+  const json near = row("3", {});
   EXPECT_EQ(near.at("placement"), "Sww.m|....");
   EXPECT_EQ(near.at("far_memory_percent"), 0);
-  const json far = row("5", "default");
+  const json far = row("5", {});
   EXPECT_EQ(far.at("placement"), "Sww.|....m");
   EXPECT_EQ(far.at("far_memory_percent"), 100);
   EXPECT_LT(far.at("throughput_ops_s"), near.at("throughput_ops_s"));
-  EXPECT_EQ(row("5", "aware").at("placement"), "Sww.m|....");
+  EXPECT_EQ(row("5", {"--memory", "aware"}).at("placement"), "Sww.m|....");
+  EXPECT_EQ(row("5", {"--init", "numa"}).at("placement"), "Sww.m|....");
 }
 
 TEST_F(Command, AnArrayThatFitsACacheIsThere) {
@@ -499,42 +520,43 @@ TEST_F(Command, ReproduceJudgesEveryClaim) {
 }
 
 TEST_F(Command, MistakesSayWhatToDo) {
-  const auto error = [](const Words& words) {
-    const Outcome outcome = run_muster(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    return outcome.err;
+  const std::string bad = folder_ / "bad.csv";
+  write(bad, "a,b\n1,2\n");
+  const std::string endless = folder_ / "endless.csv";
+  write(endless, "algorithm,ranks,latency_us\nmcs,4,inf\n");
+  const Words barrier{"sim", "barrier", "--machine", "graviton3"};
+  const Words lock{"sim", "lock", "--machine", "oak"};
+  const struct {
+    Words command, more;
+    const char* says;
+  } mistakes[] = {
+      {barrier, {"--why"}, "one barrier"},
+      {barrier, {"--without", "x"}, "read-queues"},
+      {barrier, {"--set", "hit=nan"}, "is within"},
+      {barrier, {"--set", "poll-overlap=0"}, "is within"},
+      {barrier, {"--set", "latency-MACHINE=-3"}, "is within"},
+      {barrier, {"--ranks", "65"}, "has 64 cores"},
+      {barrier, {"--why", "--csv"}, "exclude each other"},
+      {lock, {"--server", "9"}, "0 to 7"},
+      {lock, {"--server", "1"}, "the placement says"},
+      {lock, {"--set", "hit"}, "NAME=NUMBER"},
+      {{"machine", "import", "--latencies", bad},
+       {"--topology", "core:2 pu:1", "--name", "x"},
+       "bad.csv:1: \"a\" is no time"},
+      {{"sim", "validate"},
+       {"--machine", "graviton3", "--measured", bad},
+       "bad.csv:1: the header has no column algorithm"},
+      {{"sim", "fit"},
+       {"--machine", "graviton3", "--measured", endless},
+       "endless.csv:2: latency_us"},
   };
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "cray-1"}), HasSubstr("kunpeng920-2s"));
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--algorithms", "mcz"}),
-              HasSubstr("mcs"));
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--why"}),
-              HasSubstr("one barrier"));
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--without", "x"}),
-              HasSubstr("read-queues"));
-  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--locks", "mutex"}), HasSubstr("mcs"));
-  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "9"}), HasSubstr("0 to 7"));
-  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--server", "1"}),
-              HasSubstr("the placement says"));
-  EXPECT_THAT(error({"sim", "lock", "--machine", "oak", "--set", "hit"}), HasSubstr("NAME=NUMBER"));
-  for (const char* change : {"hit=nan", "poll-overlap=0", "latency-MACHINE=-3", "call=1e9"}) {
-    EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--set", change}),
-                HasSubstr("is within"));
+  for (const auto& mistake : mistakes) {
+    Words words = mistake.command;
+    words.insert(words.end(), mistake.more.begin(), mistake.more.end());
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 2) << mistake.says;
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
   }
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--ranks", "65"}),
-              HasSubstr("has 64 cores"));
-  EXPECT_THAT(error({"sim", "barrier", "--machine", "graviton3", "--why", "--csv"}),
-              HasSubstr("exclude each other"));
-  write(folder_ / "bad.csv", "a,b\n1,2\n");
-  EXPECT_THAT(error({"machine", "import", "--latencies", (folder_ / "bad.csv").string(),
-                     "--topology", "core:2 pu:1", "--name", "x"}),
-              HasSubstr("bad.csv:1: \"a\" is no time"));
-  EXPECT_THAT(error({"sim", "validate", "--machine", "graviton3", "--measured",
-                     (folder_ / "bad.csv").string()}),
-              HasSubstr("bad.csv:1: the header has no column algorithm"));
-  write(folder_ / "endless.csv", "algorithm,ranks,latency_us\nmcs,4,inf\n");
-  EXPECT_THAT(error({"sim", "fit", "--machine", "graviton3", "--measured",
-                     (folder_ / "endless.csv").string()}),
-              HasSubstr("endless.csv:2: latency_us"));
 }
 
 }  // namespace

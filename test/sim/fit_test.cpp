@@ -168,7 +168,7 @@ TEST(Fit, FindsTheKunpengsValuesAgain) {
   FitOptions options;
   options.samples = 0;
   const std::string folder = std::string(MUSTER_SOURCE_DIR) + "/doc/results/kunpeng-";
-  options.evaluations = 80;  // a part of the default, for this test to be quick
+  options.evaluations = 40;  // a part of the default, for this test to be quick
   const FitResult result =
       fit(shipped, load_measurements({folder + "64-measured.csv", folder + "128-measured.csv"}),
           options);

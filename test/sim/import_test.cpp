@@ -388,26 +388,5 @@ TEST(Closure, DoesNotDependOnPredictions) {
   EXPECT_THAT(verdict(closures[1]), HasSubstr("barriers     does not hold  1 of 2"));
 }
 
-TEST(Measure, DescribesThisMachine) {
-  if (Topology::this_machine().cores().size() < 2) GTEST_SKIP() << "needs two cores";
-  MeasureOptions options;
-  options.rounds = 2;
-  options.cores_max = 2;
-  try {
-    const Measured measured = measure_machine(options);
-    EXPECT_GT(measured.ping_pong_ns, 1);
-    for (const MicroResult& result : measured.results) {
-      EXPECT_GT(result.measured_ns, 0) << result.what.label;
-      EXPECT_GT(result.modelled_ns, 0) << result.what.label;
-    }
-    const std::string text = format_machine(measured.machine);
-    EXPECT_EQ(format_machine(parse_machine(text, "f", "")), text);
-  } catch (const Error& error) {
-    // Not a matter of the code: other programs, or an irregular machine.
-    if (error.code() != Status::system && error.code() != Status::unsupported) throw;
-    GTEST_SKIP() << error.what();
-  }
-}
-
 }  // namespace
 }  // namespace muster::sim

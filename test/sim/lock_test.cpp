@@ -192,13 +192,6 @@ TEST_F(LockTest, AServerNearItsMemoryIsFaster) {
   EXPECT_NEAR(period_ns - near_ns, 176 - (53 + 31), 5);
 }
 
-TEST_F(LockTest, ASequentialWalkIsPrefetched) {
-  const LockOutcome outcome = run(oak_, apart("rcl", Pattern::sequential, 3));
-  EXPECT_LT(outcome.cache_misses_percent, 1);
-  oak_.mechanisms = oak_.mechanisms.without(Mechanism::prefetch);
-  EXPECT_NEAR(run(oak_, apart("rcl", Pattern::sequential, 3)).cache_misses_percent, 100.0 / 16, 1);
-}
-
 TEST_F(LockTest, ThreadsThatShareACoreTakeTurns) {
   effort_.slice_ns = 20'000;
   const double alone = run(oak_, apart("rcl", Pattern::random, 7)).throughput_ops_s;
@@ -211,18 +204,6 @@ TEST_F(LockTest, ThreadsThatShareACoreTakeTurns) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Status::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("preempted"));
-  }
-}
-
-TEST_F(LockTest, ADieBesideTheMemoryOfItsNumaNodeIsNear) {
-  // Jet has four caches and one memory: nothing is far, wherever the server is.
-  const CoreTree tree(*jet_.shape);
-  for (const unsigned server : {0U, 7U}) {
-    LockQuery query{"rcl", Pattern::random, 500'000'000, 20,
-                    hierarchical_placement(tree, 1, server, 0)};
-    const LockOutcome outcome = run(jet_, query);
-    EXPECT_EQ(outcome.far_memory_percent, 0);
-    EXPECT_GT(outcome.throughput_ops_s, 2e6);
   }
 }
 

@@ -26,6 +26,22 @@ class MechanismTest : public SmallMachine {
 
 using Pair = std::pair<Time, Time>;
 
+TEST_F(MechanismTest, DistanceClasses) {
+  // A flag to the other die: ownership, the waiter's next look a hit later, its read, the test.
+  const auto seen = [&] {
+    Time end = 0;
+    play({{2,
+           [&](Modelled& m) {
+             m.load(cell(0), acquire);
+             m.await(cell(0), equals(1), acquire);
+             end = clock(m);
+           }},
+          {0, [&](Modelled& m) { m.store(cell(0), 1, release); }, later_}});
+    return end - later_ - from_ns(1 + 1 + 1);
+  };
+  EXPECT_EQ(with_and_without(Mechanism::distance_classes, seen), Pair(2 * across, 2 * within));
+}
+
 TEST_F(MechanismTest, LineOrder) {
   // Two additions at the same time to a line in memory: the second waits for the first, or goes
   // ahead as if the line were there.

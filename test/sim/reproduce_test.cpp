@@ -130,131 +130,116 @@ TEST(Reproduce, AVerdictTurnsWhereItsRuleSays) {
   constexpr Verdict agrees = Verdict::agrees;
   constexpr Verdict partly = Verdict::partly;
   constexpr Verdict disagrees = Verdict::disagrees;
+  using Bend = std::function<void(Figures&)>;
   struct Case {
     const char* claim;
     Verdict verdict;
-    std::function<void(Figures&)> bend;
+    Bend bend;
   };
-  const auto grown = [](double first, double last) {
-    return [=](unsigned threads) { return threads == 1 ? first : last; };
+  // The gains of a figure for each pattern, or for one; and those that one number of threads has
+  // and the others have not.
+  const auto all = [](Gains Figures::*figure, Gain sequential, Gain strided, Gain random) -> Bend {
+    return [=](Figures& f) { f.*figure = gains(sequential, strided, random); };
   };
+  const auto one = [](Gains Figures::*figure, Pattern pattern, Gain gain) -> Bend {
+    return [=](Figures& f) { (f.*figure)[pattern] = gain; };
+  };
+  const auto at = [](unsigned threads, double there, double elsewhere) -> Gain {
+    return [=](unsigned p) { return p == threads ? there : elsewhere; };
+  };
+  const auto ratio = [](unsigned threads, double value) -> Bend {
+    return [=](Figures& f) { f.every_ratio(threads, value); };
+  };
+  const auto ratio_of = [](unsigned threads, Pattern pattern, double value) -> Bend {
+    return [=](Figures& f) { f.ratio[threads][pattern] = always(value); };
+  };
+  const auto on_jet = [](double spread) -> Bend {
+    return [=](Figures& f) { f.spread_on_jet = spread; };
+  };
+  constexpr Pattern sequential = Pattern::sequential;
+  constexpr Pattern strided = Pattern::strided;
+  constexpr Pattern random = Pattern::random;
+  constexpr Gains Figures::*aware = &Figures::aware;
+  constexpr Gains Figures::*bound = &Figures::bound;
+  constexpr Gains Figures::*wandering = &Figures::wandering;
+  constexpr Gains Figures::*crowded = &Figures::crowded;
+  const Gain none = always(0);
   const Case cases[] = {
-      {"RCLAwareMalloc raises", agrees,
-       [](Figures& f) { f.aware = gains(always(-0.009), always(0.021), always(0.021)); }},
-      {"RCLAwareMalloc raises", partly, [](Figures& f) { f.aware[Pattern::strided] = always(0); }},
-      {"RCLAwareMalloc raises", partly,
-       [](Figures& f) {
-         f.aware[Pattern::sequential] = [](unsigned p) { return p == 3 ? -0.011 : 0; };
-       }},
-      {"RCLAwareMalloc raises", disagrees,
-       [](Figures& f) { f.aware = gains(always(0.3), always(0.019), always(0.019)); }},
+      {"RCLAwareMalloc raises", agrees, all(aware, always(-0.009), always(0.021), always(0.021))},
+      {"RCLAwareMalloc raises", partly, one(aware, strided, none)},
+      {"RCLAwareMalloc raises", partly, one(aware, sequential, at(3, -0.011, 0))},
+      {"RCLAwareMalloc raises", disagrees, all(aware, always(0.3), always(0.019), always(0.019))},
 
-      {"most effective for random and strided", agrees,
-       [](Figures& f) { f.aware = gains(always(0.1), always(0.111), always(0.111)); }},
-      {"most effective for random and strided", partly,
-       [](Figures& f) { f.aware = gains(always(0.1), always(0.109), always(0.111)); }},
-      {"most effective for random and strided", disagrees,
-       [](Figures& f) { f.aware = gains(always(0.1), always(0.109), always(0.109)); }},
+      {"most effective for random", agrees, all(aware, always(0.1), always(0.111), always(0.111))},
+      {"most effective for random", partly, all(aware, always(0.1), always(0.109), always(0.111))},
+      {"most effective for random", disagrees,
+       all(aware, always(0.1), always(0.109), always(0.109))},
 
       {"grows with the number of threads", agrees,
-       [&](Figures& f) { f.aware = gains(always(0), grown(0.1, 0.121), grown(0.1, 0.121)); }},
+       all(aware, none, at(1, 0.1, 0.121), at(1, 0.1, 0.121))},
       {"grows with the number of threads", partly,
-       [&](Figures& f) { f.aware = gains(always(0), grown(0.1, 0.119), grown(0.1, 0.121)); }},
+       all(aware, none, at(1, 0.1, 0.119), at(1, 0.1, 0.121))},
       {"grows with the number of threads", disagrees,
-       [&](Figures& f) { f.aware = gains(grown(0.1, 0.3), grown(0.1, 0.119), grown(0.1, 0)); }},
+       all(aware, at(1, 0.1, 0.3), at(1, 0.1, 0.119), at(1, 0.1, 0))},
 
-      {"throughput of random access by 10 to 20 %", agrees,
-       [](Figures& f) { f.bound[Pattern::random] = always(0.2); }},
-      {"throughput of random access by 10 to 20 %", partly,
-       [](Figures& f) { f.bound[Pattern::random] = always(0.21); }},
-      {"throughput of random access by 10 to 20 %", partly,
-       [](Figures& f) { f.bound[Pattern::random] = always(0.09); }},
-      {"throughput of random access by 10 to 20 %", disagrees,
-       [](Figures& f) { f.bound[Pattern::random] = always(0.019); }},
-      {"throughput of strided access by 10 to 20 %", agrees,
-       [](Figures& f) { f.bound[Pattern::strided] = always(0.1); }},
-      {"throughput of strided access by 10 to 20 %", partly,
-       [](Figures& f) { f.bound[Pattern::strided] = always(0.021); }},
-      {"throughput of strided access by 10 to 20 %", disagrees,
-       [](Figures& f) { f.bound[Pattern::strided] = always(-0.1); }},
+      {"random access by 10 to 20 %", agrees, one(bound, random, always(0.2))},
+      {"random access by 10 to 20 %", partly, one(bound, random, always(0.21))},
+      {"random access by 10 to 20 %", partly, one(bound, random, always(0.09))},
+      {"random access by 10 to 20 %", disagrees, one(bound, random, always(0.019))},
+      {"strided access by 10 to 20 %", agrees, one(bound, strided, always(0.1))},
+      {"strided access by 10 to 20 %", partly, one(bound, strided, always(0.021))},
+      {"strided access by 10 to 20 %", disagrees, one(bound, strided, always(-0.1))},
 
-      {"sequential access gains less", agrees,
-       [](Figures& f) { f.bound[Pattern::sequential] = always(0.074); }},
-      {"sequential access gains less", partly,
-       [](Figures& f) { f.bound[Pattern::sequential] = always(0.076); }},
-      {"sequential access gains less", disagrees,
-       [](Figures& f) { f.bound[Pattern::sequential] = always(0.151); }},
+      {"sequential access gains less", agrees, one(bound, sequential, always(0.074))},
+      {"sequential access gains less", partly, one(bound, sequential, always(0.076))},
+      {"sequential access gains less", disagrees, one(bound, sequential, always(0.151))},
 
-      {"as many as cores, and more than cores", agrees,
-       [](Figures& f) {  // fewer threads than cores are not meant
-         f.crowded[Pattern::random] = [](unsigned p) { return p < 8 ? 0 : 0.021; };
-       }},
-      {"as many as cores, and more than cores", partly,
-       [](Figures& f) {
-         f.crowded[Pattern::random] = [](unsigned p) { return p == 20 ? 0.019 : 0.15; };
-       }},
-      {"as many as cores, and more than cores", partly,
-       [](Figures& f) {
-         f.bound[Pattern::strided] = [](unsigned p) { return p == 7 ? 0.019 : 0.15; };
-       }},
-      {"as many as cores, and more than cores", disagrees,
+      // Fewer threads than cores are not meant.
+      {"as many as cores, and more", agrees,
+       one(crowded, random, [](unsigned p) { return p < 8 ? 0 : 0.021; })},
+      {"as many as cores, and more", partly, one(crowded, random, at(20, 0.019, 0.15))},
+      {"as many as cores, and more", partly, one(bound, strided, at(7, 0.019, 0.15))},
+      {"as many as cores, and more", disagrees,
        [](Figures& f) { f.crowded = f.bound = gains(always(0.1), always(0.019), always(0.019)); }},
 
-      {"does not change much with their number", agrees,
-       [](Figures& f) {
-         f.crowded[Pattern::random] = [](unsigned p) { return p == 2 ? 0.1 : 0.199; };
-       }},
-      {"does not change much with their number", partly,
-       [](Figures& f) {
-         f.crowded[Pattern::random] = [](unsigned p) { return p == 20 ? 0.1 : 0.201; };
-       }},
+      {"does not change much with their number", agrees, one(crowded, random, at(2, 0.1, 0.199))},
+      {"does not change much with their number", partly, one(crowded, random, at(20, 0.1, 0.201))},
       {"does not change much with their number", disagrees,
-       [](Figures& f) {
-         f.crowded[Pattern::random] = [](unsigned p) { return p == 100 ? 0.301 : 0.1; };
-       }},
+       one(crowded, random, at(100, 0.301, 0.1))},
 
-      {"fixing the threads' affinity", agrees,
-       [](Figures& f) { f.wandering[Pattern::strided] = always(0.199); }},
-      {"fixing the threads' affinity", partly,
-       [](Figures& f) { f.wandering[Pattern::sequential] = always(-0.031); }},
-      {"fixing the threads' affinity", disagrees,
-       [](Figures& f) {
-         f.wandering[Pattern::random] = [](unsigned p) { return p == 4 ? 0.251 : 0.15; };
-       }},
+      {"fixing the threads' affinity", agrees, one(wandering, strided, always(0.199))},
+      {"fixing the threads' affinity", partly, one(wandering, sequential, always(-0.031))},
+      {"fixing the threads' affinity", disagrees, one(wandering, random, at(4, 0.251, 0.15))},
 
       // What is above 1: 1.4 printed for two threads, from 0.93 to 2.1.
-      {"up to 2.4 times at p = 2", agrees, [](Figures& f) { f.every_ratio(2, 1.94); }},
-      {"up to 2.4 times at p = 2", agrees, [](Figures& f) { f.every_ratio(2, 3.09); }},
-      {"up to 2.4 times at p = 2", partly, [](Figures& f) { f.every_ratio(2, 1.92); }},
-      {"up to 2.4 times at p = 2", partly, [](Figures& f) { f.every_ratio(2, 3.11); }},
-      {"up to 2.4 times at p = 2", disagrees, [](Figures& f) { f.every_ratio(2, 1.04); }},
-      {"up to 2.2 times at p = 3", partly, [](Figures& f) { f.every_ratio(3, 1.79); }},
-      {"up to 1.3 times at p = 4", partly, [](Figures& f) { f.every_ratio(4, 1.46); }},
-      {"up to 1.2 times at p = 5", disagrees, [](Figures& f) { f.every_ratio(5, 1.049); }},
+      {"up to 2.4 times at p = 2", agrees, ratio(2, 1.94)},
+      {"up to 2.4 times at p = 2", agrees, ratio(2, 3.09)},
+      {"up to 2.4 times at p = 2", partly, ratio(2, 1.92)},
+      {"up to 2.4 times at p = 2", partly, ratio(2, 3.11)},
+      {"up to 2.4 times at p = 2", disagrees, ratio(2, 1.04)},
+      {"up to 2.2 times at p = 3", partly, ratio(3, 1.79)},
+      {"up to 1.3 times at p = 4", partly, ratio(4, 1.46)},
+      {"up to 1.2 times at p = 5", disagrees, ratio(5, 1.049)},
       // It is the chosen placement that counts, not the best.
       {"up to 2.4 times at p = 2", partly,
        [](Figures& f) { f.chosen = [](Pattern, unsigned) { return 0.8; }; }},
 
-      {"up to 2.4 times for sequential", agrees,
-       [](Figures& f) { f.ratio[3][Pattern::sequential] = always(3.09); }},
-      {"up to 2.4 times for sequential", partly,
-       [](Figures& f) { f.ratio[3][Pattern::sequential] = always(3.11); }},
-      {"up to 2.1 times for strided", partly,
-       [](Figures& f) { f.ratio[2][Pattern::strided] = always(2.7); }},
-      {"up to 1.5 times for random", partly,
-       [](Figures& f) { f.ratio[2][Pattern::random] = always(1.76); }},
+      {"up to 2.4 times for sequential", agrees, ratio_of(3, sequential, 3.09)},
+      {"up to 2.4 times for sequential", partly, ratio_of(3, sequential, 3.11)},
+      {"up to 2.1 times for strided", partly, ratio_of(2, strided, 2.7)},
+      {"up to 1.5 times for random", partly, ratio_of(2, random, 1.76)},
       {"up to 1.5 times for random", disagrees,
        [](Figures& f) {
          for (unsigned p = 2; p <= 5; ++p) f.ratio[p][Pattern::random] = always(1.04);
        }},
 
-      {"its effect falls", partly, [](Figures& f) { f.every_ratio(4, 2.3); }},
-      {"its effect falls", partly, [](Figures& f) { f.every_ratio(5, 1.31); }},
-      {"its effect falls", disagrees, [](Figures& f) { f.every_ratio(5, 2.41); }},
+      {"its effect falls", partly, ratio(4, 2.3)},
+      {"its effect falls", partly, ratio(5, 1.31)},
+      {"its effect falls", disagrees, ratio(5, 2.41)},
 
-      {"placements hardly matter", agrees, [](Figures& f) { f.spread_on_jet = 1.099; }},
-      {"placements hardly matter", partly, [](Figures& f) { f.spread_on_jet = 1.101; }},
-      {"placements hardly matter", disagrees, [](Figures& f) { f.spread_on_jet = 1.251; }},
+      {"placements hardly matter", agrees, on_jet(1.099)},
+      {"placements hardly matter", partly, on_jet(1.101)},
+      {"placements hardly matter", disagrees, on_jet(1.251)},
   };
   for (const Case& each : cases) {
     Figures figures;

@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <set>
-#include <sstream>
 
 namespace muster::test {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -105,22 +110,38 @@ std::string describe(const Topology& topology) {
   return text;
 }
 
-std::string difference(const std::string& expected, const std::string& actual, unsigned limit) {
-  std::istringstream a(expected);
-  std::istringstream b(actual);
-  std::string text;
-  unsigned shown = 0;
-  for (unsigned number = 1; a || b; ++number) {
-    std::string line_a;
-    std::string line_b;
-    const bool has_a = static_cast<bool>(std::getline(a, line_a));
-    const bool has_b = static_cast<bool>(std::getline(b, line_b));
-    if (has_a == has_b && line_a == line_b) continue;
-    if (++shown > limit) return text + "  ...\n";
-    if (has_a) text += fmt::format("{:5} - {}\n", number, line_a);
-    if (has_b) text += fmt::format("{:5} + {}\n", number, line_b);
+Topology machine(const std::string& file) {
+  return Topology::from_file((machines / file).string());
+}
+
+std::vector<std::string> files(const fs::path& folder, const std::vector<std::string>& endings) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (std::count(endings.begin(), endings.end(), entry.path().extension().string()) != 0) {
+      names.push_back(entry.path().filename().string());
+    }
   }
-  return text;
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> machine_files() { return files(machines, {".txt", ".xml"}); }
+
+void expect_golden(const std::string& actual, const fs::path& golden, const char* target) {
+  if (std::getenv("MUSTER_REGENERATE_GOLDEN") != nullptr) {
+    std::ofstream(golden, std::ios::binary) << actual;
+    return;
+  }
+  std::ifstream file(golden, std::ios::binary);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(expected, actual) << "If the new text of " << golden << " is right: cmake --build "
+                              << "<build folder> --target " << target;
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name;
+  for (const char c : info.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
 }
 
 }  // namespace muster::test

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What golden files say about a machine.
+// Described machines, and what golden files say about them.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,21 @@ std::string describe(const Topology& topology);
 /// numa).
 std::vector<PuSet> bind_to_units(const Level& level, unsigned per_unit);
 
-/// The lines in which two texts differ, with their numbers, at most `limit`.
-std::string difference(const std::string& expected, const std::string& actual, unsigned limit = 20);
+/// Where the described machines are.
+inline const std::filesystem::path machines = MUSTER_TEST_MACHINES;
+Topology machine(const std::string& file);
+
+/// Names in a folder with these endings, in order; and those of all described machines.
+std::vector<std::string> files(const std::filesystem::path& folder,
+                               const std::vector<std::string>& endings);
+std::vector<std::string> machine_files();
+
+/// Expects the file to have that text; where MUSTER_REGENERATE_GOLDEN is set, which `target` does,
+/// writes it there.
+void expect_golden(const std::string& actual, const std::filesystem::path& golden,
+                   const char* target);
+
+/// Of a test for a file.
+std::string test_name(const ::testing::TestParamInfo<std::string>& info);
 
 }  // namespace muster::test

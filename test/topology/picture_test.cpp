@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "describe.hpp"
@@ -47,11 +46,9 @@ void expect_legible(const Picture& picture) {
 }
 
 TEST(Picture, NoTextOverlapsOnAnyMachine) {
-  for (const auto& entry : std::filesystem::directory_iterator(MUSTER_TEST_MACHINES)) {
-    const std::string ending = entry.path().extension().string();
-    if (ending != ".xml" && ending != ".txt") continue;
-    SCOPED_TRACE(entry.path());
-    const Topology topology = Topology::from_file(entry.path().string());
+  for (const std::string& file : test::machine_files()) {
+    SCOPED_TRACE(file);
+    const Topology topology = test::machine(file);
     const auto cores = static_cast<unsigned>(topology.cores().size());
     for (const unsigned ranks : {2U, cores, 3 * cores + 1}) {
       expect_legible(picture_of(topology, topology.map_ranks(Mapping::numa, ranks)));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "describe.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
@@ -21,16 +22,8 @@ Groups groups_of(const GroupTree& tree, const std::string& name) {
   return result;
 }
 
-std::vector<unsigned> range(unsigned first, unsigned last, unsigned step = 1) {
-  std::vector<unsigned> result;
-  for (unsigned i = first; i <= last; i += step) result.push_back(i);
-  return result;
-}
-
-GroupTree tree_of(const Topology& topology, const std::vector<PuSet>& bindings,
-                  const std::string& mask = "") {
-  const ActiveLevels active = topology.active_levels(parse_level_mask(mask));
-  const Grouping grouping = group_ranks(topology.place(bindings, active));
+GroupTree tree_of(const Topology& topology, const std::vector<PuSet>& bindings) {
+  const Grouping grouping = group_ranks(topology.place(bindings, topology.active_levels()));
   EXPECT_EQ(grouping.status, Status::ok) << grouping.reason;
   EXPECT_EQ(check_tree(grouping.tree), "");
   return grouping.tree;
@@ -38,73 +31,6 @@ GroupTree tree_of(const Topology& topology, const std::vector<PuSet>& bindings,
 
 // 2 packages x 2 NUMA nodes x 32 cores, an L2 each, L3 = NUMA node.
 Topology kunpeng() { return Topology::from_synthetic("package:2 numa:2 l3:1 l2:32 core:1 pu:1"); }
-
-TEST(GroupRanks, PaperExampleMappedByCore) {
-  const Topology topology = kunpeng();
-  const GroupTree tree = tree_of(topology, topology.map_ranks(Mapping::core, 128));
-  ASSERT_EQ(tree.levels.size(), 3U);
-  EXPECT_EQ(groups_of(tree, "NUMA"),
-            (Groups{range(0, 31), range(32, 63), range(64, 95), range(96, 127)}));
-  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 32}, {64, 96}}));
-  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 64}}));
-}
-
-TEST(GroupRanks, PaperExampleMappedByNuma) {
-  const Topology topology = kunpeng();
-  const GroupTree tree = tree_of(topology, topology.map_ranks(Mapping::numa, 14));
-  ASSERT_EQ(tree.levels.size(), 3U);
-  EXPECT_EQ(groups_of(tree, "NUMA"),
-            (Groups{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10}, {3, 7, 11}}));
-  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1}, {2, 3}}));
-  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 2}}));
-}
-
-TEST(GroupRanks, PaperMasks) {
-  const Topology topology = kunpeng();
-  const std::vector<PuSet> bindings = topology.map_ranks(Mapping::core, 128);
-  const GroupTree both = tree_of(topology, bindings, "NUMA-SOCKET");
-  EXPECT_EQ(groups_of(both, "PACKAGE"), (Groups{{0, 32}, {64, 96}}));
-  const GroupTree numa = tree_of(topology, bindings, "NUMA");
-  EXPECT_EQ(groups_of(numa, "PACKAGE"), Groups{});
-  EXPECT_EQ(groups_of(numa, "MACHINE"), (Groups{{0, 32, 64, 96}}));
-  const GroupTree socket = tree_of(topology, bindings, "SOCKET");
-  EXPECT_EQ(groups_of(socket, "NUMA"), Groups{});
-  EXPECT_EQ(groups_of(socket, "PACKAGE"), (Groups{range(0, 63), range(64, 127)}));
-  EXPECT_EQ(groups_of(socket, "MACHINE"), (Groups{{0, 64}}));
-}
-
-TEST(GroupRanks, SharedBindingsThatMeetAreNotTransitive) {
-  // Rank 0 meets ranks 1 and 2, which do not meet each other: grouping by pairs gives rank 1 the
-  // group {0, 1} and rank 2 the group {0, 2}, and both wait for ever.
-  const Topology topology = Topology::from_synthetic("package:2 numa:2 l2:2 core:1 pu:1");
-  const std::vector<PuSet> bindings = {{0, 1}, {0}, {1}};
-  EXPECT_EQ(groups_of(tree_of(topology, bindings), "NUMA"), (Groups{{0, 1, 2}}));
-  // On levels where rank 0 spans both units it is lifted; the others stay apart.
-  const Topology pairs = Topology::from_synthetic("package:2 l2:2 core:2 pu:1");
-  const GroupTree tree = tree_of(pairs, {{0, 1, 2, 3}, {0}, {2}, {4}}, "L2-SOCKET");
-  EXPECT_EQ(groups_of(tree, "L2"), (Groups{{1}, {2}, {3}}));
-  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1, 2}, {3}}));
-  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3}}));
-}
-
-TEST(GroupRanks, LiftsToTheFirstLevelThatHoldsTheBinding) {
-  const Topology topology = kunpeng();
-  PuSet two_packages;
-  for (unsigned pu = 60; pu < 70; ++pu) two_packages.add(pu);
-  const std::vector<PuSet> bindings = {{0}, PuSet::parse("0-63"), {1}, two_packages, {127}};
-  const GroupTree tree = tree_of(topology, bindings);
-  EXPECT_EQ(groups_of(tree, "NUMA"), (Groups{{0, 2}, {4}}));
-  EXPECT_EQ(groups_of(tree, "PACKAGE"), (Groups{{0, 1}, {4}}));
-  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3, 4}}));
-}
-
-TEST(GroupRanks, ALevelThatAllAreLiftedOverHasNoGroups) {
-  const Topology topology = kunpeng();
-  const std::vector<PuSet> packages = {PuSet::parse("0-63"), PuSet::parse("64-127")};
-  const GroupTree tree = tree_of(topology, packages);
-  ASSERT_EQ(tree.levels.size(), 2U);
-  EXPECT_EQ(tree.levels[0].name, "PACKAGE");
-}
 
 TEST(GroupRanks, DeclinesUnboundRanks) {
   const Topology topology = kunpeng();
@@ -145,37 +71,6 @@ TEST(GroupRanks, CoresOutsideOfAllUnitsAreLifted) {
   EXPECT_EQ(groups_of(grouping.tree, "PACKAGE"), (Groups{{0, 1, 3}}));
 }
 
-TEST(Place, RefusesPusThatAreNotThere) {
-  const Topology topology = kunpeng();
-  try {
-    topology.place({{0}, {5, 128}}, topology.active_levels());
-    FAIL() << "PU 128 of 128 was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Status::invalid);
-    EXPECT_NE(std::string(error.what()).find("rank 1 is bound to PU 128"), std::string::npos)
-        << error.what();
-  }
-}
-
-TEST(Place, PaperProcloc) {  // procloc[0][32] = 1, procloc[1][32] = 0 [K22, step 2]
-  const Topology topology = kunpeng();
-  const ActiveLevels active = topology.active_levels();
-  const Placement placement =
-      topology.place(topology.bindings_of({"SK0:L31:L232:L132:CR32:HT32:NM1"}), active);
-  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "PACKAGE"}));
-  EXPECT_EQ(placement.unit[0][0], 1U);
-  EXPECT_EQ(placement.unit[1][0], 0U);
-}
-
-TEST(Mapping, Core) {
-  const Topology topology = kunpeng();
-  const std::vector<PuSet> bindings = topology.map_ranks(Mapping::core, 130);
-  EXPECT_EQ(bindings[0], PuSet{0});
-  EXPECT_EQ(bindings[127], PuSet{127});
-  EXPECT_EQ(bindings[128], PuSet{0});  // wraps around
-  EXPECT_EQ(bindings[129], PuSet{1});
-}
-
 TEST(Mapping, NumaAndSocketAsInThePaper) {
   const Topology topology = kunpeng();
   const std::vector<PuSet> numa = topology.map_ranks(Mapping::numa, 256);
@@ -186,20 +81,6 @@ TEST(Mapping, NumaAndSocketAsInThePaper) {
   }
 }
 
-TEST(Mapping, FullNumaNodesAreSkipped) {
-  const Topology topology =
-      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/uneven-numa.xml");
-  const Level& numa = *topology.level(LevelKind::numa);
-  std::vector<std::size_t> sizes;
-  for (const Unit& unit : numa.units) sizes.push_back(unit.cores.size());
-  ASSERT_EQ(sizes, (std::vector<std::size_t>{5, 2, 4, 1}));
-  std::vector<unsigned> order;
-  for (const PuSet& binding : topology.map_ranks(Mapping::numa, 13)) {
-    order.push_back(numa.unit_of_binding(binding));
-  }
-  EXPECT_EQ(order, (std::vector<unsigned>{0, 1, 2, 3, 0, 1, 2, 0, 2, 0, 2, 0, 0}));
-}
-
 TEST(Mapping, SmtSiblingsAreOneCore) {
   const Topology topology = Topology::from_synthetic("package:2 core:2 pu:2");
   EXPECT_EQ(topology.map_ranks(Mapping::core, 2)[1], (PuSet{2, 3}));
@@ -207,8 +88,7 @@ TEST(Mapping, SmtSiblingsAreOneCore) {
 
 TEST(Mapping, EveryCoreOnceALap) {
   for (const char* const machine : {"memoryless-dies.xml", "hybrid-6p8e.xml", "uneven-numa.xml"}) {
-    const Topology topology =
-        Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/" + machine);
+    const Topology topology = test::machine(machine);
     const auto cores = static_cast<unsigned>(topology.cores().size());
     for (const Mapping mapping : {Mapping::core, Mapping::numa, Mapping::socket}) {
       const std::vector<PuSet> bindings = topology.map_ranks(mapping, cores + 3);
@@ -239,13 +119,12 @@ TEST(Mapping, Names) {
 TEST(Locality, ReadsThePapersString) {
   const Locality locality = parse_locality("SK0:L31:L232:L132:CR32:HT32:NM1");
   EXPECT_FALSE(locality.unbound);
-  EXPECT_EQ(locality.package, range(0, 0));
-  EXPECT_EQ(locality.l3, range(1, 1));
-  EXPECT_EQ(locality.l2, range(32, 32));
-  EXPECT_EQ(locality.l1, range(32, 32));
-  EXPECT_EQ(locality.core, range(32, 32));
-  EXPECT_EQ(locality.pu, range(32, 32));
-  EXPECT_EQ(locality.numa, range(1, 1));
+  EXPECT_EQ(locality.package, std::vector{0U});
+  EXPECT_EQ(locality.l3, std::vector{1U});
+  for (const auto& ids : {locality.l2, locality.l1, locality.core, locality.pu}) {
+    EXPECT_EQ(ids, std::vector{32U});
+  }
+  EXPECT_EQ(locality.numa, std::vector{1U});
 }
 
 TEST(Locality, ReadsRangesAndLists) {
@@ -316,8 +195,7 @@ TEST(Locality, AloneOrdersNumaNodesInsideAnL3) {
 
 TEST(Locality, OnATopologyNamesItsPus) {
   // The OS numbers NUMA nodes' cores in turn here: the second core of the first has PUs 4 and 44.
-  const Topology topology =
-      Topology::from_file(std::string(MUSTER_TEST_MACHINES) + "/xeon-snc2-2s.txt");
+  const Topology topology = test::machine("xeon-snc2-2s.txt");
   EXPECT_EQ(topology.bindings_of({"CR1:HT2-3"})[0], (PuSet{4, 44}));
   EXPECT_EQ(topology.bindings_of({"CR1"})[0], (PuSet{4, 44}));
   EXPECT_TRUE(topology.bindings_of({""})[0].empty());

@@ -7,16 +7,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "describe.hpp"
 #include "machine/error.hpp"
 #include "topology/topology.hpp"
 
 namespace muster {
 namespace {
 
-constexpr const char* machines = MUSTER_TEST_MACHINES;
-
 TEST(Sizes, AreHwlocs) {
-  const Sizes sizes = read_sizes(std::string(machines) + "/hybrid-6p8e.xml");
+  const Sizes sizes = read_sizes(test::machines / "hybrid-6p8e.xml");
   ASSERT_EQ(sizes.caches.size(), 2U);
   EXPECT_EQ(sizes.caches[0].level, "L2");
   EXPECT_EQ(sizes.caches[0].bytes, 4U << 20);
@@ -61,7 +60,7 @@ TEST(Sizes, DistancesAreTheFirmwares) {
 }
 
 TEST(Sizes, ADescriptionHasNone) {
-  const Sizes sizes = read_sizes(std::string(machines) + "/kunpeng920-2s.txt");
+  const Sizes sizes = read_sizes(test::machines / "kunpeng920-2s.txt");
   EXPECT_TRUE(sizes.caches.empty() && sizes.nodes.empty() && sizes.distances.empty());
   EXPECT_THROW(read_sizes("/nonexistent"), Error);
 }

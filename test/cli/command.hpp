@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of `muster sim` and `muster machine` share: running them, and a folder.
+// What tests of single commands share: running them, and a folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/program.hpp"
+#include "program.hpp"
 
 using Words = std::vector<std::string>;
 
