@@ -37,7 +37,6 @@ TEST(Waiting, AFreeLockIsFoundWithoutAWordToItsHolder) {
 }
 
 TEST(Waiting, WhoHasTheLockIsTold) {
-  const HangGuard guard(60);
   Client client;
   Hardware::Cell own{};
   own.value = 1;
