@@ -139,16 +139,16 @@ TEST_F(Delegation, WakesAtOnce) {
 
 TEST_F(Delegation, ServesManyLocks) {
   std::vector<std::unique_ptr<AnyLock>> locks;
-  std::vector<std::uint64_t> counts(500);
+  std::vector<std::uint64_t> counts(300);
   for (std::size_t i = 0; i < counts.size(); ++i) locks.push_back(make());
   run_threads(3, [&](unsigned) {
-    for (unsigned round = 0; round < rounds(16); ++round) {
+    for (unsigned round = 0; round < rounds(8); ++round) {
       for (std::size_t i = 0; i < locks.size(); ++i) {
         execute(*locks[i], [&] { ++counts[i]; });
       }
     }
   });
-  for (const std::uint64_t count : counts) EXPECT_EQ(3 * rounds(16), count);
+  for (const std::uint64_t count : counts) EXPECT_EQ(3 * rounds(8), count);
 }
 
 TEST_F(Delegation, IsPlacedWhereItIsTold) {

@@ -284,7 +284,7 @@ TEST(LockFace, ExceptionsReachTheCaller) {
 
 TEST(LockFace, PostsOwnTheirSections) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
-    for (unsigned turn = 0; turn < rounds(40); ++turn) {
+    for (unsigned turn = 0; turn < rounds(10); ++turn) {
       std::uint64_t sum = 0;
       {
         muster::lock lock(*kind);

@@ -272,29 +272,34 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
 
 // Whatever seats they come from: a section that waits for a condition has a deeper one.
 TEST_F(Posts, KeepTheirOrderAroundASectionThatWaits) {
-  const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
-  const auto other = make("rcl");
-  delegation::Condition condition(*lock);
-  Protected data(1);
-  const unsigned rounds_of_three = rounds(40);
-  std::vector<Numbered> sections;
-  for (unsigned i = 1; i <= 3 * rounds_of_three; ++i) sections.push_back({&data, 0, i, 0, 100'000});
-  for (unsigned i = 0; i < rounds_of_three; ++i) {
-    auto section = [&] {
-      other->post({Numbered::execute, &sections[3 * i + 1]});
-      condition.wait(1000);
-    };
-    other->post({Numbered::execute, &sections[3 * i]});
-    execute_section(*lock, section_of(section));
-    if (i % 2 == 0) {
-      other->post({Numbered::execute, &sections[3 * i + 2]});
-    } else {
-      execute_section(*other, {Numbered::execute, &sections[3 * i + 2]});
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+    const auto other = make(kind);
+    delegation::Condition condition(*lock);
+    Protected data(1);
+    const unsigned turns = rounds(40);
+    std::vector<Numbered> sections;
+    for (unsigned i = 1; i <= 3 * turns; ++i) sections.push_back({&data, 0, i, 0, 100'000});
+    for (unsigned i = 0; i < turns; ++i) {
+      other->post({Numbered::execute, &sections[3 * i]});
+      execute(*lock, [&] {
+        other->post({Numbered::execute, &sections[3 * i + 1]});
+        condition.wait(1000);
+      });
+      if (i % 2 == 0) {
+        other->post({Numbered::execute, &sections[3 * i + 2]});
+      } else {
+        execute_section(*other, {Numbered::execute, &sections[3 * i + 2]});
+      }
     }
+    execute_section(*other, nothing);
+    EXPECT_STREQ("", data.wrong) << kind;
+    EXPECT_EQ(3 * turns, data.count) << kind;
+    // What a section sends while it waits is the other lock's.
+    EXPECT_EQ(turns, lock->counters().inlined) << kind;
+    const delegation::Counters others = other->counters();
+    EXPECT_EQ(3 * turns + 1, others.inlined + others.delegated) << kind;
   }
-  execute_section(*other, nothing);
-  EXPECT_STREQ("", data.wrong);
-  EXPECT_EQ(3 * rounds_of_three, data.count);
 }
 
 // Of locks of one server: the next section at once would be before what its thread has posted. What
@@ -325,26 +330,6 @@ TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
     }
   }
   while (executed < rounds(40)) sched_yield();
-}
-
-TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
-  const auto station = std::make_shared<Station>();
-  const auto lock = make_lock({.kind = "auto", .station = station});
-  const auto other = make("auto");
-  delegation::Condition condition(*lock);
-  unsigned count = 0;
-  auto increment = [&] { ++count; };
-  auto section = [&] {
-    other->post(section_of(increment));
-    condition.wait(100'000);
-  };
-  const unsigned sections = rounds(80);
-  for (unsigned i = 0; i < sections; ++i) execute_section(*lock, section_of(section));
-  execute_section(*other, nothing);
-  EXPECT_EQ(sections, count);
-  EXPECT_EQ(sections, lock->counters().inlined);
-  const delegation::Counters others = other->counters();
-  EXPECT_EQ(sections + 1, others.inlined + others.delegated);
 }
 
 // B, then the outer lock, then C: in this order everybody waits. A post waits for nothing, and who
