@@ -211,7 +211,7 @@ TEST_F(Auto, HasHysteresis) {
     const std::int64_t give_up_ms = now_ms() + patience_ms;
     while (lock->counters().delegated < enough && now_ms() < give_up_ms) {
       run_threads(3, [&](unsigned) {
-        for (unsigned i = 0; i < 2000; ++i) lock->execute(section_of(brief));
+        for (unsigned i = 0; i < 2000; ++i) execute(*lock, brief);
       });
     }
     const delegation::Counters counters = lock->counters();
@@ -268,7 +268,7 @@ TEST_F(ByItself, WhereSectionsMayWaitForConditionsToo) {
   const std::int64_t give_up_ms = now_ms() + patience_ms;
   run_threads(3, [&](unsigned) {
     auto section = [] { sched_yield(); };  // so that others find it taken
-    while (!station_->has_server() && now_ms() < give_up_ms) lock->execute(section_of(section));
+    while (!station_->has_server() && now_ms() < give_up_ms) execute(*lock, section);
   });
   EXPECT_TRUE(station_->has_server()) << station_->reason();
   const delegation::Counters counters = lock->counters();

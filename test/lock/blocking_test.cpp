@@ -125,12 +125,13 @@ TEST_F(Blocking, ASectionThatMayBlockStaysBesideTheOthersAfterAWaitInIt) {
     for (int i = 0; i < 2; ++i) execute(*slow, [] { sleep_ms(12); });
     std::atomic<bool> inside{false};
     std::atomic<bool> go_on{false};
-    auto around = [&] {
-      execute(*inner, [&] { condition.wait(1'000'000); });
-      inside = true;
-      while (!go_on) sleep_ms(1);
-    };
-    std::thread client([&] { slow->execute(section_of(around)); });
+    std::thread client([&] {
+      execute(*slow, [&] {
+        execute(*inner, [&] { condition.wait(1'000'000); });
+        inside = true;
+        while (!go_on) sleep_ms(1);
+      });
+    });
     while (!inside) sched_yield();
     const std::uint64_t seen = station_->counters().by_watchdog;
     for (int i = 0; i < 20; ++i) quick->execute(nothing);

@@ -91,10 +91,10 @@ TEST(Crowd, AThreadCountsOnceHoweverManySeatsItHas) {
   const auto outer = make_lock({.kind = "auto", .station = station});
   const auto inner = make_lock({.kind = "auto", .station = station});
   auto around = [&] { execute_section(*inner, nothing); };
-  execute_section(*outer, section_of(around));
+  execute(*outer, around);
   const unsigned before = seated_threads;
   run_threads(1, [&](unsigned) {
-    execute_section(*outer, section_of(around));
+    execute(*outer, around);
     EXPECT_EQ(2U, delegation::this_thread.seats);
     EXPECT_EQ(before + 1, seated_threads);
   });

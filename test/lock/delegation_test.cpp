@@ -80,18 +80,17 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
       ++count;
       if (count % 64 == 0) sleep_ms(6);  // long enough for the watchdog
     };
-    auto around = [&] {
-      const int thread_id = gettid();
-      execute(*inner, [&] {
-        increment();
-        if (gettid() == thread_id) ++in_the_same_thread;
-      });
-    };
     for (unsigned i = 0; i < sections; ++i) {
       if (client == 0) {
-        inner->execute(section_of(increment));
+        execute(*inner, increment);
       } else {
-        outer->execute(section_of(around));
+        execute(*outer, [&] {
+          const int thread_id = gettid();
+          execute(*inner, [&] {
+            increment();
+            if (gettid() == thread_id) ++in_the_same_thread;
+          });
+        });
       }
     }
   });
@@ -158,12 +157,12 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
   auto where = [&] { cpu = sched_getcpu(); };
   for (const unsigned target : {cpus.front(), cpus.back()}) {
     station_->place({.cpus = {target}});
-    lock->execute(section_of(where));
+    execute(*lock, where);
     EXPECT_EQ(static_cast<int>(target), cpu);
   }
   EXPECT_THROW(station_->place({.cpus = {cpus.back() + 100}}), Error);
   EXPECT_THROW(station_->place({.cpus = {cpus.front(), cpus.back() + 100}}), Error) << "nor partly";
-  lock->execute(section_of(where));
+  execute(*lock, where);
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
 
@@ -180,12 +179,11 @@ TEST(DelegationWithoutServer, AServerStartsOnACpuThatTheProcessMayUse) {
       const int client = gettid();
       int executor = client;
       int cpu = -1;
-      auto where = [&] {
-        executor = gettid();
-        cpu = sched_getcpu();
-      };
       for (int i = 0; i < 20; ++i) {
-        lock->execute(section_of(where));
+        execute(*lock, [&] {
+          executor = gettid();
+          cpu = sched_getcpu();
+        });
         if (executor == client) _exit(5);
         if (cpu != static_cast<int>(allowed)) _exit(6);
       }
@@ -274,8 +272,8 @@ TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
   auto increment = [&] { ++count; };
   by_itself->post(section_of(increment));
   EXPECT_EQ(1U, count) << "there is nobody else to execute it";
-  by_itself->execute(section_of(increment));
-  always->execute(section_of(increment));
+  execute(*by_itself, increment);
+  execute(*always, increment);
   EXPECT_EQ(0U, by_itself->counters().delegated);
   EXPECT_EQ(1U, always->counters().delegated);
   EXPECT_EQ("", always->station()->reason()) << "its server does not come and go";

@@ -43,7 +43,7 @@ TEST_P(EveryLock, ExcludesAndExecutesOnce) {
     std::uint64_t sections = rounds(100'000) * (soak_factor() > 1 ? 4U : 1U);
     // Fair locks hand over to whoever is next, running or not: a context switch a section, or two.
     const bool switches = is_fair() && clients + (has_server() ? 1 : 0) >= allowed_cpus().size();
-    if (switches) sections /= has_server() ? 20 : 5;
+    if (switches) sections /= has_server() ? 20 : 10;
     EXPECT_EQ(
         "", run_lock_trial(*lock, {.seed = case_seed(), .clients = clients, .sections = sections}))
         << clients << " clients; " << replay_command();
@@ -201,11 +201,6 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
   unsigned level = 0;
   std::uint64_t taken = 0;
   run_threads(4, [&](unsigned client) {
-    auto produce = [&] {
-      while (level == 2) emptied.wait();
-      ++level;
-      filled.signal();
-    };
     auto consume = [&] {
       while (level == 0) filled.wait();
       --level;
@@ -214,9 +209,13 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
     };
     for (unsigned i = 0; i < items; ++i) {
       if (client % 2 == 0) {
-        execute_section(*lock, section_of(produce));
+        execute(*lock, [&] {
+          while (level == 2) emptied.wait();
+          ++level;
+          filled.signal();
+        });
       } else {
-        execute_section(*lock, section_of(consume));
+        execute(*lock, consume);
       }
     }
   });
@@ -235,11 +234,11 @@ TEST_P(EveryLock, HasRoomForAsManyThreadsAsThereCanBe) {
     EXPECT_THROW(delegation::take_seat(delegation::seats_max), Error);
     auto& depth = delegation::this_thread.depth;
     depth = delegation::this_thread.seats - 1;
-    execute_section(*lock, section_of(increment));
+    execute(*lock, increment);
     depth = 0;
     run_threads(1, [&](unsigned) {
       try {
-        execute_section(*lock, section_of(increment));
+        execute(*lock, increment);
       } catch (const Error& error) {
         if (error.code() == Status::no_memory) refused = error.what();
       }
@@ -252,33 +251,22 @@ TEST_P(EveryLock, HasRoomForAsManyThreadsAsThereCanBe) {
       << refused;
 }
 
-TEST_P(EveryLock, ForkedChildIsToldWhy) {
+TEST_P(EveryLock, ForkedChildIsRefusedItsParentsAndHasItsOwn) {
   if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
-  const auto lock = make();
-  execute_section(*lock, nothing);
-  Child child([&] {
-    try {
-      execute_section(*lock, nothing);
-    } catch (const Error& error) {
-      if (error.code() == Status::busy) _exit(0);
-    }
-    _exit(3);
-  });
-  EXPECT_EQ("", child.wait());
-}
-
-TEST_P(EveryLock, ForkedChildHasItsOwn) {
-  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
-  const auto parents = make_lock({.kind = "rcl", .station = nullptr});
+  const auto served = make_lock({.kind = "rcl", .station = nullptr});
+  const auto parents = make();
+  execute_section(*served, nothing);
   execute_section(*parents, nothing);
-  ASSERT_TRUE(parents->station()->has_server());
+  ASSERT_TRUE(served->station()->has_server());
   Child child([&] {
+    const std::string refused = refusal([&] { execute_section(*parents, nothing); });
+    if (refused.find("before fork()") == std::string::npos) _exit(4);
     unsigned count = 0;
     auto increment = [&] { ++count; };
     {
       const auto lock = make();
       run_threads(2, [&](unsigned) {
-        for (int i = 0; i < 20; ++i) execute_section(*lock, section_of(increment));
+        for (int i = 0; i < 20; ++i) execute(*lock, increment);
         lock->post(section_of(increment));
       });
     }

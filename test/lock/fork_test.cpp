@@ -36,14 +36,9 @@ class Fork : public WithServer {
 };
 
 /// Whether it throws what a child gets.
-bool is_refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code() == Status::busy &&
-           std::string(error.what()).find("before fork()") != std::string::npos;
-  }
-  return false;
+template <class Call>
+bool is_refused(Call&& call) {
+  return refusal(call).find("before fork()") != std::string::npos;
 }
 
 /// Forks in a section, and comes back from it in both. In the child zero.
@@ -300,7 +295,7 @@ TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
       std::thread other;
       Forks forks;
       execute(*lock, [&] {
-        other = std::thread([&] { execute_section(*lock, section_of(count)); });
+        other = std::thread([&] { execute(*lock, count); });
         sleep_ms(20);
         forks();
       });
@@ -326,22 +321,21 @@ TEST_F(Fork, AChildThatComesBackToWhoCombinesEnds) {
       Forks forks;
       std::thread::id executor;
       int ended = -1;
-      auto forking = [&] {
-        executor = std::this_thread::get_id();
-        forks();
-        // Here: without the thread that made it the child would be killed.
-        if (forks.pid != 0) ended = forks.wait();
-      };
       std::thread forker;
       std::thread other;
       execute(*lock, [&] {
         forker = std::thread([&] {
-          execute_section(*lock, section_of(forking));
+          execute(*lock, [&] {
+            executor = std::this_thread::get_id();
+            forks();
+            // Here: without the thread that made it the child would be killed.
+            if (forks.pid != 0) ended = forks.wait();
+          });
           if (getpid() != parent) _exit(0);
         });
         sleep_ms(5);
         other = std::thread([&] {
-          execute_section(*lock, section_of(count));
+          execute(*lock, count);
           if (getpid() != parent) _exit(3);
         });
         sleep_ms(5);
@@ -362,7 +356,7 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
   for (const char* const kind : {"rcl", "rcl-batch"}) {
     const auto lock = make(kind);
     Forks forks;
-    execute_section(*lock, section_of(forks));
+    execute(*lock, forks);
     EXPECT_EQ(EXIT_FAILURE, forks.wait()) << kind;
   }
   const auto lock = make();
@@ -376,7 +370,7 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
     execute(*own, [&] { ++count; });
     _exit(count == 1 ? 0 : 4);
   };
-  execute_section(*lock, section_of(section));
+  execute(*lock, section);
   EXPECT_EQ(0, forks.wait());
 }
 

@@ -65,7 +65,7 @@ TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
           if (posted) {
             lock->post(section_of(piles_up));
           } else {
-            execute_section(*lock, section_of(piles_up));
+            execute(*lock, piles_up);
           }
         }
       });

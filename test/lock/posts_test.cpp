@@ -42,7 +42,7 @@ TEST_F(Posts, KeepTheirOrderFromLockToLock) {
       if (i % 4 < 2) {
         lock.post(section_of(sections[i]));
       } else {
-        execute_section(lock, section_of(sections[i]));
+        execute(lock, sections[i]);
       }
     }
     for (const auto& lock : locks) execute_section(*lock, nothing);
@@ -64,11 +64,6 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
   auto first = [&] { order += "2"; };
   auto second = [&] { order += "3"; };
   auto third = [&] { order += "4"; };
-  auto own = [&] {
-    lock->post(section_of(first));
-    lock->post(section_of(second));
-    order += "1";
-  };
   auto others = [&] {
     execute(*inner, [&] { other->post(section_of(third)); });
     order += "1";
@@ -77,10 +72,14 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
     inner = delegation::make_lock({.kind = kind, .station = nullptr});
     for (int turn = 0; turn < 3; ++turn) {
       order.clear();
-      execute_section(*lock, section_of(own));
+      execute(*lock, [&] {
+        lock->post(section_of(first));
+        lock->post(section_of(second));
+        order += "1";
+      });
       EXPECT_EQ("123", order) << kind << turn;
       order.clear();
-      execute_section(*lock, section_of(others));
+      execute(*lock, others);
       execute_section(*other, nothing);
       EXPECT_EQ("14", order) << kind << turn;
     }
@@ -117,7 +116,7 @@ TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
       }
       changed.signal();
     });
-    execute_section(*lock, section_of(section));
+    execute(*lock, section);
     execute_section(*other, nothing);
     EXPECT_TRUE(is_posted_executed) << turn;
     visitor.join();
@@ -258,11 +257,12 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
   const auto other = make("auto");
   delegation::Condition condition(*lock);
   bool may_go = false;
-  auto release_it = [&] {
-    may_go = true;
-    condition.broadcast();
+  auto around = [&] {
+    execute(*lock, [&] {
+      may_go = true;
+      condition.broadcast();
+    });
   };
-  auto around = [&] { execute_section(*lock, section_of(release_it)); };
   execute(*lock, [&] {
     other->post(section_of(around));  // needs the lock
     while (!may_go) condition.wait();
@@ -316,14 +316,13 @@ TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
   };
   const auto caller = std::this_thread::get_id();
   bool is_own = false;
-  auto posting = [&] {
-    is_own = std::this_thread::get_id() == caller;
-    other->post(section_of(slow));
-    condition.wait(1000);
-  };
   unsigned seen = 0;
   for (unsigned i = 1; i <= rounds(40); ++i) {
-    execute_section(*lock, section_of(posting));
+    execute(*lock, [&] {
+      is_own = std::this_thread::get_id() == caller;
+      other->post(section_of(slow));
+      condition.wait(1000);
+    });
     execute(*lock, [&] { seen = executed; });
     if (is_own) {
       ASSERT_EQ(i, seen);
@@ -360,7 +359,7 @@ TEST_F(Posts, ANestedSectionDoesNotQueueBehindWhatItsThreadHasPosted) {
     auto posts = [&] { b->post(section_of(increment)); };
     unsigned posted = 0;
     // Each of the server's threads, as far as that can be had.
-    for (; server_posts && posted < 12; ++posted) execute_section(*outer, section_of(posts));
+    for (; server_posts && posted < 12; ++posted) execute(*outer, posts);
     for (; !server_posts && posted < 1; ++posted) posts();
     execute_section(*outer, nothing);  // so that it is at once from now on
     execute(*outer, [&] {
@@ -400,14 +399,13 @@ TEST_F(Posts, AreExecutedBeforeANestedSectionWaitsForThem) {
   std::vector<int> order;
   auto first = [&] { order.push_back(1); };
   auto second = [&] { order.push_back(2); };
-  auto in_b = [&] {
-    b->post(section_of(second));
-    EXPECT_THROW(b->prepare_wait(), Error);
-    order.push_back(3);
-  };
   execute(*a, [&] {
     b->post(section_of(first));
-    execute_section(*b, section_of(in_b));
+    execute(*b, [&] {
+      b->post(section_of(second));
+      EXPECT_THROW(b->prepare_wait(), Error);
+      order.push_back(3);
+    });
   });
   EXPECT_EQ((std::vector<int>{1, 2, 3}), order);
 }

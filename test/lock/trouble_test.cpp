@@ -97,13 +97,13 @@ TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
   BlockedSection blocked(*slow);
   std::uint64_t count = 0;
   auto increment = [&] { ++count; };
-  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  for (int i = 0; i < 100; ++i) execute(*quick, increment);
   binding_fails = false;
   EXPECT_EQ(100U, count);
   EXPECT_NE(std::string::npos, station_->describe().find("elsewhere: it cannot be bound"))
       << station_->describe();
   blocked.end();
-  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  for (int i = 0; i < 100; ++i) execute(*quick, increment);
   EXPECT_EQ(200U, count);
   station_->place({});
   EXPECT_EQ(std::string::npos, station_->describe().find("elsewhere")) << station_->describe();
@@ -136,13 +136,13 @@ TEST_F(Trouble, CannotBeStoppedFromWithin) {
     auto section = [&] {
       inside = true;
       sleep_ms(20);  // the other client's section is posted meanwhile, and needs this lock
-      nested->execute(section_of(stop));
+      execute(*nested, stop);
     };
     std::thread other([&] {
       while (!inside) sched_yield();
       lock->execute(nothing);
     });
-    lock->execute(section_of(section));
+    execute(*lock, section);
     other.join();
     EXPECT_NE(std::string::npos, refused.find("cannot stop")) << kind << ": " << refused;
     EXPECT_TRUE(station_->has_server()) << kind;
@@ -169,21 +169,19 @@ TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
     std::thread::id asks;
     std::thread::id executes;
     auto post = [&] { ++posted; };
-    auto in_c = [&] {
-      entered = refusal([&] { a->execute(section_of(post)); });
-      a->post(section_of(post));
-      awaited = refusal([&] { a->prepare_wait(); });
-      EXPECT_EQ(1U, posted) << "as a part of the section that it has";
-      for (int i = 0; i < 40; ++i) a->post(section_of(post));  // more than can be outstanding
-      stopped = refusal([&] { station_->stop(); });
-    };
-    auto in_b = [&] {
-      executes = std::this_thread::get_id();
-      c->execute(section_of(in_c));
-    };
     execute(*a, [&] {
       asks = std::this_thread::get_id();
-      b->execute(section_of(in_b));
+      execute(*b, [&] {
+        executes = std::this_thread::get_id();
+        execute(*c, [&] {
+          entered = refusal([&] { execute(*a, post); });
+          a->post(section_of(post));
+          awaited = refusal([&] { a->prepare_wait(); });
+          EXPECT_EQ(1U, posted) << "as a part of the section that it has";
+          for (int i = 0; i < 40; ++i) a->post(section_of(post));  // more than can be outstanding
+          stopped = refusal([&] { station_->stop(); });
+        });
+      });
       EXPECT_EQ(1U, posted) << "right after the section";
     });
     EXPECT_NE(asks, executes);
@@ -197,7 +195,7 @@ TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
     EXPECT_EQ(41U, posted);
     b->execute(nothing);  // forgets which it was in
     a->execute(nothing);
-    execute(*b, [&] { a->execute(section_of(post)); });
+    execute(*b, [&] { execute(*a, post); });
     EXPECT_EQ(42U, posted);
   }
 }
@@ -207,16 +205,15 @@ TEST_F(Trouble, ALockIsMadeInASectionThatItsServersEndAwaits) {
   std::atomic<bool> inside{false};
   unsigned count = 0;
   auto increment = [&] { ++count; };
-  auto section = [&] {
-    inside = true;
-    while (station_->has_server()) sched_yield();
-    make()->execute(section_of(increment));
-  };
   std::thread stopper([&] {
     while (!inside) sched_yield();
     station_->stop();
   });
-  lock->execute(section_of(section));
+  execute(*lock, [&] {
+    inside = true;
+    while (station_->has_server()) sched_yield();
+    make()->execute(section_of(increment));
+  });
   stopper.join();
   EXPECT_EQ(1U, count);
 }
@@ -234,15 +231,14 @@ TEST_F(Trouble, ANestedSectionThatIsAnsweredAtOnceIsCounted) {
     while (other->counters().executed < asked) sched_yield();
     at_once = true;
   };
-  auto around = [&] {
-    ++asked;
-    after_waking = &answered;
-    execute(*inner, [&] { ++executed; });
-    after_waking = nullptr;
-  };
   while (!at_once) {  // until the other server sleeps and is woken
     sleep_ms(5);
-    outer->execute(section_of(around));
+    execute(*outer, [&] {
+      ++asked;
+      after_waking = &answered;
+      execute(*inner, [&] { ++executed; });
+      after_waking = nullptr;
+    });
   }
   EXPECT_EQ(asked, executed);
   EXPECT_EQ(asked, inner->counters().delegated);
@@ -386,16 +382,17 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
   std::atomic<bool> stop{false};
   std::atomic<bool> waits{false};
   std::uint64_t since_signal = 0;  // sections of the other one that the waiter had to await
-  auto busy = [&] {
-    const std::int64_t until_ns = now_ns() + 200'000;
-    while (now_ns() < until_ns) relax();
-    ++since_signal;
-    if (!waits.exchange(false)) return;
-    since_signal = 0;
-    condition.signal();
-  };
   std::thread owner([&] {
-    while (!stop) execute_section(*lock, section_of(busy));
+    while (!stop) {
+      execute(*lock, [&] {
+        const std::int64_t until_ns = now_ns() + 200'000;
+        while (now_ns() < until_ns) relax();
+        ++since_signal;
+        if (!waits.exchange(false)) return;
+        since_signal = 0;
+        condition.signal();
+      });
+    }
   });
   std::uint64_t awaited = 0;
   auto waiter = [&] {
@@ -407,7 +404,7 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
   EXPECT_TRUE(in_a_quiet_moment([&] {
     unsigned soon = 0;
     for (int turn = 0; turn < 40; ++turn) {
-      execute_section(*lock, section_of(waiter));
+      execute(*lock, waiter);
       if (awaited <= 10) ++soon;
     }
     return soon > 10;
@@ -432,7 +429,7 @@ TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
     const std::int64_t until_ns = now_ns() + 200'000;
     while (now_ns() < until_ns) relax();
   };
-  while (woken < 40) execute_section(*lock, section_of(busy));
+  while (woken < 40) execute(*lock, busy);
   watched = nullptr;
   stop = true;
   waiter.join();
