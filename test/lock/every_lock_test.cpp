@@ -111,13 +111,9 @@ TEST_P(EveryLock, NestsDeep) {
       if (depth != std::size(locks)) return execute(*locks[depth++], deeper);
       ++count;
       for (const auto& lock : locks) {
-        try {
-          execute(*lock, deeper);
-        } catch (const Error& error) {
-          const std::string_view text = error.what();  // nobody knows of fibres
-          if (text.find("wait for itself") != text.npos && text.find("fibre") != text.npos) {
-            ++refusals;
-          }
+        const std::string text = refusal([&] { execute(*lock, deeper); });  // of fibres, too
+        if (text.find("wait for itself") != text.npos && text.find("fibre") != text.npos) {
+          ++refusals;
         }
       }
     };
@@ -236,13 +232,7 @@ TEST_P(EveryLock, HasRoomForAsManyThreadsAsThereCanBe) {
     depth = delegation::this_thread.seats - 1;
     execute(*lock, increment);
     depth = 0;
-    run_threads(1, [&](unsigned) {
-      try {
-        execute(*lock, increment);
-      } catch (const Error& error) {
-        if (error.code() == Status::no_memory) refused = error.what();
-      }
-    });
+    run_threads(1, [&](unsigned) { refused = refusal([&] { execute(*lock, increment); }); });
   });
   EXPECT_EQ(delegation::seats_max, delegation::seats_ever());
   const bool needs_a_seat = GetParam() != "pthread-mutex";

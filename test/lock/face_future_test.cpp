@@ -80,6 +80,21 @@ TEST(LockFace, FuturesAreGotAndDroppedInSections) {
   }
 }
 
+/// How a call fails: what it throws.
+struct Failure {
+  int status = MUSTER_OK;
+  std::string text{};
+};
+template <class Call>
+Failure failure_of(Call&& call) {
+  try {
+    call();
+  } catch (const muster::error& error) {
+    return {error.status(), error.what()};
+  }
+  return {};
+}
+
 TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
   muster::server server;
   muster::lock lock("auto", &server);
@@ -88,20 +103,11 @@ TEST(LockFace, AFutureThatCannotBeReadyInASectionIsRefused) {
   std::string child_ended;
   lock.execute([&] {
     std::thread([&] { others = lock.async([] { return 7; }); }).join();
-    try {
-      others.get();
-    } catch (const muster::error& error) {
-      refused = error.what();
-    }
+    refused = failure_of([&] { others.get(); }).text;
     Child child([&] {
-      try {
-        others.get();
-      } catch (const muster::error& error) {
-        if (error.status() != MUSTER_EBUSY) _exit(3);
-        others = {};  // is not waited for
-        _exit(0);
-      }
-      _exit(4);
+      if (failure_of([&] { others.get(); }).status != MUSTER_EBUSY) _exit(3);
+      others = {};  // is not waited for
+      _exit(0);
     });
     child_ended = child.wait();
   });
@@ -119,30 +125,15 @@ TEST(LockFace, AParentsFutureIsRefusedInAChild) {
     return 7;
   });
   Child child([&] {
-    try {
-      later.get();
-    } catch (const muster::error& error) {
-      if (error.status() != MUSTER_EBUSY) _exit(3);
-      if (std::string(error.what()).find("before fork()") == std::string::npos) _exit(4);
-      later = {};  // is not waited for
-      _exit(0);
-    }
-    _exit(5);
+    const Failure refused = failure_of([&] { later.get(); });
+    if (refused.status != MUSTER_EBUSY) _exit(3);
+    if (refused.text.find("before fork()") == std::string::npos) _exit(4);
+    later = {};  // is not waited for
+    _exit(0);
   });
   EXPECT_EQ("", child.wait());
   go_on = true;
   EXPECT_EQ(7, later.get());
-}
-
-/// How a call fails: what it throws.
-template <class Call>
-int status_of(Call&& call) {
-  try {
-    call();
-  } catch (const muster::error& error) {
-    return error.status();
-  }
-  return MUSTER_OK;
 }
 
 TEST(LockFace, AFutureWithoutAResultIsRefused) {
@@ -152,9 +143,9 @@ TEST(LockFace, AFutureWithoutAResultIsRefused) {
   EXPECT_EQ(7, got.get());
   for (muster::future<int>* const invalid : {&empty, &got}) {
     EXPECT_FALSE(invalid->valid());
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->get(); }));
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { invalid->wait(); }));
-    EXPECT_EQ(MUSTER_EINVAL, status_of([&] { static_cast<void>(invalid->is_ready()); }));
+    EXPECT_EQ(MUSTER_EINVAL, failure_of([&] { invalid->get(); }).status);
+    EXPECT_EQ(MUSTER_EINVAL, failure_of([&] { invalid->wait(); }).status);
+    EXPECT_EQ(MUSTER_EINVAL, failure_of([&] { static_cast<void>(invalid->is_ready()); }).status);
   }
 }
 

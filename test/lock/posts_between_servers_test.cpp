@@ -30,13 +30,6 @@ class PostsBetweenServers : public WithServer {
   std::unique_ptr<AnyLock> make_slow() const {
     return make_lock({.kind = "rcl", .station = slow_station_});
   }
-  /// By so many threads at once, in all.
-  static void execute_by_all(AnyLock& lock, unsigned threads, unsigned times,
-                             delegation::Section section) {
-    run_threads(threads, [&](unsigned) {
-      for (unsigned i = 0; i < times; ++i) execute_section(lock, section);
-    });
-  }
 
   std::shared_ptr<Station> slow_station_ = std::make_shared<Station>();
 };
@@ -194,7 +187,9 @@ TEST_F(PostsBetweenServers, MakeOthers) {
     for (int i = 0; i < 2; ++i) at_once->post(section_of(second));
   };
   const unsigned times = rounds(50);
-  execute_by_all(*lock, 3, times, section_of(first));
+  run_threads(3, [&](unsigned) {
+    for (unsigned i = 0; i < times; ++i) execute(*lock, first);
+  });
   while (last < 3 * times * 4) sched_yield();
   EXPECT_EQ(3 * times * 4, last);
 }
