@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The server's runtime: what programs do inside critical sections.
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 

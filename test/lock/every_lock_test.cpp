@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <errno.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <time.h>
 
 #include <atomic>

@@ -9,10 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 

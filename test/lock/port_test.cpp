@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <time.h>
 
 #include <thread>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <string>
 
 #include "delegation/condition.hpp"
 #include "with_server.hpp"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstddef>
 #include <utility>
 
 #include "machine/hardware.hpp"
