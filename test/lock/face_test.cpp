@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "guard.hpp"
 #include "harness.hpp"
 #include "muster/lock.hpp"
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "guard.hpp"
+
 namespace muster::test {
 namespace {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whichever test hangs is told, with a stack.
+// Whichever test hangs is told, with a stack, in a program of which one source includes this.
+#pragma once
+
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -7,7 +9,6 @@
 #include "harness.hpp"
 
 namespace muster::test {
-namespace {
 
 class GuardsEach : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& /*test*/) override { guard_.emplace(60); }
@@ -16,10 +17,9 @@ class GuardsEach : public testing::EmptyTestEventListener {
   std::optional<HangGuard> guard_;
 };
 
-[[maybe_unused]] const bool guarded = [] {
+inline const bool guards_each = [] {
   testing::UnitTest::GetInstance()->listeners().Append(new GuardsEach);  // which deletes it
   return true;
 }();
 
-}  // namespace
 }  // namespace muster::test
