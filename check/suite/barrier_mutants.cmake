@@ -4,6 +4,7 @@
 #   cmake -DROOT=<source tree> -DOUTPUT=<file> -P barrier_mutants.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/../patch.cmake)
 set(files
+  src/barrier/base_linear.hpp
   src/barrier/dissemination.hpp
   src/barrier/flat_tree.hpp
   src/barrier/following.hpp
@@ -64,6 +65,12 @@ replace([[if (!m.await_all(]] [[if (t.rank == 0 && !m.await_all(]])
 
 mutant("tournament: first loser not woken" tournament.hpp Tournament plain "2, 3")
 replace([[while (round-- > 0)]] [[while (round-- > (t.rank == 0 ? 1U : 0U))]])
+
+mutant("base-linear: the last one not awaited" base_linear.hpp BaseLinear plain "2, 3")
+replace([[if (!this->receive_from_others(m, t)) return false;]]
+  [[for (unsigned r = 1; r + 1 < this->participants_; ++r) {
+      if (!this->receive(m, t, r)) return false;
+    }]])
 
 mutant("following: at once" following.hpp Following changes "2, 3")
 replace([[if (m.load(announced(), relaxed) == episode && t.began != episode)]]

@@ -27,17 +27,24 @@
 namespace muster::bench {
 namespace {
 
-LockRunResults run(std::vector<std::string> locks, std::optional<std::uint64_t> operations = {},
-                   double seconds = 0.8) {
+LockRunOptions options_of(std::vector<std::string> locks, std::vector<unsigned> threads,
+                          unsigned rounds) {
   LockRunOptions options;
   options.locks = std::move(locks);
-  options.threads = {1, 2};
-  options.patterns = {Pattern::strided, Pattern::random};
+  options.threads = std::move(threads);
+  options.patterns = {Pattern::random};
   options.array = 5000;
+  options.rounds = rounds;
+  return options;
+}
+
+LockRunResults run(std::vector<std::string> locks, std::optional<std::uint64_t> operations = {},
+                   double seconds = 0.8) {
+  LockRunOptions options = options_of(std::move(locks), {1, 2}, 2);
+  options.patterns = {Pattern::strided, Pattern::random};
   options.stride = 7;
   options.operations = operations;
   options.seconds = seconds;
-  options.rounds = 2;
   return run_locks(options, [](const Progress&) {});
 }
 
@@ -51,10 +58,10 @@ TEST(LockBench, MeasuresOursPeersAndNoLock) {
   LockRunResults results;
   for (int twice = 0; twice < 5; ++twice) {
     const double seconds = 0.8 * (1 << twice);
-    results = run({"auto", "rcl", "rcl-post", "pthread_mutex", "none"}, {}, seconds);
+    results = run({"auto", "rcl", "rcl-post", "std::mutex", "pthread_mutex", "none"}, {}, seconds);
     if (std::all_of(results.rows.begin(), results.rows.end(), had_cpus_in_each_round)) break;
   }
-  ASSERT_EQ(20U, results.rows.size());
+  ASSERT_EQ(24U, results.rows.size());
   for (const LockRow& row : results.rows) {
     EXPECT_EQ(RowStatus::ok, row.status) << row.lock << ": " << row.reason;
     // A request may take a context switch or two on busy CPUs.
@@ -67,6 +74,20 @@ TEST(LockBench, MeasuresOursPeersAndNoLock) {
     EXPECT_EQ(cpu_times(Topology::this_machine().pus()).known, row.noise.shares_known) << row.lock;
   }
   EXPECT_EQ(cpu_times(Topology::this_machine().pus()).known, results.noise.shares_known);
+  const nlohmann::ordered_json json = to_json(results);
+  EXPECT_EQ("lock", json.at("benchmark"));
+  ASSERT_EQ(24U, json.at("results").size());
+  for (const auto& row : json.at("results")) {
+    for (const char* name : {"lock", "threads", "pattern", "fairness", "verdict"}) {
+      EXPECT_TRUE(row.contains(name)) << name;
+    }
+    for (const char* name : {"median", "min", "ci95"}) {
+      EXPECT_TRUE(row.at("throughput_ops_s").contains(name)) << name;
+    }
+    const auto& misses = row.at("cache_misses_percent");
+    // A small array may have none.
+    EXPECT_TRUE(misses == "n/a" || (misses.is_number() && misses >= 0)) << misses;
+  }
 }
 
 TEST(LockBench, CountsOperationsWhereTheyAreAskedFor) {
@@ -75,12 +96,7 @@ TEST(LockBench, CountsOperationsWhereTheyAreAskedFor) {
 }
 
 TEST(LockBench, FairnessIsMostOverFewest) {
-  LockRunOptions options;
-  options.locks = {"ticket"};
-  options.threads = {2};
-  options.patterns = {Pattern::random};
-  options.array = 5000;
-  options.rounds = 1;
+  LockRunOptions options = options_of({"ticket"}, {2}, 1);
   const auto fairness_of = [&](std::uint64_t operations) {
     options.operations = operations;
     return run_locks(options, [](const Progress&) {}).rows.at(0).fairness;
@@ -91,13 +107,8 @@ TEST(LockBench, FairnessIsMostOverFewest) {
 
 /// A busy machine makes some turns longer, none shorter.
 TEST(LockBench, EveryLockHasTheSameTimeInEachRound) {
-  LockRunOptions options;
-  options.locks = {"cas-spin", "rcl", "pthread_mutex"};
-  options.threads = {2};
-  options.patterns = {Pattern::random};
-  options.array = 5000;
+  LockRunOptions options = options_of({"cas-spin", "rcl", "pthread_mutex"}, {2}, 4);
   options.seconds = 1.2;
-  options.rounds = 4;
   std::map<std::string, double> shortest_s;
   EXPECT_TRUE(test::in_a_quiet_moment([&] {
     shortest_s.clear();
@@ -118,13 +129,8 @@ TEST(LockBench, EveryLockHasTheSameTimeInEachRound) {
 
 // A lock that always followed the same one would always find the machine as that one left it.
 TEST(LockBench, TurnsAreInterleavedAndAnotherLockBeginsEachRound) {
-  LockRunOptions options;
-  options.locks = {"ticket", "pthread_mutex", "none"};
-  options.threads = {1, 2};
-  options.patterns = {Pattern::random};
-  options.array = 5000;
+  LockRunOptions options = options_of({"ticket", "pthread_mutex", "none"}, {1, 2}, 4);
   options.operations = 100;
-  options.rounds = 4;
   std::vector<std::string> turns;
   run_locks(options, [&](const Progress& progress) {
     if (turns.empty() || turns.back() != progress.what) turns.push_back(progress.what);
@@ -177,17 +183,25 @@ class Served final : public LockSubject {
   }
 };
 
-TEST(LockBench, CountsAServersTimeAsItsOwn) {
-  const LockEntry entry{"served", LockEntry::ours, "", "",
-                        [](const std::string&) -> std::unique_ptr<LockSubject> {
-                          return std::make_unique<Served>();
-                        }};
-  std::uint32_t word = 0;
+/// What a team of such locks is made of; all work on one word.
+template <class Subject>
+LockEntry entry_of() {
+  return {"test", LockEntry::ours, "", "", [](const std::string&) -> std::unique_ptr<LockSubject> {
+            return std::make_unique<Subject>();
+          }};
+}
+LockSetting setting_of(std::uint64_t operations, unsigned threads) {
+  static std::uint32_t word;
   LockSetting setting;
-  setting.operations = 2;
+  setting.threads = threads;
+  setting.operations = operations;
   setting.array = &word;
   setting.words = 1;
-  LockTeam team(entry, setting);
+  return setting;
+}
+
+TEST(LockBench, CountsAServersTimeAsItsOwn) {
+  LockTeam team(entry_of<Served>(), setting_of(2, 1));
   ASSERT_EQ(LockTeam::State::idle, team.await_idle(clock_ns() + 60'000'000'000)) << team.error();
   const std::int64_t before_ns = team.cpu_ns();
   team.start_slice();
@@ -203,17 +217,7 @@ struct Waited {
 
 template <std::uint64_t Last>
 Waited wait_for(std::uint64_t operations, std::int64_t stall_ns) {
-  const LockEntry entry{"dear", LockEntry::ours, "", "",
-                        [](const std::string&) -> std::unique_ptr<LockSubject> {
-                          return std::make_unique<Dear<Last>>();
-                        }};
-  std::uint32_t word = 0;
-  LockSetting setting;
-  setting.threads = 2;
-  setting.operations = operations;
-  setting.array = &word;
-  setting.words = 1;
-  LockTeam team(entry, setting);
+  LockTeam team(entry_of<Dear<Last>>(), setting_of(operations, 2));
   EXPECT_EQ(LockTeam::State::idle, team.await_idle(clock_ns() + 60'000'000'000)) << team.error();
   team.start_slice();
   std::uint64_t looks = 0;
@@ -239,31 +243,6 @@ TEST(LockBench, OperationsThatDoNotGoOnAreGivenUp) {
   const Waited waited = wait_for<200>(6001, 1'000'000'000);
   EXPECT_EQ(LockTeam::State::busy, waited.state);
   EXPECT_LT(waited.operations, 6001U);
-}
-
-TEST(LockBench, RowsHaveWhatIsPromised) {
-  const LockRunResults results = run({"mcs", "std::mutex"});
-  const nlohmann::ordered_json json = to_json(results);
-  EXPECT_EQ("lock", json.at("benchmark"));
-  ASSERT_EQ(8U, json.at("results").size());
-  for (const auto& row : json.at("results")) {
-    for (const char* name : {"lock", "threads", "pattern", "fairness", "verdict"}) {
-      EXPECT_TRUE(row.contains(name)) << name;
-    }
-    for (const char* name : {"median", "min", "ci95"}) {
-      EXPECT_TRUE(row.at("throughput_ops_s").contains(name)) << name;
-    }
-    for (const char* name : {"min", "p10", "p25", "median", "p75", "p90", "p99", "p99.9", "max"}) {
-      EXPECT_TRUE(row.at("latency_ns").contains(name)) << name;
-    }
-    const auto& misses = row.at("cache_misses_percent");
-    // A small array may have none.
-    EXPECT_TRUE(misses == "n/a" || (misses.is_number() && misses >= 0)) << misses;
-  }
-  const std::string csv = to_csv(results);
-  EXPECT_EQ(9, std::count(csv.begin(), csv.end(), '\n'));
-  EXPECT_THAT(csv, testing::HasSubstr("throughput_ops_s_median"));
-  EXPECT_THAT(to_text(results), testing::HasSubstr("std::mutex"));
 }
 
 /// A row of this many samples of 64 operations each, the last of which took long.
@@ -360,6 +339,7 @@ TEST(LockBench, ARowWithoutFiguresHasTheSameColumns) {
   const auto columns = commas_of_line();
   EXPECT_EQ(columns, commas_of_line());
   EXPECT_EQ(columns, commas_of_line());
+  EXPECT_EQ(3, std::count(csv.begin(), csv.end(), '\n'));
   EXPECT_THAT(csv, testing::HasSubstr("_median,throughput_ops_s_min,throughput_ops_s_ci95_lo,"
                                       "throughput_ops_s_ci95_hi,throughput_ops_s_mean_ci95_lo"));
   EXPECT_THAT(csv, testing::HasSubstr(",200.0,100.0,150.0,250.0,"));
@@ -411,13 +391,7 @@ TEST(LockBench, IncrementsWordsByThePattern) {
   EXPECT_EQ(4U, std::accumulate(words.begin(), words.end(), 0U));
 }
 
-TEST(LockBench, WalksAsItSays) {
-  Walk sequential(Pattern::sequential, 10, 7, 1);
-  const std::uint64_t begin = sequential.next();
-  EXPECT_EQ((begin + 1) % 10, sequential.next());
-  Walk strided(Pattern::strided, 10, 7, 1);
-  const std::uint64_t first = strided.next();
-  EXPECT_EQ((first + 7) % 10, strided.next());
+TEST(LockBench, ARandomWalkComesEverywhere) {
   Walk random(Pattern::random, 100, 1, 1);
   std::set<std::uint64_t> seen;
   for (int i = 0; i < 2000; ++i) seen.insert(random.next());

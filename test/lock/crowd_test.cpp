@@ -55,8 +55,7 @@ class Users {
   Users(AnyLock& lock, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       threads_.emplace_back([this, &lock] {
-        auto nothing = [] {};
-        execute_section(lock, section_of(nothing));
+        execute_section(lock, nothing);
         std::unique_lock guard(mutex_);
         ++seated_;
         changed_.notify_all();
@@ -85,55 +84,27 @@ class Users {
   std::vector<std::thread> threads_;
 };
 
-TEST(Crowd, ThreadsThatHaveEndedAreNotCounted) {
-  const HangGuard guard(60);
-  const auto lock = make_lock({.kind = "mcs", .station = nullptr});
-  const unsigned before = seated_threads;
-  for (int turn = 0; turn < 3; ++turn) {
-    {
-      const Users users(*lock, 5);
-      EXPECT_EQ(before + 5, seated_threads);
-    }
-    EXPECT_EQ(before, seated_threads);
-  }
-}
-
 TEST(Crowd, AThreadCountsOnceHoweverManySeatsItHas) {
-  const HangGuard guard(60);
-  const auto outer = make_lock({.kind = "mcs", .station = nullptr});
-  const auto inner = make_lock({.kind = "cc-synch", .station = nullptr});
-  const unsigned before = seated_threads;
-  run_threads(1, [&](unsigned) {
-    auto nothing = [] {};
-    auto around = [&] { execute_section(*inner, section_of(nothing)); };
-    execute_section(*outer, section_of(around));
-    EXPECT_EQ(2U, delegation::this_thread.seats);
-    EXPECT_EQ(before + 1, seated_threads);
-  });
-  EXPECT_EQ(before, seated_threads);
-}
-
-TEST(Crowd, AStewardSeesAThreadOnceHoweverManySeatsItHas) {
-  const HangGuard guard(60);
   const auto station = std::make_shared<delegation::Station>();
   unsigned seen = 0;
   station->employ(locks::Steward(), [&](locks::Steward::Look& look) { seen = look.clients; });
   const auto outer = make_lock({.kind = "auto", .station = station});
   const auto inner = make_lock({.kind = "auto", .station = station});
-  auto nothing = [] {};
-  auto around = [&] { execute_section(*inner, section_of(nothing)); };
-  execute_section(*outer, section_of(around));
+  auto around = [&] { execute_section(*inner, nothing); };
+  execute(*outer, around);
+  const unsigned before = seated_threads;
   run_threads(1, [&](unsigned) {
-    execute_section(*outer, section_of(around));
+    execute(*outer, around);
     EXPECT_EQ(2U, delegation::this_thread.seats);
+    EXPECT_EQ(before + 1, seated_threads);
   });
+  EXPECT_EQ(before, seated_threads) << "one that has ended counts no longer";
   station->consider();
-  EXPECT_EQ(2U, seen) << "this thread and the other one";
+  EXPECT_EQ(2U, seen) << "this thread and the other one, lately";
 }
 
 TEST(Crowd, AForksChildHasItsOwnThreadAtMost) {
   if (!children_make_threads) GTEST_SKIP() << "no process of threads is forked here";
-  const HangGuard guard(60);
   const auto lock = make_lock({.kind = "mcs", .station = nullptr});
   const Users users(*lock, 3);
   run_threads(1, [&](unsigned) {
@@ -141,15 +112,13 @@ TEST(Crowd, AForksChildHasItsOwnThreadAtMost) {
       return Child([=] { _exit(seated_threads == seated ? 0 : 3); }).wait();
     };
     EXPECT_EQ("", end_of_child_with(0)) << "its thread has used no lock";
-    auto nothing = [] {};
-    execute_section(*lock, section_of(nothing));
+    execute_section(*lock, nothing);
     EXPECT_EQ("", end_of_child_with(1));
   });
 }
 
 TEST(Crowd, IsMoreThreadsThanCpus) {
   if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
-  const HangGuard guard(60);
   const std::vector<unsigned> allowed = allowed_cpus();
   for (unsigned cpus = 1; cpus <= std::min<std::size_t>(2, allowed.size()); ++cpus) {
     Child child([&] {
@@ -203,7 +172,6 @@ std::vector<std::vector<Word>> yields_of_one_that_sleeps(const std::vector<Word>
 }
 
 TEST(Crowd, WhoWaitsYieldsBeforeItAsksAndBeforeItSleeps) {
-  const HangGuard guard(60);
   const auto lock = make_lock({.kind = "cas-spin", .station = nullptr});
   {
     const Users users(*lock, delegation::cpus_of_process() + 1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The server's runtime: what programs do inside critical sections.
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -26,17 +25,6 @@ using delegation::make_lock;
 using delegation::Station;
 
 class Delegation : public WithServer {};
-
-TEST_F(Delegation, ExecutesOnTheServer) {
-  const auto lock = make();
-  const std::thread::id mine = std::this_thread::get_id();
-  std::thread::id executor = mine;
-  auto section = [&] { executor = std::this_thread::get_id(); };
-  lock->execute(section_of(section));
-  EXPECT_NE(mine, executor);
-  EXPECT_EQ(1U, lock->counters().delegated);
-  EXPECT_NE(std::string::npos, lock->explain().find("server: on CPU")) << lock->explain();
-}
 
 TEST_F(Delegation, ClientsRequestsAreOnLinesOfTheirOwn) {
   const delegation::RingBoard board = station_->board();
@@ -64,15 +52,11 @@ TEST_F(Delegation, NestedAcrossServersBothWays) {
   std::uint64_t in_d = 0;
   const unsigned sections = rounds(1000);
   run_threads(4, [&](unsigned client) {
-    auto innermost_b = [&] { ++in_b; };
-    auto innermost_d = [&] { ++in_d; };
-    auto in_a = [&] { b->execute(section_of(innermost_b)); };
-    auto in_c = [&] { d->execute(section_of(innermost_d)); };
     for (unsigned i = 0; i < sections; ++i) {
       if (client % 2 == 0) {
-        a->execute(section_of(in_a));
+        execute(*a, [&] { execute(*b, [&] { ++in_b; }); });
       } else {
-        c->execute(section_of(in_c));
+        execute(*c, [&] { execute(*d, [&] { ++in_d; }); });
       }
     }
   });
@@ -95,19 +79,17 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
       ++count;
       if (count % 64 == 0) sleep_ms(6);  // long enough for the watchdog
     };
-    auto around = [&] {
-      const int thread_id = gettid();
-      auto nested = [&] {
-        increment();
-        if (gettid() == thread_id) ++in_the_same_thread;
-      };
-      inner->execute(section_of(nested));
-    };
     for (unsigned i = 0; i < sections; ++i) {
       if (client == 0) {
-        inner->execute(section_of(increment));
+        execute(*inner, increment);
       } else {
-        outer->execute(section_of(around));
+        execute(*outer, [&] {
+          const int thread_id = gettid();
+          execute(*inner, [&] {
+            increment();
+            if (gettid() == thread_id) ++in_the_same_thread;
+          });
+        });
       }
     }
   });
@@ -118,60 +100,31 @@ TEST_F(Delegation, NestedInTheSameServerWhileTheInnerOneIsTaken) {
 TEST_F(Delegation, StopsAndStartsUnderLoad) {
   for (const char* const kind : {"rcl", "auto"}) {
     const auto lock = make(kind);
-    const unsigned sections = rounds(20'000);
-    std::atomic<unsigned> running{3};
-    Protected data(3);
+    std::atomic<bool> over{false};
     std::thread stopper([&] {
-      while (running != 0) {
+      while (!over) {
         sleep_ms(2);
         station_->stop();
         sleep_ms(1);
         station_->start({});
       }
     });
-    run_threads(3, [&](unsigned client) {
-      Random random(case_seed() + client);
-      std::vector<Numbered> numbered;
-      for (unsigned i = 1; i <= sections; ++i) numbered.push_back({&data, client, i, 0, 0});
-      for (Numbered& section : numbered) {
-        if (random.one_in(2) && section.number != sections) {
-          lock->post({Numbered::execute, &section});
-        } else {
-          lock->execute({Numbered::execute, &section});
-        }
-      }
-      --running;
-    });
+    const LockTrial trial{
+        .seed = case_seed(), .clients = 3, .sections = rounds(20'000), .posts = 1};
+    EXPECT_EQ("", run_lock_trial(*lock, trial)) << kind << "; " << replay_command();
+    over = true;
     stopper.join();
-    EXPECT_STREQ("", data.wrong) << kind;
-    EXPECT_EQ(3 * sections, data.count) << kind << "; " << replay_command();
   }
-}
-
-TEST_F(Delegation, SleepsWhenIdle) {
-  const auto lock = make();
-  std::int64_t spent_ns = -1;
-  std::int64_t started_ns = 0;
-  auto begin = [&] { started_ns = thread_cpu_ns(); };
-  auto end = [&] { spent_ns = thread_cpu_ns() - started_ns; };
-  lock->execute(section_of(begin));
-  sleep_ms(300);
-  const std::int64_t give_up_ms = now_ms() + patience_ms;
-  while (station_->counters().sleeps == 0 && now_ms() < give_up_ms) sleep_ms(1);
-  EXPECT_GT(station_->counters().sleeps, 0U);
-  lock->execute(section_of(end));
-  EXPECT_LT(spent_ns, 100'000'000) << "the idle server polled";
 }
 
 // A server that nobody wakes comes back by itself 20 ms after it has gone to sleep.
 TEST_F(Delegation, WakesAtOnce) {
   const auto lock = make();
-  auto nothing = [] {};
   const auto wakes_in_ns = [&] {
     const std::uint64_t sleeps = station_->counters().sleeps;
     while (station_->counters().sleeps == sleeps) sleep_ms(1);
     const std::int64_t before_ns = now_ns();
-    lock->execute(section_of(nothing));
+    lock->execute(nothing);
     return now_ns() - before_ns;
   };
   EXPECT_TRUE(in_a_quiet_moment([&] {
@@ -184,17 +137,16 @@ TEST_F(Delegation, WakesAtOnce) {
 
 TEST_F(Delegation, ServesManyLocks) {
   std::vector<std::unique_ptr<AnyLock>> locks;
-  std::vector<std::uint64_t> counts(500);
+  std::vector<std::uint64_t> counts(300);
   for (std::size_t i = 0; i < counts.size(); ++i) locks.push_back(make());
   run_threads(3, [&](unsigned) {
-    for (unsigned round = 0; round < rounds(16); ++round) {
+    for (unsigned round = 0; round < rounds(8); ++round) {
       for (std::size_t i = 0; i < locks.size(); ++i) {
-        auto increment = [&] { ++counts[i]; };
-        locks[i]->execute(section_of(increment));
+        execute(*locks[i], [&] { ++counts[i]; });
       }
     }
   });
-  for (const std::uint64_t count : counts) EXPECT_EQ(3 * rounds(16), count);
+  for (const std::uint64_t count : counts) EXPECT_EQ(3 * rounds(8), count);
 }
 
 TEST_F(Delegation, IsPlacedWhereItIsTold) {
@@ -204,19 +156,18 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
   auto where = [&] { cpu = sched_getcpu(); };
   for (const unsigned target : {cpus.front(), cpus.back()}) {
     station_->place({.cpus = {target}});
-    lock->execute(section_of(where));
+    execute(*lock, where);
     EXPECT_EQ(static_cast<int>(target), cpu);
   }
   EXPECT_THROW(station_->place({.cpus = {cpus.back() + 100}}), Error);
   EXPECT_THROW(station_->place({.cpus = {cpus.front(), cpus.back() + 100}}), Error) << "nor partly";
-  lock->execute(section_of(where));
+  execute(*lock, where);
   EXPECT_EQ(static_cast<int>(cpus.back()), cpu);
 }
 
 // Of CPUs that the process may not use it does not know.
 TEST(DelegationWithoutServer, AServerStartsOnACpuThatTheProcessMayUse) {
   if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
-  const HangGuard guard(60);
   const std::vector<unsigned> cpus = allowed_cpus();
   for (const unsigned allowed : {cpus.front(), cpus.back()}) {
     Child child([&] {
@@ -227,12 +178,11 @@ TEST(DelegationWithoutServer, AServerStartsOnACpuThatTheProcessMayUse) {
       const int client = gettid();
       int executor = client;
       int cpu = -1;
-      auto where = [&] {
-        executor = gettid();
-        cpu = sched_getcpu();
-      };
       for (int i = 0; i < 20; ++i) {
-        lock->execute(section_of(where));
+        execute(*lock, [&] {
+          executor = gettid();
+          cpu = sched_getcpu();
+        });
         if (executor == client) _exit(5);
         if (cpu != static_cast<int>(allowed)) _exit(6);
       }
@@ -243,37 +193,12 @@ TEST(DelegationWithoutServer, AServerStartsOnACpuThatTheProcessMayUse) {
   }
 }
 
-TEST_F(Delegation, AWaitingSectionIsNotExecutedAgain) {
-  const auto lock = make();
-  delegation::Condition condition(*lock);
-  unsigned executed = 0;
-  bool may_go = false;
-  std::thread waiter([&] {
-    auto section = [&] {
-      ++executed;
-      while (!may_go) condition.wait();
-    };
-    lock->execute(section_of(section));
-  });
-  auto others = [] {};
-  for (int i = 0; i < 200; ++i) lock->execute(section_of(others));
-  sleep_ms(20);
-  auto release_it = [&] {
-    may_go = true;
-    condition.broadcast();
-  };
-  lock->execute(section_of(release_it));
-  waiter.join();
-  EXPECT_EQ(1U, executed);
-}
-
 /// How long a section takes when nothing else does, of a client that comes back.
 std::int64_t shortest_section_ns(AnyLock& lock) {
-  auto nothing = [] {};
   std::int64_t shortest_ns = INT64_MAX;
   for (int turn = 0; turn < 200; ++turn) {
     const std::int64_t before_ns = now_ns();
-    for (int i = 0; i < 10; ++i) lock.execute(section_of(nothing));
+    for (int i = 0; i < 10; ++i) lock.execute(nothing);
     shortest_ns = std::min(shortest_ns, (now_ns() - before_ns) / 10);
   }
   return shortest_ns;
@@ -286,10 +211,9 @@ TEST_F(Delegation, ThreadsThatWereThereOnceCostNothing) {
     const std::int64_t before_ns = shortest_section_ns(*lock);
     // As if there were so many.
     std::thread([&] {
-      auto nothing = [] {};
       delegation::take_seat(1499);
       delegation::this_thread.depth = 1499;
-      lock->execute(section_of(nothing));
+      lock->execute(nothing);
       delegation::this_thread.depth = 0;
     }).join();
     EXPECT_TRUE(in_a_quiet_moment([&] {
@@ -327,9 +251,8 @@ TEST_F(Delegation, WhatEndedThreadsHavePostedIsExecuted) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_GE(used(), before + posters) << "their requests are pending";
   }
-  auto nothing = [] {};
-  while (executed < posters) lock->execute(section_of(nothing));
-  std::thread([&] { lock->execute(section_of(nothing)); }).join();
+  while (executed < posters) lock->execute(nothing);
+  std::thread([&] { lock->execute(nothing); }).join();
   EXPECT_EQ(posters, executed);
   EXPECT_LE(used(), before + 1) << "with this thread's";
 }
@@ -337,7 +260,6 @@ TEST_F(Delegation, WhatEndedThreadsHavePostedIsExecuted) {
 // On two CPUs a server that stays costs `auto` locks a third of their throughput.
 TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
   using locks::Style;
-  const HangGuard guard(60);
   const auto always = make_lock({.kind = "rcl", .station = nullptr});
   const auto by_itself = make_lock({.kind = "auto", .station = nullptr});
   const auto another = make_lock({.kind = "rcl", .station = nullptr});
@@ -349,8 +271,8 @@ TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
   auto increment = [&] { ++count; };
   by_itself->post(section_of(increment));
   EXPECT_EQ(1U, count) << "there is nobody else to execute it";
-  by_itself->execute(section_of(increment));
-  always->execute(section_of(increment));
+  execute(*by_itself, increment);
+  execute(*always, increment);
   EXPECT_EQ(0U, by_itself->counters().delegated);
   EXPECT_EQ(1U, always->counters().delegated);
   EXPECT_EQ("", always->station()->reason()) << "its server does not come and go";
@@ -359,7 +281,6 @@ TEST(DefaultStations, AnRclLockBringsAutoLocksNoServer) {
 
 TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {
   using delegation::Places;
-  const HangGuard guard(60);
   Places& places = Places::instance();
   const auto pus = [&](unsigned core) {
     PuSet all;
@@ -384,23 +305,6 @@ TEST(Placement, ServersAndThreadsAreWhereTheRulesSay) {
   });
 }
 
-TEST(Placement, TheObserverHearsOfEachServer) {
-  using delegation::Places;
-  std::vector<std::vector<unsigned>> heard;
-  Places& places = Places::instance();
-  const auto numa = places.tree().numa_nodes()[places.tree().numa_of(0)].os_index;
-  const std::vector<unsigned> one{numa.value_or(Places::no_numa_node)};
-  const std::vector<unsigned> none;
-  Station first;
-  places.set_observer([&](const std::vector<unsigned>& nodes) { heard.push_back(nodes); });
-  first.start({});
-  first.stop();
-  first.start({});
-  places.set_observer({});
-  first.stop();
-  EXPECT_EQ((std::vector<std::vector<unsigned>>{one, none, one}), heard);
-}
-
 TEST(DelegationWithoutServer, AServerThatCannotStartLeavesNothing) {
   const auto station = std::make_shared<Station>();
   const unsigned last = allowed_cpus().back();
@@ -411,16 +315,6 @@ TEST(DelegationWithoutServer, AServerThatCannotStartLeavesNothing) {
   station->start({});
   EXPECT_TRUE(station->has_server());
   EXPECT_THROW(station->start({}), Error) << "it runs already";
-}
-
-TEST(DelegationWithoutServer, PostsAreExecutedAtOnce) {
-  const auto station = std::make_shared<Station>();
-  const auto lock = make_lock({.kind = "auto", .station = station});
-  unsigned count = 0;
-  auto increment = [&] { ++count; };
-  lock->post(section_of(increment));
-  EXPECT_EQ(1U, count);
-  EXPECT_NE(std::string::npos, lock->explain().find("server: none")) << lock->explain();
 }
 
 }  // namespace

@@ -21,33 +21,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::int64_t hour_ns = 3'600'000'000'000;
 
-TEST(LockFace, ConditionsWaitForAPredicate) {
-  const HangGuard guard(60);
-  muster::server server;
-  muster::lock lock("rcl", &server);
-  muster::condition changed(lock);
-  int level = 0;
-  std::thread producer([&] {
-    for (int i = 0; i < 100; ++i) {
-      lock.execute([&] {
-        ++level;
-        changed.notify_all();
-      });
-    }
-  });
-  lock.execute([&] { changed.wait([&] { return level == 100; }); });
-  producer.join();
-  const bool in_time = lock.execute(
-      [&] { return changed.wait_for(std::chrono::milliseconds(5), [&] { return level == 101; }); });
-  EXPECT_FALSE(in_time);
-  EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(nullptr));
-  EXPECT_THROW(changed.wait(), muster::error) << "outside of a section";
-}
-
 TEST(LockFace, AnyDurationIsWaitedFor) {
   using Seconds = std::chrono::duration<double>;
   using Hours = std::chrono::duration<float, std::ratio<3600>>;
-  const HangGuard guard(60);
   muster::lock lock("mcs");
   muster::condition changed(lock);
   bool ready = false;
@@ -127,64 +103,6 @@ TEST(LockFace, ADeadlineCanBeMadeOfAnyDuration) {
   EXPECT_EQ(std::chrono::hours(24 * 100), detail::bounded(std::chrono::hours(24 * 100)));
 }
 
-// A broadcast would wake all.
-TEST(LockFace, ASignalWakesOne) {
-  const HangGuard guard(60);
-  for (const char* const kind : {"auto", "rcl", "mcs"}) {
-    muster::lock lock(kind);
-    muster::condition changed(lock);
-    int waiting = 0;
-    int woken = 0;
-    const auto is = [&](const int& count, int wanted) {
-      return lock.execute([&] { return count == wanted; });
-    };
-    std::vector<std::thread> waiters;
-    for (int i = 0; i < 3; ++i) {
-      waiters.emplace_back([&] {
-        lock.execute([&] {
-          ++waiting;
-          changed.wait();
-          ++woken;
-        });
-      });
-    }
-    while (!is(waiting, 3)) std::this_thread::yield();
-    for (int signals = 1; signals <= 3; ++signals) {
-      lock.execute([&] { changed.notify_one(); });
-      while (is(woken, signals - 1)) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      EXPECT_TRUE(is(woken, signals)) << kind;
-    }
-    for (std::thread& waiter : waiters) waiter.join();
-  }
-}
-
-TEST(LockFace, ABroadcastWakesAll) {
-  constexpr int waiters = 3;
-  const HangGuard guard(60, "a broadcast that is to wake all");
-  for (const char* const kind : {"auto", "rcl", "mcs"}) {
-    muster::lock lock(kind);
-    muster::condition changed(lock);
-    int waiting = 0;
-    int told = 0;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < waiters; ++i) {
-      threads.emplace_back([&] {
-        lock.execute([&] {
-          ++waiting;
-          changed.wait();
-          ++told;
-        });
-      });
-    }
-    while (lock.execute([&] { return waiting; }) < waiters) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all have given the lock up only
-    lock.execute([&] { changed.notify_all(); });
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(waiters, told) << kind;
-  }
-}
-
 /// Calls test(lock, its name) with a new lock of each kind whose sections may wait.
 template <class Test>
 void with_each_kind(Test&& test) {
@@ -222,6 +140,11 @@ class Waiters {
     });
     while (!lock_.execute([&] { return waits; })) std::this_thread::yield();
   }
+  int released() {
+    return lock_.execute([&] {
+      return static_cast<int>(status_.size() - std::count(status_.begin(), status_.end(), -1));
+    });
+  }
   /// What their waits have returned, in the order in which they came.
   std::vector<int> join() {
     for (std::thread& thread : threads_) {
@@ -239,7 +162,6 @@ class Waiters {
 
 // The other one's time is over: it is not to say that it was signalled, too.
 TEST(LockAbi, OfTwoThatWaitForATimeASignalReleasesTheFirst) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
     bool in_time = false;
     for (std::int64_t timeout_ns = 50'000'000; !in_time; timeout_ns *= 2) {
@@ -258,10 +180,9 @@ TEST(LockAbi, OfTwoThatWaitForATimeASignalReleasesTheFirst) {
 }
 
 TEST(LockAbi, ABroadcastReleasesAllThatWaitForATimeOrForEver) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
     Waiters waiters(lock, condition);
-    for (const std::int64_t timeout_ns : {hour_ns, std::int64_t{-1}, hour_ns}) {
+    for (const std::int64_t timeout_ns : {hour_ns, std::int64_t{-1}, INT64_MAX - 1}) {
       waiters.add(timeout_ns);
     }
     EXPECT_EQ(MUSTER_OK, muster_cond_broadcast(condition));
@@ -271,7 +192,6 @@ TEST(LockAbi, ABroadcastReleasesAllThatWaitForATimeOrForEver) {
 
 // Neither who no longer waits, nor who comes later, takes the signal that another one waits for.
 TEST(LockAbi, ASignalReleasesOneThatWaitsWhenItComes) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
     EXPECT_EQ(MUSTER_OK, muster_cond_signal(condition)) << "nobody waits: it is gone";
     Waiters waiters(lock, condition);
@@ -285,13 +205,19 @@ TEST(LockAbi, ASignalReleasesOneThatWaitsWhenItComes) {
       });
     });
     while (!waits) std::this_thread::yield();
-    waiters.add(hour_ns);
+    for (int i = 0; i < 3; ++i) waiters.add(-1);
     impatient.join();
     lock.execute([&] {
       muster_cond_signal(condition);
       latecomers = muster_cond_timedwait(condition, 1'000'000);
     });
-    EXPECT_EQ((std::vector<int>{MUSTER_OK}), waiters.join()) << kind;
+    for (int signals = 1; signals <= 3; ++signals) {
+      if (signals > 1) muster_cond_signal(condition);
+      while (waiters.released() < signals) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // in which another one would be
+      EXPECT_EQ(signals, waiters.released()) << kind;
+    }
+    EXPECT_EQ(std::vector<int>(3, MUSTER_OK), waiters.join()) << kind;
     EXPECT_EQ(MUSTER_ETIMEDOUT, impatients) << kind;
     EXPECT_EQ(MUSTER_ETIMEDOUT, latecomers) << kind;
   });
@@ -299,7 +225,6 @@ TEST(LockAbi, ASignalReleasesOneThatWaitsWhenItComes) {
 
 TEST(LockAbi, AWaitForATimeLastsSoLong) {
   static constexpr std::chrono::nanoseconds timeout(3'000'000);
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, muster_cond* condition, const char* kind) {
     muster::condition changed(lock);
     const auto lasts = [&](const char* what, auto wait) {
@@ -324,9 +249,9 @@ TEST(LockAbi, AWaitForATimeLastsSoLong) {
 
 // It would give up one lock, and wait with the other one taken.
 TEST(LockAbi, AConditionOfALockAroundIsNotWaitedFor) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& outer, muster_cond* outers, const char* kind) {
     with_each_kind([&](muster::lock& inner, muster_cond* inners, const char* inner_kind) {
+      EXPECT_EQ(MUSTER_EINVAL, muster_cond_wait(outers)) << "outside of a section of " << kind;
       int refused = MUSTER_OK;
       int refused_for_a_time = MUSTER_OK;
       int innermost = MUSTER_OK;
@@ -349,7 +274,6 @@ TEST(LockAbi, AConditionOfALockAroundIsNotWaitedFor) {
 
 // So programs wait for a deadline; it may be over before they look.
 TEST(LockAbi, ATimeThatIsOverGivesTheLockUpAllTheSame) {
-  const HangGuard guard(60);
   for (const char* const kind : {"mcs", "rcl", "auto"}) {
     for (const std::int64_t timeout_ns : {std::int64_t{0}, std::int64_t{-1}, INT64_MIN}) {
       muster::lock lock(kind);

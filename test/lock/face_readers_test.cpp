@@ -45,7 +45,6 @@ TEST(Readers, FindWhatWritersLeave) {
 
 // Each waits in its section for the other one.
 TEST(Readers, AreSideBySide) {
-  const HangGuard guard(60);
   const muster::guarded<int> number(muster::lock_options{"phase-fair"}, 7);
   for (int turn = 0; turn < 50; ++turn) {
     std::latch both(2);
@@ -102,7 +101,6 @@ TEST(Readers, TakeTurnsWithWriters) {
 
 // Two that overlap without end would keep a lock of another kind from its writers.
 TEST(Readers, DoNotStarveWriters) {
-  const HangGuard guard(60);
   muster::lock lock("phase-fair");
   std::atomic<bool> over = false;
   std::latch all_read(3);
@@ -143,7 +141,6 @@ TEST(Readers, AreRefusedWhatWouldWaitForThem) {
 }
 
 TEST(Readers, HaveTheirOwnErrorsAndOtherLocks) {
-  const HangGuard guard(60);
   muster::lock lock("phase-fair");
   muster::lock other("phase-fair");
   muster::lock served("rcl");
@@ -163,7 +160,6 @@ TEST(Readers, HaveTheirOwnErrorsAndOtherLocks) {
 }
 
 TEST(Readers, AForksChildIsNone) {
-  const HangGuard guard(60);
   muster::lock lock("phase-fair");
   pid_t child = 0;
   const pid_t parent = getpid();
@@ -179,7 +175,6 @@ TEST(Readers, ACancelledOneGoes) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer does not follow the unwinding of a cancelled thread";
 #endif
-  const HangGuard guard(60);
   muster::lock lock("phase-fair");
   std::latch reads(1);
   struct Reader {

@@ -39,7 +39,6 @@ void with_each_kind(Test&& test) {
 
 // The other thread would be waited for without end if the lock were taken.
 TEST(Unlocked, LetsOthersIn) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char* kind) {
     for (int turn = 0; turn < 20; ++turn) {  // the short way, too
       int word = 0;
@@ -56,7 +55,6 @@ TEST(Unlocked, LetsOthersIn) {
 }
 
 TEST(Unlocked, OneIsInsideAtATime) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char* kind) {
     constexpr int turns = 300;
     bool taken = false;
@@ -81,7 +79,6 @@ TEST(Unlocked, OneIsInsideAtATime) {
 }
 
 TEST(Unlocked, IsAsOutsideOfTheSection) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& outer, const char* kind) {
     muster::lock lock(muster::lock_options{.kind = kind, .unlocks = true});
     muster::lock other("rcl");
@@ -110,7 +107,6 @@ TEST(Unlocked, IsAsOutsideOfTheSection) {
 }
 
 TEST(Unlocked, SendsWhatTheSectionHasPosted) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char*) {
     muster::lock other("rcl");
     std::atomic<bool> posted{false};
@@ -124,7 +120,6 @@ TEST(Unlocked, SendsWhatTheSectionHasPosted) {
 }
 
 TEST(Unlocked, WhatItThrowsComesOutWithTheLockTaken) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char* kind) {
     int again = MUSTER_OK;
     EXPECT_THROW(lock.execute([&] {
@@ -143,7 +138,6 @@ TEST(Unlocked, WhatItThrowsComesOutWithTheLockTaken) {
 }
 
 TEST(Unlocked, ErrnoGoesInAndComesOut) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char* kind) {
     int before = 0;
     int after = 0;
@@ -161,7 +155,6 @@ TEST(Unlocked, ErrnoGoesInAndComesOut) {
 }
 
 TEST(Unlocked, IsRefusedElsewhere) {
-  const HangGuard guard(60);
   with_each_kind([](muster::lock& lock, const char* kind) {
     muster::lock inner("mcs");
     bool called = false;
@@ -179,7 +172,6 @@ TEST(Unlocked, IsRefusedElsewhere) {
 }
 
 TEST(Unlocked, WhoseSectionsOthersExecuteSaysSoBefore) {
-  const HangGuard guard(60);
   for (const char* const kind : {"auto", "rcl"}) {
     muster::lock lock(kind);
     EXPECT_THROW(lock.execute([&] { lock.unlocked([] { FAIL() << "called"; }); }), muster::error)

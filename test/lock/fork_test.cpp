@@ -9,10 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 
@@ -36,14 +34,9 @@ class Fork : public WithServer {
 };
 
 /// Whether it throws what a child gets.
-bool is_refused(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code() == Status::busy &&
-           std::string(error.what()).find("before fork()") != std::string::npos;
-  }
-  return false;
+template <class Call>
+bool is_refused(Call&& call) {
+  return refusal(call).find("before fork()") != std::string::npos;
 }
 
 /// Forks in a section, and comes back from it in both. In the child zero.
@@ -60,22 +53,6 @@ struct Forks {
   }
 };
 
-TEST_F(Fork, TheParentsServerIsRefused) {
-  const auto lock = make();
-  Child child([&] {
-    if (!is_refused([&] { station_->start({}); })) _exit(3);
-    if (!is_refused([&] { station_->stop(); })) _exit(4);
-    if (!is_refused([&] { station_->place({}); })) _exit(5);
-    if (!is_refused([&] { static_cast<void>(station_->describe()); })) _exit(6);
-    if (!is_refused([&] { static_cast<void>(lock->explain()); })) _exit(7);
-    if (!is_refused([&] { static_cast<void>(lock->server_core()); })) _exit(8);
-    if (!is_refused([&] { make(); })) _exit(9);
-    if (!is_refused([&] { lock->prepare_wait(); })) _exit(10);
-    _exit(0);
-  });
-  EXPECT_EQ("", child.wait());
-}
-
 std::function<void()> before_others;
 /// Before all other fork handlers, and so between ours: as a library's that was there first.
 [[gnu::used, gnu::section(".preinit_array")]] void (*const first_of_all)() = [] {
@@ -88,11 +65,10 @@ std::function<void()> before_others;
 
 TEST_F(Fork, OthersHandlersMayWaitForThreadsThatHaveUsedALock) {
   const auto lock = make();
-  auto nothing = [] {};
   std::atomic<bool> used{false};
   std::atomic<bool> end{false};
   std::thread thread([&] {
-    execute_section(*lock, section_of(nothing));
+    execute_section(*lock, nothing);
     used = true;
     while (!end) sched_yield();
   });
@@ -102,7 +78,7 @@ TEST_F(Fork, OthersHandlersMayWaitForThreadsThatHaveUsedALock) {
     thread.join();
   };
   Child child([&] {
-    execute_section(*make_lock({.kind = "auto", .station = nullptr}), section_of(nothing));
+    execute_section(*make_lock({.kind = "auto", .station = nullptr}), nothing);
     _exit(0);
   });
   before_others = nullptr;
@@ -115,15 +91,13 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
   std::atomic<bool> waits{false};
   bool may_go = false;
   std::thread waiter([&] {
-    auto section = [&] {
+    execute(*lock, [&] {
       waits = true;
       while (!may_go) condition->wait();
-    };
-    execute_section(*lock, section_of(section));
+    });
   });
-  auto nothing = [] {};
   while (!waits) sched_yield();
-  execute_section(*lock, section_of(nothing));  // it has given the lock up
+  execute_section(*lock, nothing);  // it has given the lock up
   sleep_ms(20);
   Child child([&] {
     if (!is_refused([&] { condition->signal(); })) _exit(3);
@@ -133,11 +107,10 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
     _exit(0);
   });
   EXPECT_EQ("", child.wait());
-  auto release_it = [&] {
+  execute(*lock, [&] {
     may_go = true;
     condition->broadcast();
-  };
-  execute_section(*lock, section_of(release_it));
+  });
   waiter.join();
 }
 
@@ -157,13 +130,12 @@ TEST_F(Fork, KeptPostsAreTheParents) {
     const auto without_server = std::make_shared<Station>();
     const auto a = make_lock({.kind = kind, .station = without_server});
     const auto b = make_lock({.kind = "auto", .station = without_server});
-    auto nothing = [] {};
-    execute_section(*a, section_of(nothing));  // so that it is at once from now on
+    execute_section(*a, nothing);  // so that it is at once from now on
     unsigned count = 0;
     auto increment = [&] { ++count; };
     Forks forks;
     std::unique_ptr<AnyLock> own;
-    auto section = [&] {
+    execute(*a, [&] {
       b->post(section_of(increment));
       b->post(section_of(increment));
       forks();
@@ -171,8 +143,7 @@ TEST_F(Fork, KeptPostsAreTheParents) {
       own = make_lock({.kind = "auto", .station = nullptr});
       own->post(section_of(increment));
       if (count != 0) _exit(3);
-    };
-    execute_section(*a, section_of(section));
+    });
     if (forks.pid == 0) _exit(count == 1 ? 0 : 4);  // its own is sent as ever
     EXPECT_EQ(0, forks.wait()) << kind;
     EXPECT_EQ(2U, count) << kind;
@@ -193,12 +164,11 @@ TEST_F(Fork, KeptPostsAreTheParentsWhileTheyAreSent) {
     own = make_lock({.kind = "auto", .station = nullptr});
     own->post(section_of(increment));
   };
-  auto section = [&] {
+  execute(*a, [&] {
     b->post(section_of(increment));
     b->post(section_of(forking));
     b->post(section_of(increment));
-  };
-  execute_section(*a, section_of(section));
+  });
   if (forks.pid == 0) {
     own.reset();
     _exit(count == 2 ? 0 : 3);  // one before it was there, one of its own
@@ -213,11 +183,10 @@ TEST_F(Fork, AServersThreadEndsInTheChildOfWhatItSends) {
   const auto at_once = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
   SharedCount count;
   Forks forks;
-  auto section = [&] {
+  execute(*lock, [&] {
     at_once->post(section_of(forks));
     at_once->post(section_of(count));
-  };
-  execute_section(*lock, section_of(section));
+  });
   while (count.value() == 0) sched_yield();
   EXPECT_EQ(EXIT_FAILURE, forks.wait());
   EXPECT_EQ(1, count.value());
@@ -236,12 +205,11 @@ TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
         forks();
         if (forks.pid == 0 && !is_refused([&] { lock->post(section_of(count)); })) _exit(3);
       };
-      auto section = [&] {
+      execute(*lock, [&] {
         if (in_a_post) lock->post(section_of(forking));
         lock->post(section_of(count));
         if (!in_a_post) forking();
-      };
-      execute_section(*lock, section_of(section));
+      });
       if (getpid() != parent) _exit(0);
       EXPECT_EQ(kind == std::string("rcl") ? EXIT_FAILURE : 0, forks.wait());
       EXPECT_EQ(1, count.value());
@@ -261,15 +229,14 @@ TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
     if (inside.value() != 0) _exit(3);
     count();
   };
-  auto section = [&] {
+  execute(*lock, [&] {
     inside();
     lock->post(section_of(count));
     forks();
     if (forks.pid == 0) return lock->post(section_of(childs));
     sleep_ms(20);
     inside.reset();
-  };
-  execute_section(*lock, section_of(section));
+  });
   if (getpid() != parent) _exit(0);
   EXPECT_EQ(0, forks.wait());
   EXPECT_EQ(2, count.value()) << "one each";
@@ -281,33 +248,30 @@ TEST_F(Fork, InAPostOfASectionThatWaitsForACondition) {
   const auto other = make_lock({.kind = "auto", .station = station});
   delegation::Condition condition(*lock);
   Forks forks;
-  auto section = [&] {
+  execute(*lock, [&] {
     other->post(section_of(forks));
     const bool refused = is_refused([&] { condition.wait(1'000'000); });
     if (forks.pid == 0) _exit(refused ? 0 : 3);
     EXPECT_FALSE(refused);
-  };
-  execute_section(*lock, section_of(section));
+  });
   EXPECT_EQ(0, forks.wait());
 }
 
 TEST_F(Fork, InASectionThatItsClientExecutes) {
   for (const bool at_once : {false, true}) {
     const auto lock = make("auto");
-    auto nothing = [] {};
-    execute_section(*lock, section_of(nothing));
+    execute_section(*lock, nothing);
     Forks forks;
     if (at_once) {
-      execute_section(*lock, section_of(forks));
+      execute(*lock, forks);
     } else {
-      execute_section(*lock, section_of(forks));
+      lock->execute(section_of(forks));
     }
     if (forks.pid == 0) {
-      if (!is_refused([&] { execute_section(*lock, section_of(nothing)); })) _exit(3);
+      if (!is_refused([&] { execute_section(*lock, nothing); })) _exit(3);
       unsigned count = 0;
-      auto increment = [&] { ++count; };
       const auto own = make_lock({.kind = "rcl", .station = nullptr});
-      execute_section(*own, section_of(increment));
+      execute(*own, [&] { ++count; });
       _exit(count == 1 ? 0 : 4);
     }
     EXPECT_EQ(0, forks.wait());
@@ -324,17 +288,15 @@ TEST_F(Fork, AChildThatComesBackLeavesWhatOthersWantToItsParent) {
       SCOPED_TRACE(kind);
       const auto lock = make_lock({.kind = kind, .station = station});
       SharedCount count;
-      auto nothing = [] {};
-      if (at_once) execute_section(*lock, section_of(nothing));
+      if (at_once) execute_section(*lock, nothing);
       const pid_t parent = getpid();
       std::thread other;
       Forks forks;
-      auto section = [&] {
-        other = std::thread([&] { execute_section(*lock, section_of(count)); });
+      execute(*lock, [&] {
+        other = std::thread([&] { execute(*lock, count); });
         sleep_ms(20);
         forks();
-      };
-      execute_section(*lock, section_of(section));
+      });
       if (getpid() != parent) _exit(0);
       EXPECT_EQ(0, forks.wait());
       other.join();
@@ -357,27 +319,25 @@ TEST_F(Fork, AChildThatComesBackToWhoCombinesEnds) {
       Forks forks;
       std::thread::id executor;
       int ended = -1;
-      auto forking = [&] {
-        executor = std::this_thread::get_id();
-        forks();
-        // Here: without the thread that made it the child would be killed.
-        if (forks.pid != 0) ended = forks.wait();
-      };
       std::thread forker;
       std::thread other;
-      auto section = [&] {
+      execute(*lock, [&] {
         forker = std::thread([&] {
-          execute_section(*lock, section_of(forking));
+          execute(*lock, [&] {
+            executor = std::this_thread::get_id();
+            forks();
+            // Here: without the thread that made it the child would be killed.
+            if (forks.pid != 0) ended = forks.wait();
+          });
           if (getpid() != parent) _exit(0);
         });
         sleep_ms(5);
         other = std::thread([&] {
-          execute_section(*lock, section_of(count));
+          execute(*lock, count);
           if (getpid() != parent) _exit(3);
         });
         sleep_ms(5);
-      };
-      execute_section(*lock, section_of(section));
+      });
       if (getpid() != parent) _exit(4);
       const std::thread::id asked = forker.get_id();
       forker.join();
@@ -394,7 +354,7 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
   for (const char* const kind : {"rcl", "rcl-batch"}) {
     const auto lock = make(kind);
     Forks forks;
-    execute_section(*lock, section_of(forks));
+    execute(*lock, forks);
     EXPECT_EQ(EXIT_FAILURE, forks.wait()) << kind;
   }
   const auto lock = make();
@@ -404,12 +364,11 @@ TEST_F(Fork, AChildThatComesBackToTheServerEnds) {
     if (forks.pid != 0) return;
     // In the section it may do what another child may.
     unsigned count = 0;
-    auto increment = [&] { ++count; };
     const auto own = make_lock({.kind = "rcl", .station = nullptr});
-    execute_section(*own, section_of(increment));
+    execute(*own, [&] { ++count; });
     _exit(count == 1 ? 0 : 4);
   };
-  execute_section(*lock, section_of(section));
+  execute(*lock, section);
   EXPECT_EQ(0, forks.wait());
 }
 

@@ -30,7 +30,6 @@ class Imposed : public testing::Test {
     ASSERT_NE(std::getenv("MUSTER_TOPOLOGY"), nullptr) << "ctest sets it";
     ASSERT_EQ(128U, Places::instance().tree().cores());
   }
-  HangGuard guard_{60};
 };
 
 TEST_F(Imposed, ServersArePackedOrSpread) {

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <time.h>
 
 #include <thread>
 #include <vector>
@@ -37,7 +36,6 @@ TEST(Waiting, AFreeLockIsFoundWithoutAWordToItsHolder) {
 }
 
 TEST(Waiting, WhoHasTheLockIsTold) {
-  const HangGuard guard(60);
   Client client;
   Hardware::Cell own{};
   own.value = 1;

@@ -30,13 +30,6 @@ class PostsBetweenServers : public WithServer {
   std::unique_ptr<AnyLock> make_slow() const {
     return make_lock({.kind = "rcl", .station = slow_station_});
   }
-  /// By so many threads at once, in all.
-  static void execute_by_all(AnyLock& lock, unsigned threads, unsigned times,
-                             delegation::Section section) {
-    run_threads(threads, [&](unsigned) {
-      for (unsigned i = 0; i < times; ++i) execute_section(lock, section);
-    });
-  }
 
   std::shared_ptr<Station> slow_station_ = std::make_shared<Station>();
 };
@@ -46,7 +39,6 @@ class PostsBetweenServers : public WithServer {
 TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
   const auto lock = make();
   const auto slow = make_slow();
-  auto nothing = [] {};
   std::atomic<unsigned> sent{0};
   auto count = [&] { ++sent; };
   constexpr unsigned posts = 20;
@@ -66,14 +58,14 @@ TEST_F(PostsBetweenServers, KeepSoManyThreadsAtMost) {
           if (posted) {
             lock->post(section_of(piles_up));
           } else {
-            execute_section(*lock, section_of(piles_up));
+            execute(*lock, piles_up);
           }
         }
       });
     });
     for (unsigned before = 0; done == 0 || done != before; sleep_ms(50)) before = done;
     EXPECT_LT(done, clients * sections) << posted;
-    for (int i = 0; i < 100; ++i) execute_section(*lock, section_of(nothing));
+    for (int i = 0; i < 100; ++i) execute_section(*lock, nothing);
     // Who has waited for a second goes on: some more, where all is slow.
     EXPECT_LE(station_->counters().threads, 2 * senders) << station_->describe();
     EXPECT_NE(std::string::npos, station_->describe().find("threads that send")) << posted;
@@ -102,14 +94,12 @@ TEST_F(PostsBetweenServers, OfOneSectionKeepTheirOrder) {
     for (unsigned k = 0; k < posts; ++k) posted.push_back({&order, i, k});
   }
   for (unsigned i = 0; i < times; ++i) {
-    auto section = [&] {
+    execute(*lock, [&] {
       for (unsigned k = 0; k < posts; ++k) slow->post(section_of(posted[i * posts + k]));
-    };
-    execute_section(*lock, section_of(section));
+    });
   }
   std::size_t executed = 0;
-  auto count = [&] { executed = order.size(); };
-  while (executed < posted.size()) execute_section(*slow, section_of(count));
+  while (executed < posted.size()) execute(*slow, [&] { executed = order.size(); });
   std::vector<unsigned> next(times);
   for (const auto& [section, number] : order) ASSERT_EQ(next[section]++, number) << section;
 }
@@ -125,16 +115,14 @@ TEST_F(PostsBetweenServers, AreExecutedWithoutAServerWhileOtherLocksAreServed) {
     is_inside = true;
     while (!may_go) sleep_ms(1);
   };
-  auto posts = [&] { at_once->post(section_of(blocks)); };
-  auto nothing = [] {};
-  execute_section(*lock, section_of(posts));
+  execute(*lock, [&] { at_once->post(section_of(blocks)); });
   while (!is_inside) sched_yield();
   for (int i = 0; i < 100; ++i) {
-    execute_section(*other, section_of(nothing));
-    execute_section(*lock, section_of(nothing));
+    execute_section(*other, nothing);
+    execute_section(*lock, nothing);
   }
   may_go = true;
-  execute_section(*at_once, section_of(nothing));  // after the one that blocks, which uses these
+  execute_section(*at_once, nothing);  // after the one that blocks, which uses these
 }
 
 // Those of other sections, which may be what they wait for.
@@ -152,14 +140,11 @@ TEST_F(PostsBetweenServers, ThatWaitForAConditionDoNotKeepBackOthers) {
     has_changed = true;
     changed.broadcast();
   };
-  auto posts_waits = [&] { at_once->post(section_of(waits)); };
-  auto posts_change = [&] { at_once->post(section_of(changes)); };
-  auto begins = [&] { has_changed = false; };
   for (unsigned turn = 0; turn < rounds(10); ++turn) {
     done = 0;
-    execute_section(*at_once, section_of(begins));
-    for (int i = 0; i < 2; ++i) execute_section(*lock, section_of(posts_waits));
-    execute_section(*lock, section_of(posts_change));
+    execute(*at_once, [&] { has_changed = false; });
+    for (int i = 0; i < 2; ++i) execute(*lock, [&] { at_once->post(section_of(waits)); });
+    execute(*lock, [&] { at_once->post(section_of(changes)); });
     while (done < 2) sched_yield();
   }
 }
@@ -202,7 +187,9 @@ TEST_F(PostsBetweenServers, MakeOthers) {
     for (int i = 0; i < 2; ++i) at_once->post(section_of(second));
   };
   const unsigned times = rounds(50);
-  execute_by_all(*lock, 3, times, section_of(first));
+  run_threads(3, [&](unsigned) {
+    for (unsigned i = 0; i < times; ++i) execute(*lock, first);
+  });
   while (last < 3 * times * 4) sched_yield();
   EXPECT_EQ(3 * times * 4, last);
 }
@@ -212,7 +199,6 @@ TEST_F(PostsBetweenServers, AreSentBeforeTheirServerEnds) {
   const auto slow = make_slow();
   std::atomic<unsigned> executed{0};
   auto count = [&] { ++executed; };
-  auto nothing = [] {};
   auto posts = [&] {
     for (int i = 0; i < 100; ++i) slow->post(section_of(count));
   };
@@ -228,7 +214,7 @@ TEST_F(PostsBetweenServers, AreSentBeforeTheirServerEnds) {
       station_->stop();
       lets_go.join();
     }
-    execute_section(*slow, section_of(nothing));
+    execute_section(*slow, nothing);
     while (executed < 100 * turn) sched_yield();
     ASSERT_EQ(100 * turn, executed);
     station_->start({});

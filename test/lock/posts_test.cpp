@@ -20,28 +20,6 @@ using delegation::Station;
 
 class Posts : public WithServer {};
 
-TEST_F(Posts, PostsKeepTheirOrder) {
-  for (const char* const kind : {"rcl", "auto"}) {
-    const auto lock = make(kind);
-    const unsigned posts = rounds(5000);
-    Protected data(3);
-    run_threads(3, [&](unsigned client) {
-      std::vector<Numbered> sections;
-      for (unsigned i = 1; i <= posts; ++i) sections.push_back({&data, client, i, 0, 0});
-      for (unsigned i = 0; i + 1 < posts; ++i) {
-        if (i % 100 == 99) {
-          execute_section(*lock, {Numbered::execute, &sections[i]});  // after those posted before
-        } else {
-          lock->post({Numbered::execute, &sections[i]});
-        }
-      }
-      execute_section(*lock, {Numbered::execute, &sections[posts - 1]});
-    });
-    EXPECT_STREQ("", data.wrong) << kind;
-    EXPECT_EQ(3 * posts, data.count) << kind;
-  }
-}
-
 // A thread that goes from lock to lock finds what it has at each, also what is not executed yet.
 TEST_F(Posts, KeepTheirOrderFromLockToLock) {
   const std::unique_ptr<delegation::AnyLock> locks[] = {make("auto"), make("rcl"), make("auto")};
@@ -64,11 +42,10 @@ TEST_F(Posts, KeepTheirOrderFromLockToLock) {
       if (i % 4 < 2) {
         lock.post(section_of(sections[i]));
       } else {
-        execute_section(lock, section_of(sections[i]));
+        execute(lock, sections[i]);
       }
     }
-    auto nothing = [] {};
-    for (const auto& lock : locks) execute_section(*lock, section_of(nothing));
+    for (const auto& lock : locks) execute_section(*lock, nothing);
     EXPECT_EQ(turns, last);
   });
   EXPECT_EQ(0U, wrong);
@@ -87,26 +64,23 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
   auto first = [&] { order += "2"; };
   auto second = [&] { order += "3"; };
   auto third = [&] { order += "4"; };
-  auto nothing = [] {};
-  auto posts = [&] { other->post(section_of(third)); };
-  auto own = [&] {
-    lock->post(section_of(first));
-    lock->post(section_of(second));
-    order += "1";
-  };
   auto others = [&] {
-    execute_section(*inner, section_of(posts));
+    execute(*inner, [&] { other->post(section_of(third)); });
     order += "1";
   };
   for (const char* const kind : {"ticket", "rcl-batch", "pthread-mutex", "auto"}) {
     inner = delegation::make_lock({.kind = kind, .station = nullptr});
     for (int turn = 0; turn < 3; ++turn) {
       order.clear();
-      execute_section(*lock, section_of(own));
+      execute(*lock, [&] {
+        lock->post(section_of(first));
+        lock->post(section_of(second));
+        order += "1";
+      });
       EXPECT_EQ("123", order) << kind << turn;
       order.clear();
-      execute_section(*lock, section_of(others));
-      execute_section(*other, section_of(nothing));
+      execute(*lock, others);
+      execute_section(*other, nothing);
       EXPECT_EQ("14", order) << kind << turn;
     }
   }
@@ -114,13 +88,11 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
 
 // Who has the lock meanwhile may look for what the section has left, and finds nothing.
 TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
-  const HangGuard guard(60, "a section that waits after its posts");
   const auto lock = make("auto");
   const auto other = make("rcl");
   delegation::Condition changed(*lock);
   bool waits = false;
   bool is_posted_executed = false;
-  auto nothing = [] {};
   auto posted = [&] { is_posted_executed = true; };
   auto waiting = [&] {
     other->post(section_of(posted));
@@ -135,18 +107,17 @@ TEST_F(Posts, OfASectionThatWaitsAfterThemAreSent) {
   for (int turn = 0; turn < 3; ++turn) {
     waits = false;
     is_posted_executed = false;
-    execute_section(*lock, section_of(nothing));
+    execute_section(*lock, nothing);
     std::thread visitor([&] {
       bool may_signal = false;
-      auto look = [&] { may_signal = waits; };
       for (int later = 0; later < 8; later += may_signal ? 1 : 0) {
-        execute_section(*lock, section_of(look));
+        execute(*lock, [&] { may_signal = waits; });
         sched_yield();
       }
       changed.signal();
     });
-    execute_section(*lock, section_of(section));
-    execute_section(*other, section_of(nothing));
+    execute(*lock, section);
+    execute_section(*other, nothing);
     EXPECT_TRUE(is_posted_executed) << turn;
     visitor.join();
   }
@@ -162,7 +133,6 @@ TEST_F(Posts, SixteenAreOutstandingAtMost) {
     std::atomic<unsigned> returned{0};
     unsigned executed_before_the_last = 0;
     auto increment = [&] { ++count; };
-    auto nothing = [] {};
     BlockedSection blocked(*lock);
     std::thread client([&] {
       for (unsigned i = 0; i <= most; ++i) {
@@ -170,7 +140,7 @@ TEST_F(Posts, SixteenAreOutstandingAtMost) {
         if (i == most) executed_before_the_last = count;
         ++returned;
       }
-      execute_section(*lock, section_of(nothing));
+      execute_section(*lock, nothing);
     });
     while (returned < most) sched_yield();
     sleep_ms(20);  // in which another one would return
@@ -210,17 +180,6 @@ TEST_F(Posts, AStoppedServerHasExecutedWhatWasPosted) {
   }
 }
 
-TEST_F(Posts, ADestroyedLockHasExecutedWhatWasPosted) {
-  std::atomic<unsigned> count{0};
-  auto increment = [&] { ++count; };
-  for (unsigned i = 1; i <= rounds(200); ++i) {
-    auto lock = make();
-    for (int k = 0; k < 20; ++k) lock->post(section_of(increment));
-    lock.reset();
-    ASSERT_EQ(20 * i, count);
-  }
-}
-
 // A post never waits: what a section posts may need what the section has.
 TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
   const auto a = make("auto");
@@ -233,58 +192,28 @@ TEST_F(Posts, ASectionPostsMoreThanCanBeOutstanding) {
   std::atomic<bool> b_taken{false};
   // B's section waits for A, and A's posts to B.
   std::thread other([&] {
-    auto nothing = [] {};
-    auto in_b = [&] {
+    execute(*b, [&] {
       b_taken = true;
       while (!a_taken) sched_yield();
-      execute_section(*a, section_of(nothing));
-    };
-    execute_section(*b, section_of(in_b));
+      execute_section(*a, nothing);
+    });
   });
-  auto in_a = [&] {
+  execute(*a, [&] {
     a_taken = true;
     while (!b_taken) sched_yield();
     for (Numbered& section : numbered) b->post({Numbered::execute, &section});
     EXPECT_EQ(0U, data.count);
-  };
-  execute_section(*a, section_of(in_a));
-  auto nothing = [] {};
-  execute_section(*b, section_of(nothing));
+  });
+  execute_section(*b, nothing);
   other.join();
   EXPECT_STREQ("", data.wrong);
   EXPECT_EQ(posts, data.count);
 }
 
-TEST_F(Posts, PostsToALockFurtherOutComeAfterItsSection) {
-  const auto outer = make("auto");
-  const auto inner = make();
-  std::vector<int> order;
-  auto first = [&] { order.push_back(1); };
-  auto posted = [&] { order.push_back(2); };
-  std::string refused;
-  auto in_inner = [&] {
-    for (int i = 0; i < 40; ++i) outer->post(section_of(posted));
-    try {
-      execute_section(*outer, section_of(posted));
-    } catch (const Error& error) {
-      refused = error.what();
-    }
-  };
-  const auto plain = make("mcs");  // whose section the caller executes, too
-  auto in_outer = [&] {
-    execute_section(*plain, section_of(in_inner));
-    first();
-  };
-  execute_section(*outer, section_of(in_outer));
-  auto nothing = [] {};
-  execute_section(*outer, section_of(nothing));
-  ASSERT_EQ(41U, order.size());
-  EXPECT_EQ(1, order.front());
-  EXPECT_NE(std::string::npos, refused.find("wait for itself")) << refused;
-}
-
-TEST_F(Posts, APostedSectionThatWaitsIsNotExecutedAgain) {
-  for (const char* const kind : {"auto", "rcl"}) {
+TEST_F(Posts, ASectionThatWaitsIsNotExecutedAgain) {
+  for (const auto& at : {std::pair{"auto", true}, {"rcl", true}, {"rcl", false}}) {
+    const auto kind = at.first;
+    const bool posted = at.second;
     const auto lock = make(kind);
     delegation::Condition condition(*lock);
     unsigned executed = 0;
@@ -293,52 +222,33 @@ TEST_F(Posts, APostedSectionThatWaitsIsNotExecutedAgain) {
       ++executed;
       while (!may_go) condition.wait();
     };
-    auto posts = [&] { lock->post(section_of(waits)); };
-    std::thread poster([&] { execute_section(*lock, section_of(posts)); });
-    auto nothing = [] {};
-    for (int i = 0; i < 200; ++i) execute_section(*lock, section_of(nothing));
+    std::thread client([&] {
+      if (!posted) return execute(*lock, waits);
+      execute(*lock, [&] { lock->post(section_of(waits)); });
+    });
+    for (int i = 0; i < 200; ++i) execute_section(*lock, nothing);
     sleep_ms(20);
-    for (int i = 0; i < 200; ++i) execute_section(*lock, section_of(nothing));
-    auto release_it = [&] {
+    for (int i = 0; i < 200; ++i) execute_section(*lock, nothing);
+    execute(*lock, [&] {
       may_go = true;
       condition.broadcast();
-    };
-    execute_section(*lock, section_of(release_it));
-    poster.join();
-    execute_section(*lock, section_of(nothing));
-    EXPECT_EQ(1U, executed) << kind;
+    });
+    client.join();
+    execute_section(*lock, nothing);
+    EXPECT_EQ(1U, executed) << kind << posted;
   }
-}
-
-TEST_F(Posts, PostsOfSectionsOfServersAreSent) {
-  const auto other = std::make_shared<Station>();
-  other->start({});
-  const auto a = make();
-  const auto b = make_lock({.kind = "rcl", .station = other});
-  std::atomic<unsigned> count{0};
-  auto increment = [&] { ++count; };
-  auto in_a = [&] {
-    for (int i = 0; i < 20; ++i) b->post(section_of(increment));
-  };
-  const unsigned sections = rounds(200);
-  run_threads(3, [&](unsigned) {
-    for (unsigned i = 0; i < sections; ++i) execute_section(*a, section_of(in_a));
-  });
-  while (count < 3 * 20 * sections) sched_yield();
-  EXPECT_EQ(3 * 20 * sections, count);
 }
 
 TEST_F(Posts, ALockThatEndsHasExecutedWhatASectionPosted) {
   const auto a = make("auto");
   unsigned count = 0;
   auto increment = [&] { ++count; };
-  auto in_a = [&] {
+  execute(*a, [&] {
     auto b = make();
     for (int i = 0; i < 40; ++i) b->post(section_of(increment));
     b.reset();
     EXPECT_EQ(40U, count);
-  };
-  execute_section(*a, section_of(in_a));
+  });
   EXPECT_EQ(40U, count);
 }
 
@@ -347,45 +257,49 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
   const auto other = make("auto");
   delegation::Condition condition(*lock);
   bool may_go = false;
-  auto release_it = [&] {
-    may_go = true;
-    condition.broadcast();
+  auto around = [&] {
+    execute(*lock, [&] {
+      may_go = true;
+      condition.broadcast();
+    });
   };
-  auto around = [&] { execute_section(*lock, section_of(release_it)); };
-  auto section = [&] {
+  execute(*lock, [&] {
     other->post(section_of(around));  // needs the lock
     while (!may_go) condition.wait();
-  };
-  execute_section(*lock, section_of(section));
+  });
   EXPECT_TRUE(may_go);
 }
 
 // Whatever seats they come from: a section that waits for a condition has a deeper one.
 TEST_F(Posts, KeepTheirOrderAroundASectionThatWaits) {
-  const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
-  const auto other = make("rcl");
-  delegation::Condition condition(*lock);
-  Protected data(1);
-  const unsigned rounds_of_three = rounds(40);
-  std::vector<Numbered> sections;
-  for (unsigned i = 1; i <= 3 * rounds_of_three; ++i) sections.push_back({&data, 0, i, 0, 100'000});
-  for (unsigned i = 0; i < rounds_of_three; ++i) {
-    auto section = [&] {
-      other->post({Numbered::execute, &sections[3 * i + 1]});
-      condition.wait(1000);
-    };
-    other->post({Numbered::execute, &sections[3 * i]});
-    execute_section(*lock, section_of(section));
-    if (i % 2 == 0) {
-      other->post({Numbered::execute, &sections[3 * i + 2]});
-    } else {
-      execute_section(*other, {Numbered::execute, &sections[3 * i + 2]});
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+    const auto other = make(kind);
+    delegation::Condition condition(*lock);
+    Protected data(1);
+    const unsigned turns = rounds(40);
+    std::vector<Numbered> sections;
+    for (unsigned i = 1; i <= 3 * turns; ++i) sections.push_back({&data, 0, i, 0, 100'000});
+    for (unsigned i = 0; i < turns; ++i) {
+      other->post({Numbered::execute, &sections[3 * i]});
+      execute(*lock, [&] {
+        other->post({Numbered::execute, &sections[3 * i + 1]});
+        condition.wait(1000);
+      });
+      if (i % 2 == 0) {
+        other->post({Numbered::execute, &sections[3 * i + 2]});
+      } else {
+        execute_section(*other, {Numbered::execute, &sections[3 * i + 2]});
+      }
     }
+    execute_section(*other, nothing);
+    EXPECT_STREQ("", data.wrong) << kind;
+    EXPECT_EQ(3 * turns, data.count) << kind;
+    // What a section sends while it waits is the other lock's.
+    EXPECT_EQ(turns, lock->counters().inlined) << kind;
+    const delegation::Counters others = other->counters();
+    EXPECT_EQ(3 * turns + 1, others.inlined + others.delegated) << kind;
   }
-  auto nothing = [] {};
-  execute_section(*other, section_of(nothing));
-  EXPECT_STREQ("", data.wrong);
-  EXPECT_EQ(3 * rounds_of_three, data.count);
 }
 
 // Of locks of one server: the next section at once would be before what its thread has posted. What
@@ -402,42 +316,19 @@ TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
   };
   const auto caller = std::this_thread::get_id();
   bool is_own = false;
-  auto posting = [&] {
-    is_own = std::this_thread::get_id() == caller;
-    other->post(section_of(slow));
-    condition.wait(1000);
-  };
   unsigned seen = 0;
-  auto look = [&] { seen = executed; };
   for (unsigned i = 1; i <= rounds(40); ++i) {
-    execute_section(*lock, section_of(posting));
-    execute_section(*lock, section_of(look));
+    execute(*lock, [&] {
+      is_own = std::this_thread::get_id() == caller;
+      other->post(section_of(slow));
+      condition.wait(1000);
+    });
+    execute(*lock, [&] { seen = executed; });
     if (is_own) {
       ASSERT_EQ(i, seen);
     }
   }
   while (executed < rounds(40)) sched_yield();
-}
-
-TEST_F(Posts, WhatASectionSendsWhileItWaitsIsTheOtherLocks) {
-  const auto station = std::make_shared<Station>();
-  const auto lock = make_lock({.kind = "auto", .station = station});
-  const auto other = make("auto");
-  delegation::Condition condition(*lock);
-  unsigned count = 0;
-  auto increment = [&] { ++count; };
-  auto section = [&] {
-    other->post(section_of(increment));
-    condition.wait(100'000);
-  };
-  const unsigned sections = rounds(80);
-  for (unsigned i = 0; i < sections; ++i) execute_section(*lock, section_of(section));
-  auto nothing = [] {};
-  execute_section(*other, section_of(nothing));
-  EXPECT_EQ(sections, count);
-  EXPECT_EQ(sections, lock->counters().inlined);
-  const delegation::Counters others = other->counters();
-  EXPECT_EQ(sections + 1, others.inlined + others.delegated);
 }
 
 // B, then the outer lock, then C: in this order everybody waits. A post waits for nothing, and who
@@ -456,28 +347,25 @@ TEST_F(Posts, ANestedSectionDoesNotQueueBehindWhatItsThreadHasPosted) {
     std::atomic<bool> b_taken{false};
     std::atomic<bool> outer_taken{false};
     std::atomic<unsigned> count{0};
-    auto nothing = [] {};
     std::thread holder([&] {
-      auto in_b = [&] {
+      execute(*b, [&] {
         b_taken = true;
         while (!outer_taken) sched_yield();
-        execute_section(*outer, section_of(nothing));
-      };
-      execute_section(*b, section_of(in_b));
+        execute_section(*outer, nothing);
+      });
     });
     while (!b_taken) sched_yield();
     auto increment = [&] { ++count; };
     auto posts = [&] { b->post(section_of(increment)); };
     unsigned posted = 0;
     // Each of the server's threads, as far as that can be had.
-    for (; server_posts && posted < 12; ++posted) execute_section(*outer, section_of(posts));
+    for (; server_posts && posted < 12; ++posted) execute(*outer, posts);
     for (; !server_posts && posted < 1; ++posted) posts();
-    execute_section(*outer, section_of(nothing));  // so that it is at once from now on
-    auto in_outer = [&] {
+    execute_section(*outer, nothing);  // so that it is at once from now on
+    execute(*outer, [&] {
       outer_taken = true;
-      execute_section(*c, section_of(nothing));
-    };
-    execute_section(*outer, section_of(in_outer));
+      execute_section(*c, nothing);
+    });
     holder.join();
     while (count < posted) sched_yield();
   }
@@ -490,20 +378,15 @@ TEST_F(Posts, AreExecutedBeforeASectionWaitsForThem) {
   auto first = [&] { order.push_back(1); };
   auto second = [&] { order.push_back(2); };
   std::string refused;
-  auto in_a = [&] {
+  execute(*a, [&] {
     b->post(section_of(first));
     b->post(section_of(second));
     a->post(section_of(second));
     b->prepare_wait();
     EXPECT_EQ((std::vector<int>{1, 2}), order);
-    try {
-      a->prepare_wait();
-    } catch (const Error& error) {
-      refused = error.what();
-    }
+    refused = refusal([&] { a->prepare_wait(); });
     EXPECT_EQ((std::vector<int>{1, 2, 2}), order);
-  };
-  execute_section(*a, section_of(in_a));
+  });
   b->prepare_wait();
   EXPECT_EQ(3U, order.size()) << "once each";
   EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
@@ -516,16 +399,14 @@ TEST_F(Posts, AreExecutedBeforeANestedSectionWaitsForThem) {
   std::vector<int> order;
   auto first = [&] { order.push_back(1); };
   auto second = [&] { order.push_back(2); };
-  auto in_b = [&] {
-    b->post(section_of(second));
-    EXPECT_THROW(b->prepare_wait(), Error);
-    order.push_back(3);
-  };
-  auto in_a = [&] {
+  execute(*a, [&] {
     b->post(section_of(first));
-    execute_section(*b, section_of(in_b));
-  };
-  execute_section(*a, section_of(in_a));
+    execute(*b, [&] {
+      b->post(section_of(second));
+      EXPECT_THROW(b->prepare_wait(), Error);
+      order.push_back(3);
+    });
+  });
   EXPECT_EQ((std::vector<int>{1, 2, 3}), order);
 }
 

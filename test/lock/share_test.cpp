@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <string>
 
 #include "delegation/condition.hpp"
 #include "with_server.hpp"
@@ -28,35 +27,28 @@ struct TwoClients {
   Share::Account& other{share.of(another_seat)};
 };
 
-TEST(Share, WhoIsAheadWaits) {
-  TwoClients two;
-  two.mine.used_ns = 10 * ms;
-  EXPECT_FALSE(two.share.await_turn(0));
-  EXPECT_FALSE(two.share.await_turn(0));
-  two.other.used_ns = 9 * ms;
-  EXPECT_TRUE(two.share.await_turn(0)) << "no more than a slice";
-}
-
-TEST(Share, WhoIsBehindDoesNot) {
-  TwoClients two;
-  two.mine.used_ns = 10 * ms;
-  two.other.used_ns = 1000 * ms;
-  EXPECT_TRUE(two.share.await_turn(0));
-}
-
-TEST(Share, WhoHasGoneDoesNotCount) {
-  TwoClients two;
-  two.mine.used_ns = 10 * ms;
-  two.other.seen_ns = now_ns() - 2 * Share::lately_ns;
-  EXPECT_TRUE(two.share.await_turn(0));
-}
-
-TEST(Share, WhoComesBackHasNotSaved) {
-  TwoClients two;
-  two.mine.seen_ns = now_ns() - 2 * Share::lately_ns;
-  two.other.used_ns = 1000 * ms;
-  EXPECT_TRUE(two.share.await_turn(0));
-  EXPECT_EQ(1000 * ms, two.mine.used_ns.load());
+TEST(Share, WhoIsAheadOfThoseSeenLatelyWaits) {
+  constexpr std::int64_t long_ago = 2 * Share::lately_ns;
+  const struct {
+    const char* who;
+    std::int64_t mine, others, mine_since, others_since;
+    bool goes;
+    std::int64_t mine_then;
+  } cases[] = {{"is ahead", 10 * ms, 0, 0, 0, false, 10 * ms},
+               {"is ahead by no more than a slice", 10 * ms, 9 * ms, 0, 0, true, 10 * ms},
+               {"is behind", 10 * ms, 1000 * ms, 0, 0, true, 10 * ms},
+               {"is ahead of one that has gone", 10 * ms, 0, 0, long_ago, true, 10 * ms},
+               {"comes back and has not saved", 0, 1000 * ms, long_ago, 0, true, 1000 * ms}};
+  for (const auto& at : cases) {
+    TwoClients two;
+    two.mine.used_ns = at.mine;
+    two.other.used_ns = at.others;
+    two.mine.seen_ns = two.mine.seen_ns - at.mine_since;
+    two.other.seen_ns = two.other.seen_ns - at.others_since;
+    EXPECT_EQ(at.goes, two.share.await_turn(0)) << at.who;
+    EXPECT_EQ(at.goes, two.share.await_turn(0)) << at.who << ", again";
+    EXPECT_EQ(at.mine_then, two.mine.used_ns.load()) << at.who;
+  }
 }
 
 TEST(Share, OthersWhoDoNotComeAreNotAwaitedForLonger) {
@@ -73,8 +65,7 @@ TEST(Share, NobodyWaitsInASection) {
   two.mine.used_ns = 1000 * ms;
   const auto lock = make_lock({.kind = "auto", .station = nullptr});
   bool waits = true;
-  auto section = [&] { waits = !two.share.await_turn(0); };
-  lock->execute(section_of(section));
+  execute(*lock, [&] { waits = !two.share.await_turn(0); });
   EXPECT_FALSE(waits);
 }
 
@@ -97,8 +88,7 @@ TEST(Share, IsOfTheTimeWithTheLock) {
     EXPECT_GE(used_by([&] { lock->execute_by_share(section_of(works)); }), 10 * ms) << kind;
     EXPECT_GE(used_by([&] {
                 lock->post_by_share(section_of(works));
-                auto nothing = [] {};
-                lock->execute_by_share(section_of(nothing));  // after it
+                lock->execute_by_share(nothing);  // after it
               }),
               10 * ms)
         << kind;

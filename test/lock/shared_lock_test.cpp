@@ -7,11 +7,9 @@
 
 #include <atomic>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "fault_rounds.hpp"
 #include "harness.hpp"
@@ -20,28 +18,41 @@
 namespace muster::test {
 namespace {
 
+void nothing(void*) {}
 void increment(void* argument) { ++*static_cast<int*>(argument); }
 
-muster_lock_options shared_options(const SharedMemory& memory) {
-  muster_lock_options options;
-  muster_lock_options_init(&options);
-  options.kind = "pthread-mutex";
-  options.memory = memory.data();
-  return options;
-}
+/// Memory for a lock, and for a count behind it.
+struct SharedLock : testing::Test {
+  SharedLock() {
+    muster_lock_options_init(&options);
+    options.kind = "pthread-mutex";
+    options.memory = memory.data();
+  }
+  ~SharedLock() override { muster_lock_destroy(lock); }
+  void make() {
+    options.attach = 0;
+    ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+  }
+  /// In another process.
+  muster_lock* attached() {
+    options.attach = 1;
+    muster_lock* mine = nullptr;
+    if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
+    return mine;
+  }
 
-TEST(SharedLock, DoesNotShareTime) {
-  const SharedMemory memory(muster_lock_memory());
-  muster_lock_options options = shared_options(memory);
-  options.share_ns = 2'000'000;
+  SharedMemory memory{2 * muster_lock_memory() + 4096};
+  int* const count = reinterpret_cast<int*>(memory.data() + 2 * muster_lock_memory());
+  muster_lock_options options{};
   muster_lock* lock = nullptr;
+};
+
+TEST_F(SharedLock, DoesNotShareTime) {
+  options.share_ns = 2'000'000;
   EXPECT_EQ(MUSTER_ENOTSUP, muster_lock_create(&lock, &options));
 }
 
-TEST(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
-  const SharedMemory memory(2 * muster_lock_memory());
-  muster_lock_options options = shared_options(memory);
-  muster_lock* lock = nullptr;
+TEST_F(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
   const auto expect_refusal = [&](const char* text) {
     EXPECT_EQ(MUSTER_EINVAL, muster_lock_create(&lock, &options));
     EXPECT_NE(std::string::npos, std::string(muster_last_error()).find(text))
@@ -57,50 +68,33 @@ TEST(SharedLock, AttachesOnlyToASharedLockThatIsThere) {
     options.memory = memory.data() + 3;
     expect_refusal("aligned");
   }
-  options = shared_options(memory);
-  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << "whatever was there before";
+  options.memory = memory.data();
+  make();  // whatever was there before
   options.attach = 1;
   muster_lock* other = nullptr;
   ASSERT_EQ(MUSTER_OK, muster_lock_create(&other, &options)) << muster_last_error();
-  int count = 0;
-  EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, &count));
-  EXPECT_EQ(MUSTER_OK, muster_lock_execute(other, increment, &count));
-  EXPECT_EQ(2, count);
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, count));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(other, increment, count));
+  EXPECT_EQ(2, *count);
   muster_lock_destroy(other);
-  muster_lock_destroy(lock);
 }
 
-TEST(SharedLock, ProcessesExcludeEachOther) {
-  const HangGuard guard(60);
+TEST_F(SharedLock, ProcessesExcludeEachOther) {
   constexpr int processes = 3;
   constexpr int increments = 20'000;
-  const SharedMemory memory(muster_lock_memory() + 4096);
-  auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
-  muster_lock_options options = shared_options(memory);
-  muster_lock* lock = nullptr;
-  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
-  options.attach = 1;
-  const auto work = [&] {
-    muster_lock* mine = nullptr;
-    if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
-    for (int i = 0; i < increments; ++i) {
-      if (muster_lock_execute(mine, increment, count) != MUSTER_OK) _exit(2);
-    }
-    muster_lock_destroy(mine);
-    _exit(0);
-  };
-  std::vector<std::unique_ptr<Child>> children;
-  for (int i = 0; i < processes; ++i) children.push_back(std::make_unique<Child>(work));
-  for (const auto& child : children) EXPECT_EQ("", child->wait());
+  make();
+  EXPECT_EQ("", run_processes(processes, [&](unsigned) {
+              muster_lock* const mine = attached();
+              for (int i = 0; i < increments; ++i) {
+                if (muster_lock_execute(mine, increment, count) != MUSTER_OK) _exit(2);
+              }
+              muster_lock_destroy(mine);
+            }));
   EXPECT_EQ(processes * increments, *count);
-  muster_lock_destroy(lock);
 }
 
-TEST(SharedLock, ASharedLocksConditionIsItsProcesss) {
-  const SharedMemory memory(muster_lock_memory());
-  const muster_lock_options options = shared_options(memory);
-  muster_lock* lock = nullptr;
-  ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+TEST_F(SharedLock, ASharedLocksConditionIsItsProcesss) {
+  make();
   muster_cond* cond = nullptr;
   ASSERT_EQ(MUSTER_OK, muster_cond_create(&cond, lock));
   Child child([&] {
@@ -110,40 +104,29 @@ TEST(SharedLock, ASharedLocksConditionIsItsProcesss) {
   });
   EXPECT_EQ("", child.wait());
   muster_cond_destroy(cond);
-  muster_lock_destroy(lock);
 }
 
-TEST(SharedLock, AKilledHolderIsReported) {
+TEST_F(SharedLock, AKilledHolderIsReported) {
 #ifdef MUSTER_TEST_EMULATED
   GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
 #endif
-  const HangGuard guard(60);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
-    const SharedMemory memory(muster_lock_memory() + 4096);
-    auto* const count = reinterpret_cast<int*>(memory.data() + muster_lock_memory());
-    muster_lock_options options = shared_options(memory);
-    muster_lock* lock = nullptr;
-    ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options)) << muster_last_error();
+    make();
+    *count = 0;
     ASSERT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, count));
     const Shared<std::atomic<bool>> holds;
     Child killed([&] {
-      options.attach = 1;
-      muster_lock* mine = nullptr;
-      muster_lock_create(&mine, &options);
       const auto die = [](void* argument) {
         static_cast<std::atomic<bool>*>(argument)->store(true);
         usleep(2'000);
         kill(getpid(), SIGKILL);
       };
-      muster_lock_execute(mine, die, &*holds);
+      muster_lock_execute(attached(), die, &*holds);
     });
     while (!holds->load()) sched_yield();
     // It dies while another process waits for the lock, and while this one does.
     Child other([&] {
-      options.attach = 1;
-      muster_lock* mine = nullptr;
-      if (muster_lock_create(&mine, &options) != MUSTER_OK) _exit(1);
-      if (muster_lock_execute(mine, increment, count) != MUSTER_EPEER) _exit(2);
+      if (muster_lock_execute(attached(), increment, count) != MUSTER_EPEER) _exit(2);
     });
     EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(lock, increment, count));
     EXPECT_NE("", killed.wait());
@@ -153,56 +136,47 @@ TEST(SharedLock, AKilledHolderIsReported) {
     EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, increment, count));
     EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, increment, count));
     EXPECT_EQ(3, *count);
-    muster_lock_destroy(lock);
+    muster_lock_destroy(std::exchange(lock, nullptr));
   }
 }
 
-TEST(SharedLock, WhoWaitsForAConditionIsToldOfAKilledHolder) {
+TEST_F(SharedLock, WhoWaitsForAConditionIsToldOfAKilledHolder) {
 #ifdef MUSTER_TEST_EMULATED
   GTEST_SKIP() << "qemu-user keeps no list of robust mutexes";
 #endif
-  const HangGuard guard(60);
-  const SharedMemory memory(muster_lock_memory() + 4096);
-  auto& waits = *new (memory.data() + muster_lock_memory()) std::atomic<int>(0);
-  muster_lock_options options = shared_options(memory);
+  const Shared<std::atomic<int>> waits;
+  make();
   struct Section {
-    muster_lock* lock = nullptr;
+    muster_lock* lock;
+    std::atomic<int>* waits;
     muster_cond* cond = nullptr;
-    std::atomic<int>* waits = nullptr;
     int waited = -1;
     int recovered = -1;
-    static void nothing(void*) {}
     static void execute(void* argument) {
       auto& self = *static_cast<Section*>(argument);
       *self.waits = 1;
       self.waited = muster_cond_wait(self.cond);
       self.recovered = muster_lock_recover(self.lock, nothing, nullptr);
     }
-  } section;
-  section.waits = &waits;
-  ASSERT_EQ(MUSTER_OK, muster_lock_create(&section.lock, &options)) << muster_last_error();
-  ASSERT_EQ(MUSTER_OK, muster_cond_create(&section.cond, section.lock));
+  } section{lock, &*waits};
+  ASSERT_EQ(MUSTER_OK, muster_cond_create(&section.cond, lock));
   Child killed([&] {
-    options.attach = 1;
-    muster_lock* mine = nullptr;
-    muster_lock_create(&mine, &options);
-    while (waits == 0) sched_yield();
+    while (*waits == 0) sched_yield();
     muster_lock_execute(
-        mine, [](void*) { kill(getpid(), SIGKILL); }, nullptr);
+        attached(), [](void*) { kill(getpid(), SIGKILL); }, nullptr);
   });
   std::thread signaller([&] {
     EXPECT_NE("", killed.wait());
     muster_cond_signal(section.cond);
   });
-  EXPECT_EQ(MUSTER_OK, muster_lock_execute(section.lock, Section::execute, &section));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, Section::execute, &section));
   signaller.join();
   EXPECT_EQ(MUSTER_EPEER, section.waited);
   EXPECT_EQ(MUSTER_EINVAL, section.recovered) << "it has the lock";
-  EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(section.lock, Section::nothing, nullptr));
-  EXPECT_EQ(MUSTER_OK, muster_lock_recover(section.lock, Section::nothing, nullptr));
-  EXPECT_EQ(MUSTER_OK, muster_lock_execute(section.lock, Section::nothing, nullptr));
+  EXPECT_EQ(MUSTER_EPEER, muster_lock_execute(lock, nothing, nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, nothing, nullptr));
+  EXPECT_EQ(MUSTER_OK, muster_lock_execute(lock, nothing, nullptr));
   muster_cond_destroy(section.cond);
-  muster_lock_destroy(section.lock);
 }
 
 }  // namespace

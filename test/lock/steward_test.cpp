@@ -62,35 +62,34 @@ TEST_F(StewardTest, OneLookIsNotAWhile) {
   }
 }
 
-TEST_F(StewardTest, NeverWithoutAFreeCpu) {
-  now_.usable_cpus = 3;
-  EXPECT_EQ(10'000U, looks_until(start));
-  EXPECT_THAT(steward_.why(), HasSubstr("no CPU is free"));
-  now_.usable_cpus = 4;
-  start_server();
-}
-
-TEST_F(StewardTest, ThreadsThatUseNoLockNeedCpusToo) {
-  now_.threads_cpus = 7.9;
-  EXPECT_EQ(10'000U, looks_until(start));
-  now_.threads_cpus = 6.9;
-  start_server();
-}
-
-TEST_F(StewardTest, NeverOnTwoCpus) {
-  now_.usable_cpus = 2;
-  for (now_.clients = 2; now_.clients < 64; now_.clients *= 2) {
-    now_.threads_cpus = 2;
-    EXPECT_EQ(10'000U, looks_until(start)) << now_.clients;
+TEST_F(StewardTest, StartsOnlyForClientsThatMeetWhereACpuIsFree) {
+  const struct {
+    const char* where;
+    unsigned clients;
+    unsigned usable_cpus;
+    double threads_cpus;
+    std::uint64_t meets;
+    bool starts;
+  } cases[] = {{"no CPU is free", 3, 3, 3, 1000, false},
+               {"one is free", 3, 4, 3, 1000, true},
+               {"threads that use no lock need it", 3, 8, 7.9, 1000, false},
+               {"they leave one", 3, 8, 6.9, 1000, true},
+               {"two CPUs, two clients", 2, 2, 2, 1000, false},
+               {"two CPUs, many clients", 32, 2, 2, 1000, false},
+               {"nobody to meet", 1, 8, 3, 1000, false},
+               {"they seldom meet", 3, 8, 3, 10, false}};
+  for (const auto& at : cases) {
+    steward_ = Steward();
+    now_.clients = at.clients;
+    now_.usable_cpus = at.usable_cpus;
+    now_.threads_cpus = at.threads_cpus;
+    meets_ = at.meets;
+    look();
+    EXPECT_EQ(at.starts ? 3U : 10'000U, looks_until(start)) << at.where << steward_.why();
+    if (at.usable_cpus == 3) {
+      EXPECT_THAT(steward_.why(), HasSubstr("no CPU is free"));
+    }
   }
-}
-
-TEST_F(StewardTest, NotForOneClientNorForFewMeetings) {
-  now_.clients = 1;
-  EXPECT_EQ(10'000U, looks_until(start));
-  now_.clients = 3;
-  meets_ = 10;
-  EXPECT_EQ(10'000U, looks_until(start));
 }
 
 TEST_F(StewardTest, LeavesAtOnceWhenClientsNeedTheCpu) {

@@ -4,12 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
+
+#include "guard.hpp"
 
 namespace muster::test {
 namespace {
-
-std::atomic<std::uint64_t> all_sections{0};
 
 std::uint64_t result_of(unsigned client, std::uint64_t number) {
   return number * 1'000'003 + client;
@@ -53,7 +52,6 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial, const
       if (trial.yields && random.one_in(32)) sched_yield();
     }
   });
-  all_sections += data.count;
   if (failure.happened()) return failure.text();
   if (*data.wrong != '\0') return data.wrong;
   const std::uint64_t wanted = trial.clients * trial.sections;
@@ -67,7 +65,5 @@ std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial) {
   return run_lock_trial([&](delegation::Section section) { execute_section(lock, section); }, trial,
                         [&](delegation::Section section) { lock.post(section); });
 }
-
-std::uint64_t sections_run() { return all_sections.load(); }
 
 }  // namespace muster::test

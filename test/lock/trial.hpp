@@ -52,14 +52,13 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial,
                            const Execute& post = {});
 std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial);
 
-/// Sections that all trials of this program have executed.
-std::uint64_t sections_run();
-
 /// A callable as a section; it has to live as long.
 template <class Fn>
 delegation::Section section_of(Fn& fn) {
   return {[](void* argument) { (*static_cast<Fn*>(argument))(); }, &fn};
 }
+
+inline constexpr delegation::Section nothing{[](void*) {}, nullptr};
 
 /// As programs have it executed: by the short way where there is one.
 inline void execute_section(delegation::AnyLock& lock, delegation::Section section) {
@@ -68,6 +67,21 @@ inline void execute_section(delegation::AnyLock& lock, delegation::Section secti
                                 any.execute(what);
                                 return 0;
                               });
+}
+template <class Fn>
+void execute(delegation::AnyLock& lock, Fn&& fn) {
+  execute_section(lock, section_of(fn));
+}
+
+/// The text of the Error that the call throws; empty if it throws none.
+template <class Call>
+std::string refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace muster::test

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -21,7 +20,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
@@ -97,13 +95,13 @@ TEST_F(Trouble, ASpareThatCannotBeBoundServesAndIsTold) {
   BlockedSection blocked(*slow);
   std::uint64_t count = 0;
   auto increment = [&] { ++count; };
-  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  for (int i = 0; i < 100; ++i) execute(*quick, increment);
   binding_fails = false;
   EXPECT_EQ(100U, count);
   EXPECT_NE(std::string::npos, station_->describe().find("elsewhere: it cannot be bound"))
       << station_->describe();
   blocked.end();
-  for (int i = 0; i < 100; ++i) quick->execute(section_of(increment));
+  for (int i = 0; i < 100; ++i) execute(*quick, increment);
   EXPECT_EQ(200U, count);
   station_->place({});
   EXPECT_EQ(std::string::npos, station_->describe().find("elsewhere")) << station_->describe();
@@ -121,8 +119,7 @@ TEST_F(Trouble, ASectionThatBlocksWhenTheServerHasSleptIsSeenAsSoon) {
     sleep_ms(10);  // its watchdog goes on its round of half a second
     BlockedSection blocked(*slow);
     const std::int64_t before_ms = now_ms();
-    auto let_go = [&] { blocked.let_go(); };
-    quick->execute(section_of(let_go));
+    execute(*quick, [&] { blocked.let_go(); });
     return now_ms() - before_ms < (emulated ? 400 : 200);
   }));
 }
@@ -133,24 +130,17 @@ TEST_F(Trouble, CannotBeStoppedFromWithin) {
     const auto nested = make_lock({.kind = "mcs", .station = nullptr});
     std::string refused;
     std::atomic<bool> inside{false};
-    auto stop = [&] {
-      try {
-        station_->stop();
-      } catch (const Error& error) {
-        refused = error.what();
-      }
-    };
+    auto stop = [&] { refused = refusal([&] { station_->stop(); }); };
     auto section = [&] {
       inside = true;
       sleep_ms(20);  // the other client's section is posted meanwhile, and needs this lock
-      nested->execute(section_of(stop));
+      execute(*nested, stop);
     };
     std::thread other([&] {
-      auto nothing = [] {};
       while (!inside) sched_yield();
-      lock->execute(section_of(nothing));
+      lock->execute(nothing);
     });
-    lock->execute(section_of(section));
+    execute(*lock, section);
     other.join();
     EXPECT_NE(std::string::npos, refused.find("cannot stop")) << kind << ": " << refused;
     EXPECT_TRUE(station_->has_server()) << kind;
@@ -161,14 +151,6 @@ TEST_F(Trouble, CannotBeStoppedFromWithin) {
 TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
   const auto other = std::make_shared<delegation::Station>();
   other->start({});
-  const auto refusal = [](const auto& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("none");
-  };
   for (const auto& [kind, inner] : {std::pair{"rcl", "rcl"},
                                     {"auto", "rcl"},
                                     {"mcs", "rcl"},
@@ -185,24 +167,21 @@ TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
     std::thread::id asks;
     std::thread::id executes;
     auto post = [&] { ++posted; };
-    auto in_c = [&] {
-      entered = refusal([&] { a->execute(section_of(post)); });
-      a->post(section_of(post));
-      awaited = refusal([&] { a->prepare_wait(); });
-      EXPECT_EQ(1U, posted) << "as a part of the section that it has";
-      a->post(section_of(post));
-      stopped = refusal([&] { station_->stop(); });
-    };
-    auto in_b = [&] {
-      executes = std::this_thread::get_id();
-      c->execute(section_of(in_c));
-    };
-    auto in_a = [&] {
+    execute(*a, [&] {
       asks = std::this_thread::get_id();
-      b->execute(section_of(in_b));
+      execute(*b, [&] {
+        executes = std::this_thread::get_id();
+        execute(*c, [&] {
+          entered = refusal([&] { execute(*a, post); });
+          a->post(section_of(post));
+          awaited = refusal([&] { a->prepare_wait(); });
+          EXPECT_EQ(1U, posted) << "as a part of the section that it has";
+          for (int i = 0; i < 40; ++i) a->post(section_of(post));  // more than can be outstanding
+          stopped = refusal([&] { station_->stop(); });
+        });
+      });
       EXPECT_EQ(1U, posted) << "right after the section";
-    };
-    a->execute(section_of(in_a));
+    });
     EXPECT_NE(asks, executes);
     EXPECT_NE(std::string::npos, entered.find("wait for itself")) << entered;
     EXPECT_NE(std::string::npos, awaited.find("wait outside")) << awaited;
@@ -211,13 +190,11 @@ TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
     } else {
       station_->start({});  // it was stopped
     }
-    EXPECT_EQ(2U, posted);
-    auto nothing = [] {};
-    b->execute(section_of(nothing));  // forgets which it was in
-    a->execute(section_of(nothing));
-    auto only_b = [&] { a->execute(section_of(post)); };
-    b->execute(section_of(only_b));
-    EXPECT_EQ(3U, posted);
+    EXPECT_EQ(41U, posted);
+    b->execute(nothing);  // forgets which it was in
+    a->execute(nothing);
+    execute(*b, [&] { execute(*a, post); });
+    EXPECT_EQ(42U, posted);
   }
 }
 
@@ -226,16 +203,15 @@ TEST_F(Trouble, ALockIsMadeInASectionThatItsServersEndAwaits) {
   std::atomic<bool> inside{false};
   unsigned count = 0;
   auto increment = [&] { ++count; };
-  auto section = [&] {
-    inside = true;
-    while (station_->has_server()) sched_yield();
-    make()->execute(section_of(increment));
-  };
   std::thread stopper([&] {
     while (!inside) sched_yield();
     station_->stop();
   });
-  lock->execute(section_of(section));
+  execute(*lock, [&] {
+    inside = true;
+    while (station_->has_server()) sched_yield();
+    make()->execute(section_of(increment));
+  });
   stopper.join();
   EXPECT_EQ(1U, count);
 }
@@ -248,21 +224,19 @@ TEST_F(Trouble, ANestedSectionThatIsAnsweredAtOnceIsCounted) {
   const auto inner = make_lock({.kind = "rcl", .station = other});
   unsigned executed = 0;
   bool at_once = false;
-  auto increment = [&] { ++executed; };
   unsigned asked = 0;
   const std::function<void()> answered = [&] {
     while (other->counters().executed < asked) sched_yield();
     at_once = true;
   };
-  auto around = [&] {
-    ++asked;
-    after_waking = &answered;
-    inner->execute(section_of(increment));
-    after_waking = nullptr;
-  };
   while (!at_once) {  // until the other server sleeps and is woken
     sleep_ms(5);
-    outer->execute(section_of(around));
+    execute(*outer, [&] {
+      ++asked;
+      after_waking = &answered;
+      execute(*inner, [&] { ++executed; });
+      after_waking = nullptr;
+    });
   }
   EXPECT_EQ(asked, executed);
   EXPECT_EQ(asked, inner->counters().delegated);
@@ -277,55 +251,32 @@ TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
     bool gone = false;
     bool came_back = false;
     std::thread waiter([&] {
-      auto section = [&] {
+      execute(*lock, [&] {
         inside = true;
         while (!may_go) condition.wait();
         gone = true;
-      };
-      lock->execute(section_of(section));
+      });
       came_back = true;
       for (;;) sleep_ms(1);
     });
     while (!inside) sched_yield();
     pthread_cancel(waiter.native_handle());
     sleep_ms(10);
-    auto release_it = [&] {
+    execute(*lock, [&] {
       may_go = true;
       condition.broadcast();
-    };
-    lock->execute(section_of(release_it));
+    });
     waiter.join();
     EXPECT_TRUE(gone) << kind;
     EXPECT_TRUE(came_back) << kind;
   }
 }
 
-TEST_F(Trouble, WaitsForConditionsMayBeVeryLong) {
-  const auto lock = make("auto");
-  delegation::Condition condition(*lock);
-  bool in_time = false;
-  std::atomic<bool> inside{false};
-  std::thread waiter([&] {
-    auto section = [&] {
-      inside = true;
-      in_time = condition.wait(WaitPolicy::forever - 1);
-    };
-    lock->execute(section_of(section));
-  });
-  while (!inside) sched_yield();
-  sleep_ms(5);
-  auto signal = [&] { condition.signal(); };
-  lock->execute(section_of(signal));
-  waiter.join();
-  EXPECT_TRUE(in_time);
-}
-
 TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
   for (const char* const kind : {"rcl", "rcl-batch"}) {
     const auto lock = make(kind);
     sigset_t blocked{};
-    auto section = [&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); };
-    lock->execute(section_of(section));
+    execute(*lock, [&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
     for (const int sent : {SIGALRM, SIGCHLD, SIGTERM, SIGUSR1}) {
       EXPECT_EQ(1, sigismember(&blocked, sent)) << kind << ": " << sent;
     }
@@ -339,7 +290,6 @@ TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
 #ifdef MUSTER_LIBRARY
 /// As a plugin does that uses the library: threads end after it was unloaded.
 TEST(Unloading, LeavesWhatThreadsAndForksNeed) {
-  const HangGuard guard(60);
   unsigned count = 0;
   std::thread([&] {
     void* const library = dlopen(MUSTER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -370,7 +320,7 @@ TEST(FirstUse, IsNotHalfDoneInAForksChild) {
 #endif
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto forks_while_a_thread_registers = [] {
-    const HangGuard guard(60);
+    const HangGuard guard(60);  // a death test's process has no listeners
     registering = Registering::noticed;
     std::thread first([] { register_heavy_fence(false); });
     while (registering != Registering::inside) sched_yield();
@@ -391,14 +341,13 @@ TEST(FirstUse, IsNotHalfDoneInAForksChild) {
 
 TEST_F(ByItself, AServerThatCannotStartIsToldWithItsError) {
   const auto lock = make();
-  auto nothing = [] {};
   // What the lock says when these words are in it at last; the clients go on meanwhile.
   const auto explained_with = [&](const char* words) {
     std::atomic<bool> stop{false};
     std::string text;
     run_threads(4, [&](unsigned thread) {
       if (thread < 3) {
-        while (!stop) lock->execute(section_of(nothing));
+        while (!stop) lock->execute(nothing);
         return;
       }
       const std::int64_t give_up_ms = now_ms() + patience_ms;
@@ -425,23 +374,23 @@ TEST_F(ByItself, AServerThatCannotStartIsToldWithItsError) {
 /// Who executes its sections one after the other lets those in that nobody executes: how long they
 /// wait is a matter of milliseconds, and of CPUs, not of luck.
 TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
-  const HangGuard guard(60);
   const auto station = std::make_shared<delegation::Station>();
   const auto lock = make_lock({.kind = "auto", .station = station});
   delegation::Condition condition(*lock);
   std::atomic<bool> stop{false};
   std::atomic<bool> waits{false};
   std::uint64_t since_signal = 0;  // sections of the other one that the waiter had to await
-  auto busy = [&] {
-    const std::int64_t until_ns = now_ns() + 200'000;
-    while (now_ns() < until_ns) relax();
-    ++since_signal;
-    if (!waits.exchange(false)) return;
-    since_signal = 0;
-    condition.signal();
-  };
   std::thread owner([&] {
-    while (!stop) execute_section(*lock, section_of(busy));
+    while (!stop) {
+      execute(*lock, [&] {
+        const std::int64_t until_ns = now_ns() + 200'000;
+        while (now_ns() < until_ns) relax();
+        ++since_signal;
+        if (!waits.exchange(false)) return;
+        since_signal = 0;
+        condition.signal();
+      });
+    }
   });
   std::uint64_t awaited = 0;
   auto waiter = [&] {
@@ -453,7 +402,7 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
   EXPECT_TRUE(in_a_quiet_moment([&] {
     unsigned soon = 0;
     for (int turn = 0; turn < 40; ++turn) {
-      execute_section(*lock, section_of(waiter));
+      execute(*lock, waiter);
       if (awaited <= 10) ++soon;
     }
     return soon > 10;
@@ -464,14 +413,12 @@ TEST(Fairness, WhoWaitsWhereNobodyCombinesIsLetIn) {
 
 /// They would find it taken, and have the CPU that its sections need.
 TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
-  const HangGuard guard(60);
   const auto station = std::make_shared<delegation::Station>();
   const auto lock = make_lock({.kind = "auto", .station = station});
   const delegation::Condition nobody_combines(*lock);
   std::atomic<bool> stop{false};
-  auto nothing = [] {};
   std::thread waiter([&] {
-    while (!stop) execute_section(*lock, section_of(nothing));
+    while (!stop) execute_section(*lock, nothing);
   });
   watched = &station->desk(0).held->value;
   woken = 0;
@@ -480,7 +427,7 @@ TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
     const std::int64_t until_ns = now_ns() + 200'000;
     while (now_ns() < until_ns) relax();
   };
-  while (woken < 40) execute_section(*lock, section_of(busy));
+  while (woken < 40) execute(*lock, busy);
   watched = nullptr;
   stop = true;
   waiter.join();

@@ -62,7 +62,6 @@ class WithServer : public testing::Test {
     return delegation::make_lock({.kind = kind, .station = station_});
   }
 
-  HangGuard guard_{60};
   std::shared_ptr<delegation::Station> station_ = std::make_shared<delegation::Station>();
 };
 
@@ -86,7 +85,6 @@ class ByItself : public testing::Test {
     return delegation::make_lock({.kind = "auto", .station = station_});
   }
 
-  HangGuard guard_{60};
   std::atomic<unsigned> usable_cpus_{8};
   std::atomic<bool> counts_meets_{false};
   std::shared_ptr<delegation::Station> station_ = std::make_shared<delegation::Station>();

@@ -248,7 +248,7 @@ struct Lateness {
 enum class Kind : std::uint8_t { one, all, any };
 
 Lateness measure(const WaitPolicy& policy, Kind kind, std::int64_t late_ns) {
-  constexpr unsigned times = 15;
+  constexpr unsigned times = 9;
   Shared<World> world;
   std::vector<Hardware::Cell*> set = {&world->cells[0], &world->cells[1], &world->cells[2]};
   Lateness result;

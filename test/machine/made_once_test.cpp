@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,17 +11,6 @@ namespace muster::test {
 namespace {
 
 // Static, as what is never destroyed has to be.
-TEST(Remembered, MakesEachOnce) {
-  static Remembered<std::string, int, 8> values;
-  int made = 0;
-  for (int round = 0; round < 3; ++round) {
-    for (int n = 0; n < 5; ++n) {
-      EXPECT_EQ(values.of("key " + std::to_string(n), [&] { return ++made, n; }), n);
-    }
-  }
-  EXPECT_EQ(made, 5);
-}
-
 TEST(Remembered, KeepsNoMoreThanItMay) {
   static Remembered<int, int, 4> values;
   int made = 0;

@@ -5,8 +5,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -73,23 +75,22 @@ TEST_F(FakeRoot, ARootWithASlashAtItsEndIsTheSame) {
   EXPECT_EQ(cpu_quota(root_ + "/"), 3U);
 }
 
-TEST_F(FakeRoot, Version2RoundsUp) {
+TEST_F(FakeRoot, Version2RoundsUpAndIsClamped) {
+  using Limit = std::pair<const char*, std::optional<unsigned>>;
   version_2("/a");
-  for (const auto& [text, cpus] : {std::pair{"100000 100000\n", 1U},
+  for (const auto& [text, cpus] : {Limit{"100000 100000\n", 1U},
                                    {"100001 100000\n", 2U},
                                    {"150000 100000\n", 2U},
                                    {"1000 100000\n", 1U},
                                    {"6400000 100000\n", 64U},
-                                   {"20000 10000", 2U}}) {
+                                   {"20000 10000", 2U},
+                                   {"9000000000000000000 1\n", ~0U},
+                                   {"max 100000\n", std::nullopt}}) {
     limit_2("/a", text);
     EXPECT_EQ(quota(), cpus) << text;
+    const unsigned allowed = affinity_cpus();
+    EXPECT_EQ(usable_cpus(root_), std::min(cpus.value_or(allowed), allowed)) << text;
   }
-}
-
-TEST_F(FakeRoot, Version2MaxIsNoLimit) {
-  version_2("/a/b");
-  limit_2("/a/b", "max 100000\n");
-  EXPECT_EQ(quota(), std::nullopt);
 }
 
 TEST_F(FakeRoot, Version2TheTightestAncestorCounts) {
@@ -105,17 +106,12 @@ TEST_F(FakeRoot, Version2TheTightestAncestorCounts) {
   EXPECT_EQ(quota(), 2U);
 }
 
-TEST_F(FakeRoot, Version1) {
-  version_1("/a");
-  limit_1("/a", "-1\n", "100000\n");
-  EXPECT_EQ(quota(), std::nullopt);
-  limit_1("/a", "350000\n", "100000\n");
-  EXPECT_EQ(quota(), 4U);
-}
-
 TEST_F(FakeRoot, Version1TheTightestAncestorCounts) {
   version_1("/a/b");
-  limit_1("/a/b", "1000000", "100000");
+  limit_1("/a/b", "-1\n", "100000\n");
+  EXPECT_EQ(quota(), std::nullopt);
+  limit_1("/a/b", "950000\n", "100000\n");
+  EXPECT_EQ(quota(), 10U);
   limit_1("/a", "70000", "10000");
   EXPECT_EQ(quota(), 7U);
   limit_1("", "30000", "10000");
@@ -205,21 +201,6 @@ TEST_F(FakeRoot, GarbageLimitsNothing) {
     mounts(text);
     EXPECT_EQ(quota(), std::nullopt) << '"' << text << '"';
   }
-}
-
-TEST_F(FakeRoot, AVastQuotaIsClamped) {
-  version_2("/a");
-  limit_2("/a", "9000000000000000000 1\n");
-  EXPECT_EQ(quota(), ~0U);
-  EXPECT_EQ(usable_cpus(root_), affinity_cpus());
-}
-
-TEST_F(FakeRoot, TheSmallerOfQuotaAndAffinity) {
-  version_2("/a");
-  limit_2("/a", "50000 100000\n");
-  EXPECT_EQ(usable_cpus(root_), 1U);
-  limit_2("/a", "100000000 100000\n");
-  EXPECT_EQ(usable_cpus(root_), affinity_cpus());
 }
 
 TEST_F(FakeRoot, DirectoriesAreGivenFromTheGroupUp) {

@@ -84,35 +84,5 @@ TEST(OverMessagesTest, ASynchronousSendReturnsWhenItsMessageHasBeenTaken) {
   other.join();
 }
 
-/// A mutant: nobody tells rank 0 that rank P - 1 is still missing.
-template <Machine M>
-class ForgetsOne : public OverMessages<M> {
- public:
-  using OverMessages<M>::OverMessages;
-  using typename OverMessages<M>::Ticket;
-  static constexpr Traits traits{"forgets-one", Champion::nobody, false, "", ""};
-  bool wait(M& m, Ticket& t) const {
-    if (t.rank != 0) {
-      this->send(m, t, 0);
-      return this->receive(m, t, 0);
-    }
-    for (unsigned r = 1; r + 1 < this->participants_; ++r) {
-      if (!this->receive(m, t, r)) return false;
-    }
-    for (unsigned r = 1; r < this->participants_; ++r) this->send(m, t, r);
-    return true;
-  }
-};
-
-TEST(OverMessagesTest, AMutantDoesNotHold) {
-  if (under_tsan) GTEST_SKIP() << "it races, as it has to";
-  Random random(case_seed());
-  const HangGuard guard(60);
-  TemplateSubject<ForgetsOne<Hardware>, Hardware> barrier(
-      {.participants = 4}, WaitPolicy::oversubscribed(), patience_ns);
-  EXPECT_NE(run_trial({&barrier}, {.seed = random.next(), .episodes = 100000, .budget_ms = 5000}),
-            "");
-}
-
 }  // namespace
 }  // namespace muster::test

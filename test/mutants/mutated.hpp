@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstddef>
 #include <utility>
 
 #include "machine/hardware.hpp"
@@ -57,26 +56,12 @@ struct Mutation {
   }
 };
 
-class Mutated {
+class Mutated : public Hardware {
  public:
-  using Cell = Hardware::Cell;
-  using Cells = Hardware::Cells;
-  template <class T>
-  using Plain = Hardware::Plain<T>;
+  using Hardware::Hardware;
 
   /// For all ports; set before any is made.
   static inline Mutation* mutation = nullptr;
-
-  Mutated(Hardware::Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared)
-      : port_(domain, rank, policy, shared) {}
-
-  void set_deadline(std::int64_t at_ns) { port_.set_deadline(at_ns); }
-  Breakage breakage() const { return port_.breakage(); }
-
-  template <Order O>
-  Word load(const Cell& cell, OrderTag<O> order, Site = Site::here()) {
-    return port_.load(cell, order);
-  }
 
   template <Order O>
   void store(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
@@ -84,10 +69,10 @@ class Mutated {
       case Change::drop:
         break;
       case Change::flip:
-        port_.store(cell, word ^ 1, order);
+        Hardware::store(cell, word ^ 1, order);
         break;
       case Change::weaken:
-        port_.store(cell, word, relaxed);
+        Hardware::store(cell, word, relaxed);
         break;
       case Change::postpone:
         catch_up();
@@ -95,20 +80,9 @@ class Mutated {
         late_word_ = word;
         return;
       default:
-        port_.store(cell, word, order);
+        Hardware::store(cell, word, order);
     }
     catch_up();
-  }
-
-  template <Order O>
-  Word exchange(Cell& cell, Word word, OrderTag<O> order, Site = Site::here()) {
-    return port_.exchange(cell, word, order);
-  }
-
-  template <Order O>
-  bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O> order,
-                        Site = Site::here()) {
-    return port_.compare_exchange(cell, expected, desired, order);
   }
 
   template <Order O>
@@ -126,10 +100,10 @@ class Mutated {
       case Change::skip:
         break;
       case Change::weaken:
-        done = port_.await(cell, pred, relaxed, awaited);
+        done = Hardware::await(cell, pred, relaxed, awaited);
         break;
       default:
-        done = port_.await(cell, pred, order, awaited);
+        done = Hardware::await(cell, pred, order, awaited);
     }
     catch_up();
     return done;
@@ -142,41 +116,20 @@ class Mutated {
       case Change::skip:
         break;
       case Change::forget:
-        if (!cells.empty()) done = port_.await_all(cells.first(cells.size() - 1), pred, order);
+        if (!cells.empty()) done = Hardware::await_all(cells.first(cells.size() - 1), pred, order);
         break;
       case Change::weaken:
-        done = port_.await_all(cells, pred, relaxed);
+        done = Hardware::await_all(cells, pred, relaxed);
         break;
       default:
-        done = port_.await_all(cells, pred, order);
+        done = Hardware::await_all(cells, pred, order);
     }
     catch_up();
     return done;
   }
 
-  template <class Pred, Order O>
-  std::size_t await_any(CellSet<Mutated> cells, Pred pred, OrderTag<O> order, std::size_t from = 0,
-                        Site = Site::here()) {
-    return port_.await_any(cells, pred, order, from);
-  }
-
-  template <class T>
-  T read(const Plain<T>& plain, Site = Site::here()) {
-    return port_.read(plain);
-  }
-  template <class T>
-  void write(Plain<T>& plain, T value, Site = Site::here()) {
-    port_.write(plain, value);
-  }
-
-  Awaited count_in_on_pu(const Cells& cells, unsigned ranks, Word episode) {
-    return port_.count_in_on_pu(cells, ranks, episode);
-  }
   /// A hint: nothing could notice that it is wrong.
   static Word pu() { return 0; }
-  std::span<const Word> compose(std::span<const Word> pus) { return port_.compose(pus); }
-  void expect_store(const Cell& cell) { port_.expect_store(cell); }
-  bool all_arrived() { return port_.all_arrived(); }
 
  private:
   static Change at(Operation operation, Order order, Site site) {
@@ -190,17 +143,17 @@ class Mutated {
   Word add(Cell& cell, Word delta, OrderTag<O> order, Change change) {
     switch (change) {
       case Change::drop:
-        return port_.load(cell, acquire);
+        return Hardware::load(cell, acquire);
       case Change::miscount:
-        return port_.fetch_add(cell, delta, order) + 1;
+        return Hardware::fetch_add(cell, delta, order) + 1;
       case Change::weaken:
-        return port_.fetch_add(cell, delta, relaxed);
+        return Hardware::fetch_add(cell, delta, relaxed);
       case Change::acquire_only:
-        return port_.fetch_add(cell, delta, acquire);
+        return Hardware::fetch_add(cell, delta, acquire);
       case Change::release_only:
-        return port_.fetch_add(cell, delta, release);
+        return Hardware::fetch_add(cell, delta, release);
       default:
-        return port_.fetch_add(cell, delta, order);
+        return Hardware::fetch_add(cell, delta, order);
     }
   }
 
@@ -208,10 +161,9 @@ class Mutated {
   void catch_up() {
     if (late_cell_ == nullptr) return;
     for (const std::int64_t until = now_ns() + 200'000; now_ns() < until;) relax();
-    port_.store(*std::exchange(late_cell_, nullptr), late_word_, relaxed);
+    Hardware::store(*std::exchange(late_cell_, nullptr), late_word_, relaxed);
   }
 
-  Hardware port_;
   Cell* late_cell_ = nullptr;
   Word late_word_ = 0;
 };
