@@ -234,6 +234,7 @@ RunFile read_run(const Json& json, const std::string& source) {
                               counted(machine.at("cpus").get<unsigned>(), "CPUs"),
                               text_of(machine, "architecture"));
     run.commit = text_of(json.value("build", Json::object()), "commit");
+    run.noisy = json.value("verdict", "") == "noisy";
     if (run.benchmark == "barrier")
       run.settings = "mapped by " + text_of(json.at("settings"), "map_by");
     if (run.benchmark == "lock")

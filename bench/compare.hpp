@@ -30,6 +30,7 @@ struct RunFile {
   std::string machine;    ///< "AMD EPYC, 2 CPUs, x86_64"
   std::string settings;   ///< what else makes two runs comparable
   std::string commit;     ///< empty: not known
+  bool noisy = false;     ///< as the benchmark itself said
   std::vector<RunRow> rows;
 };
 

@@ -198,12 +198,17 @@ void run(const Options& options) {
     }
     return commit.empty() ? place : commit;
   };
+  const auto noisy = [](const std::vector<RunFile>& runs) {
+    return std::count_if(runs.begin(), runs.end(), [](const RunFile& run) { return run.noisy; });
+  };
+  const auto noise = std::pair(noisy(old_runs), noisy(new_runs));
   const std::string before = name(old_runs, options.old_runs);
   const std::string after = name(new_runs, options.new_runs);
   if (options.json) {
     Json json{{"benchmark", first.benchmark},
               {"commits", {before, after}},
               {"runs", {old_runs.size(), new_runs.size()}},
+              {"noisy", {noise.first, noise.second}},
               {"peers", comparison.peers},
               {"drift", comparison.drift},
               {"chance", comparison.chance},
@@ -219,6 +224,12 @@ void run(const Options& options) {
     fmt::print("bench {}, {}\n{} -> {}{}\n\n{}", first.benchmark, first.machine, before, after,
                several ? fmt::format(", {} and {} runs", old_runs.size(), new_runs.size()) : "",
                to_text(comparison, several, options));
+    if (noise.first + noise.second > 0) {
+      fmt::print("\n{}",
+                 wrapped(fmt::format("Do not trust this: {} of {} old and {} of {} new runs "
+                                     "were noisy. Measure again on a quiet machine.\n",
+                                     noise.first, old_runs.size(), noise.second, new_runs.size())));
+    }
   }
   std::fflush(stdout);
   if (fails) std::exit(1);

@@ -281,7 +281,10 @@ def draw(data):
         figure, left = draw_curves(rows, modes, style, machine["cpus"])
 
     width, height = figure.get_size_inches()
-    figure.text(left, 1 - 0.36 / height, found(rows, modes, int(9.2 * width)), fontsize=12.5,
+    narrow = width < 8
+    left = 0.2 / width if narrow else left
+    letters = int(9.8 * width * (1 - left))
+    figure.text(left, 1 - 0.36 / height, found(rows, modes, letters), fontsize=12.5,
                 fontweight="bold", va="center")
     mapping = rows[0]["map_by"]
     parts = ["Barriers back to back", machine["model"], f"{machine['cpus']} usable CPUs",
@@ -293,10 +296,8 @@ def draw(data):
         foot.append(f"ping-pong {format_ns(machine['ping_pong_ns'])}")
     if data["build"]["commit"]:
         foot.append("commit " + data["build"]["commit"])
-    narrow = width < 8
-    figure.text(0.2 / width if narrow else left, 0.2 / height,
-                ("  |  " if narrow else "   |   ").join(foot), fontsize=7.5 if narrow else 8,
-                color="#777777")
+    figure.text(left, 0.2 / height, ("  |  " if narrow else "   |   ").join(foot),
+                fontsize=7.5 if narrow else 8, color="#777777")
     return figure
 
 

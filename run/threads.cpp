@@ -57,7 +57,7 @@ constinit struct {
   unsigned place_count;
   std::array<Mask, masks_max> masks;  ///< that threads would have without us; few differ
   unsigned mask_count;
-  unsigned used;  ///< records [1, used) have been somebody's
+  unsigned used;  ///< records [1, used) have been somebody's; 0 before the start
   unsigned first_free;
   std::atomic<unsigned> threads;
   unsigned threads_most;
@@ -177,12 +177,12 @@ void give_place_back(Record& its) {
   its.core = nowhere;
 }
 
-/// Under guard: 0 if there is none left.
+/// Under guard: 0 if there is none left, or none yet: a thread may be made before the start.
 unsigned take_record() {
   unsigned number = all.first_free;
   if (number != 0) {
     all.first_free = records[number].next_free;
-  } else if (all.used < records_max) {
+  } else if (all.used != 0 && all.used < records_max) {
     number = all.used++;
   }
   if (number == 0) return 0;
@@ -330,10 +330,13 @@ bool is_alone() { return settings.cpus < 2; }
 using namespace muster::run;
 
 void run_threads_start() {
-  all.used = 1;
   all.threads = 1;
   all.threads_most = 1;
   pthread_key_create(&all.key, leave);
+  {
+    const Guarded guarded;  // others may ask already
+    all.used = 1;
+  }
   if (settings.cores == nullptr) return;
   read_cores(settings.cores);
   if (!settings.binds_main) return;

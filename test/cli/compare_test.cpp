@@ -17,6 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 class CompareFiles : public testing::Test {
  protected:
@@ -82,6 +83,19 @@ TEST_F(CompareFiles, EndsWithOneWhereTheLimitIsExceeded) {
   const Outcome json = run_muster({"compare", old_run, slower, "--json", "--fail-if", "slower:5%"});
   EXPECT_EQ(json.exit_code, 1);
   EXPECT_EQ(Json::parse(json.out).at("schema"), 1);
+}
+
+TEST_F(CompareFiles, TellsThatRunsWereNoisy) {
+  const std::string quiet = write("quiet", 1);
+  Json json = Json::parse(std::ifstream(quiet));
+  json["verdict"] = "quiet";
+  const std::string also_quiet = write("also quiet", json.dump());
+  json["verdict"] = "noisy";
+  const std::string noisy = write("noisy", json.dump());
+  EXPECT_THAT(run_muster({"compare", quiet, noisy}).out, HasSubstr("0 of 1 old and 1 of 1 new"));
+  EXPECT_THAT(run_muster({"compare", also_quiet, quiet}).out, Not(HasSubstr("noisy")));
+  const Outcome told = run_muster({"compare", noisy, quiet, "--json"});
+  EXPECT_EQ(Json::parse(told.out).at("noisy"), Json({1, 0}));
 }
 
 TEST_F(CompareFiles, TakesFoldersOfSeveralRuns) {

@@ -17,6 +17,7 @@
 
 #include "muster/memory.h"
 #include "run/preload.h"
+#include "run/record.hpp"
 
 /// What the report asks, in place of muster-memory's, which this program is without.
 extern "C" int muster_memory_get_counters(muster_memory_counters* counters, size_t) {
@@ -198,6 +199,18 @@ INSTANTIATE_TEST_SUITE_P(All, RunMutex,
                          [](const auto& its) { return its.param.name; });
 
 // More threads than there are records, one after the other: each gives its record back.
+unsigned first_number;
+/// Asked before the C library has its environment, as a library's first constructor may.
+[[gnu::constructor(101)]] void ask_too_early() {
+  char** const kept = environ;
+  environ = nullptr;
+  muster::run::my_number();
+  first_number = muster::run::my_number();
+  environ = kept;
+}
+
+TEST(RunThreads, HaveNoRecordBeforeTheStart) { EXPECT_EQ(first_number, 0U); }
+
 TEST(RunThreads, GiveBackWhatTheyHad) {
   run_start();
   settings.mutex = RUN_MUTEX_MCS;

@@ -269,6 +269,12 @@ def check_titles():
            "60 million increments a second, 2.00 times ck-fas, the best other", "title")
 
 
+def expect_inside(figure):
+    for text in figure.texts:
+        if text.get_window_extent().x1 > figure.bbox.x1:
+            sys.exit(f"FAILED: cut off at the right: {text.get_text()}")
+
+
 def check_barriers():
     """No curve crosses the name of a reference, however steep it is."""
     def points(name, means, counts, mode):
@@ -286,6 +292,8 @@ def check_barriers():
                                mode)
         machine = {"model": "A processor", "cpus": 2, "ping_pong_ns": 400}
         data = {"machine": machine, "results": rows, "verdict": "quiet", "build": {"commit": ""}}
+        pair = [row for row in rows if row["participants"] == 2] + points("muster", [90], [2], mode)
+        expect_inside(drawn({**data, "results": pair}, "barrier", plot_barrier)["barrier"])
         figure = drawn(data, "barrier", plot_barrier)["barrier"]
         figure.canvas.draw()
         for axes in figure.axes:
@@ -313,9 +321,7 @@ def check_mpis():
     rows.append(dict(rows[0], barrier="failed", latency_us=[None]))
     machine = {"model": "A processor of a long name (R)", "cpus": 2}
     figure = drawn({"machine": machine, "results": rows}, "mpi", plot_mpi)["mpi"]
-    for text in figure.texts:
-        if text.get_window_extent().x1 > figure.bbox.x1:
-            sys.exit(f"FAILED: cut off at the right: {text.get_text()}")
+    expect_inside(figure)
     expect([axes.get_title(loc="left") for axes in figure.axes], ["2 ranks", "4 ranks"], "panels")
     expect([label.get_text() for label in figure.axes[0].get_yticklabels()][::-1],
            ["A, muster", "A, default", "B, muster", "B, default"], "lines from the top")
