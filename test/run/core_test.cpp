@@ -198,7 +198,6 @@ INSTANTIATE_TEST_SUITE_P(All, RunMutex,
                                          Named{RUN_MUTEX_MCS, "mcs"}, Named{RUN_MUTEX_CNA, "cna"}),
                          [](const auto& its) { return its.param.name; });
 
-// More threads than there are records, one after the other: each gives its record back.
 unsigned first_number;
 /// Asked before the C library has its environment, as a library's first constructor may.
 [[gnu::constructor(101)]] void ask_too_early() {
@@ -211,6 +210,7 @@ unsigned first_number;
 
 TEST(RunThreads, HaveNoRecordBeforeTheStart) { EXPECT_EQ(first_number, 0U); }
 
+// More threads than there are records, one after the other: each gives its record back.
 TEST(RunThreads, GiveBackWhatTheyHad) {
   run_start();
   settings.mutex = RUN_MUTEX_MCS;
