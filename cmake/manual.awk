@@ -66,6 +66,15 @@ in_comment {
   next
 }
 
+# A function in line, without its body.
+/^static inline / {
+  declaration = $0
+  sub(/^static inline /, "", declaration)
+  sub(/ {$/, ";", declaration)
+  is_function = 1
+  end_declaration()
+  next
+}
 !in_declaration && (/^MUSTER_API/ || /^typedef/ || /^struct/ || (/^enum/ && comment != "")) {
   in_declaration = 1
   is_function = /^MUSTER_API/

@@ -42,7 +42,8 @@ for page in man1/muster.1 man3/muster.3 man3/muster_barrier_wait.3 man7/muster.7
   ! command -v groff >/dev/null || [ -z "$(cd "$prefix/share/man" &&
     groff -man -ww -Tutf8 -z "$page" 2>&1)" ] || fail "$page is not whole"
 done
-functions=$(sed -n 's/^MUSTER_API .*[ *]\(muster_[a-z_]*\)(.*/\1/p' "$prefix"/include/muster/*.h)
+functions=$(sed -nE 's/^(MUSTER_API|static inline) .*[ *](muster_[a-z_]*)\(.*/\2/p' \
+  "$prefix"/include/muster/*.h)
 for name in $functions; do
   [ -s "$prefix/share/man/man3/$name.3" ] || fail "no manual page of $name()"
   grep -q "$name(" "$prefix/share/man/man3/muster.3" || fail "muster.3 has no $name()"
