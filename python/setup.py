@@ -15,7 +15,7 @@ parts = [
 with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
     version = re.search(r"VERSION (\S+)", file.read().split("project(muster")[1]).group(1)
 
-# A free-threaded one has no limited API: a wheel of its own. It then takes its lock back.
+# A free-threaded one has no limited API: a wheel of its own.
 limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(

@@ -28,6 +28,11 @@
 #include "memory/segment.hpp"
 #include "wait/linger.hpp"
 
+#ifndef Py_BEGIN_CRITICAL_SECTION  // the limited API's interpreters have one lock for all
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
 namespace {
 
 using muster::Anyone;
@@ -235,6 +240,35 @@ std::unique_ptr<Port> make_port(const Barrier* self) {
   return port;
 }
 
+/// One that no thread waits with now, or a new one; null: no memory.
+std::unique_ptr<Port> take_port(Barrier* self) {
+  std::unique_ptr<Port> port;
+  Py_BEGIN_CRITICAL_SECTION(self);
+  try {
+    if (self->forks != forks) {
+      self->forks = forks;
+      self->ports->clear();
+    }
+    if (self->ports->empty()) {
+      self->ports->reserve(self->ports->capacity() + 1);  // for give_port()
+      port = make_port(self);
+    } else {
+      port = std::move(self->ports->back());
+      self->ports->pop_back();
+    }
+  } catch (const std::bad_alloc&) {
+    port = nullptr;
+  }
+  Py_END_CRITICAL_SECTION();
+  return port;
+}
+
+void give_port(Barrier* self, std::unique_ptr<Port> port) {
+  Py_BEGIN_CRITICAL_SECTION(self);
+  self->ports->push_back(std::move(port));
+  Py_END_CRITICAL_SECTION();
+}
+
 PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"timeout", nullptr};
   auto* const self = reinterpret_cast<Barrier*>(object);
@@ -246,27 +280,13 @@ PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
   std::int64_t deadline_ns = 0;
   if (!deadline_of(timeout == Py_None ? self->timeout : timeout, deadline_ns)) return nullptr;
   Shared& shared = shared_of(self);
-  std::unique_ptr<Port> port;
-  try {
-    if (self->forks != forks) {
-      self->forks = forks;
-      self->ports->clear();
-    }
-    if (self->ports->empty()) {
-      port = make_port(self);
-      self->ports->reserve(self->ports->capacity() + 1);
-    } else {
-      port = std::move(self->ports->back());
-      self->ports->pop_back();
-    }
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  }
+  std::unique_ptr<Port> port = take_port(self);
+  if (port == nullptr) return PyErr_NoMemory();
   const unsigned forks_before = forks;
   unsigned place = 0;
   Py_INCREF(object);
   const Outcome outcome = pass(shared, *port, self->action, deadline_ns, place);
-  if (forks_before == forks) self->ports->push_back(std::move(port));  // an action may fork
+  if (forks_before == forks) give_port(self, std::move(port));  // an action may fork
   Py_DECREF(object);
   if (outcome == Outcome::passed) return PyLong_FromUnsignedLong(place);
   if (outcome == Outcome::broken) PyErr_SetNone(broken_error);
@@ -514,7 +534,11 @@ int fill(PyObject* module) {
   return PyModule_AddObject(module, "Barrier", type);
 }
 
-PyModuleDef_Slot module_slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)}, {0, nullptr}};
+PyModuleDef_Slot module_slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)},
+#ifdef Py_GIL_DISABLED
+                                   {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+                                   {0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "muster._barrier", nullptr, 0,      nullptr,
                           module_slots,          nullptr,           nullptr, nullptr};
 

@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -61,6 +62,24 @@ if lock_tests is not None:
 class OfPython(unittest.TestCase):
     def test_is_there(self):
         self.assertTrue(OfThreads)
+
+
+class Threads(unittest.TestCase):
+    @unittest.skipUnless(sysconfig.get_config_var("Py_GIL_DISABLED"), "threads take turns")
+    def test_at_once_without_the_interpreters_lock(self):
+        self.assertFalse(sys._is_gil_enabled())
+        code = """
+import muster, threading
+for _ in range(20):
+    barrier = muster.Barrier(8)
+    threads = [threading.Thread(target=lambda: [barrier.wait() for _ in range(1000)])
+               for _ in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+print("met")
+"""
+        said = child(code).communicate(timeout=LONG)
+        self.assertEqual(said, ("met\n", ""))
 
 
 class Processes(unittest.TestCase):
