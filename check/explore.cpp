@@ -17,7 +17,7 @@ const char* verdict_name(Verdict verdict) {
 }
 
 const char* fault_name(Fault fault) {
-  constexpr const char* names[] = {"none", "drop", "tear", "skip"};
+  constexpr const char* names[] = {"none", "drop", "tear", "skip", "late"};
   return names[static_cast<int>(fault)];
 }
 
@@ -30,13 +30,30 @@ bool Explorer::is_spoiled(const Operation& op) const {
       return updates || op.kind == Kind::store;
     case Fault::tear:
       return updates;
+    case Fault::late:
+      return op.kind == Kind::store;
     default:
       return op.kind == Kind::await;
   }
 }
 
 Word Thread::step(const Operation& op) {
-  return explorer_.is_spoiled(op) ? step_faultily(op) : explorer_.step(*this, op);
+  if (explorer_.options_.spoiled.fault == Fault::late && explorer_.is_spoiled(op)) {
+    make_up();
+    late_ = op;
+    return 0;
+  }
+  const Word seen = explorer_.is_spoiled(op) ? step_faultily(op) : explorer_.step(*this, op);
+  if (op.kind != Kind::choice) make_up();
+  return seen;
+}
+
+/// The store that is late.
+void Thread::make_up() {
+  if (!late_) return;
+  const Operation op = *late_;
+  late_.reset();
+  explorer_.step(*this, op);
 }
 
 // What does nothing is an event, too: a loop of nothing else is endless.
@@ -66,7 +83,9 @@ void Thread::fail(const char* message, Site site) {
 Word Thread::await(Location where, const Predicate& ready, Ordering order, Site site) {
   const Operation op{.kind = Kind::await, .order = order, .location = where, .site = site};
   if (explorer_.is_spoiled(op)) return step(op);
-  return explorer_.await(*this, op, ready);
+  const Word seen = explorer_.await(*this, op, ready);
+  make_up();
+  return seen;
 }
 
 std::size_t Thread::await_any(const std::vector<Location>& where, const Predicate& ready,
@@ -82,7 +101,9 @@ std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t f
     step(op);
     return first;
   }
-  return explorer_.await_first(*this, any, first);
+  const std::size_t found = explorer_.await_first(*this, any, first);
+  make_up();
+  return found;
 }
 
 Explorer::Explorer(const Program& program, Options options)
@@ -193,6 +214,7 @@ void Explorer::run(unsigned thread) {
   Thread face(*this, thread);
   try {
     program_.body(face);
+    face.make_up();
     if (face.next_ < graph_->size(thread)) {
       throw Error(Status::invalid,
                   program_.name + ": a participant did less when it was run again");

@@ -40,6 +40,7 @@ enum class Fault : std::uint8_t {
   drop,  ///< nothing is stored; an update reads
   tear,  ///< an update is a load and a store
   skip,  ///< a wait ends at once
+  late,  ///< a store comes after the participant's next access
 };
 const char* fault_name(Fault fault);
 

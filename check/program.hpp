@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,11 +118,13 @@ class Thread {
   friend class Explorer;
   Word step(const Operation& op);
   Word step_faultily(Operation op);
+  void make_up();
   [[noreturn]] void fail(const char* message, Site site);
 
   Explorer& explorer_;
   unsigned id_;
   std::int16_t next_ = 0;  // how many of its events it has passed in this run
+  std::optional<Operation> late_{};
 };
 
 struct Program {

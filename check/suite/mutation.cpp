@@ -12,13 +12,41 @@ namespace {
 
 #include "check_markers.inc"
 
+/// Adds the stores that C++ does not let come after their participant's next access anyway. It lets
+/// those where that access is of another word, and neither releases nor waits.
+void add_firm_stores(const Graph& graph, const Tuning& tuning, std::vector<Site>& firm) {
+  const auto waits = [&](const Operation& op) {
+    return op.kind == Kind::await ||
+           std::ranges::any_of(tuning.accesses(), [&](const OrderedAccess& access) {
+             return same_site(access.site, op.site) &&
+                    std::string_view(access.what).starts_with("await");
+           });
+  };
+  for (const EventId id : graph.order()) {
+    const Operation& op = graph.at(id).op;
+    int next = id.index + 1;
+    while (next < graph.size(id.thread) && graph.at(id.thread, next).op.kind == Kind::choice)
+      ++next;
+    if (op.kind != Kind::store || next == graph.size(id.thread)) continue;
+    const Event& then = graph.at(id.thread, next);
+    if (then.op.location != op.location && !releases(then.order()) && !waits(then.op)) continue;
+    const auto same = [&](const Site& site) { return same_site(site, op.site); };
+    if (std::ranges::none_of(firm, same)) firm.push_back(op.site);
+  }
+}
+
 /// Every access of the programs, found by running them as they are.
-std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs) {
+std::vector<OrderedAccess> accesses_of(const std::vector<Rehearsed>& programs,
+                                       std::vector<Site>* firm = nullptr) {
   std::vector<OrderedAccess> all;
   for (const Rehearsed& rehearsed : programs) {
     Tuning tuning;
     const Program program = rehearsed.make(tuning);
-    const Result result = Explorer(program, {}).explore();
+    Options options;
+    if (firm != nullptr) {
+      options.on_execution = [&](const Graph& graph) { add_firm_stores(graph, tuning, *firm); };
+    }
+    const Result result = Explorer(program, options).explore();
     if (result.verdict != Verdict::holds) {
       throw Error(Status::invalid, rehearsed.name + " fails before anything is weakened: " +
                                        verdict_name(result.verdict));
@@ -88,7 +116,7 @@ Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& 
 std::vector<Fault> faults_of(const OrderedAccess& access) {
   const std::string_view what = access.what;
   if (what == "load" || what.ends_with("fence")) return {};
-  if (what == "store") return {Fault::drop};
+  if (what == "store") return {Fault::drop, Fault::late};
   if (what.starts_with("await")) return {Fault::skip};
   return {Fault::drop, Fault::tear};
 }
@@ -161,9 +189,16 @@ std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Reh
 
 std::vector<Mutation> spoil(const std::string& algorithm, const std::vector<Rehearsed>& programs) {
   std::vector<Mutation> all;
-  for (const OrderedAccess& access : accesses_of(programs)) {
+  std::vector<Site> firm;
+  for (const OrderedAccess& access : accesses_of(programs, &firm)) {
     if (!format_site(access.site).starts_with("src/")) continue;
+    const auto same = [&](const Site& site) { return same_site(site, access.site); };
     for (const Fault fault : faults_of(access)) {
+      // A store that nobody misses is not tried late.
+      if (fault == Fault::late &&
+          (all.back().fate != Fate::caught || std::ranges::none_of(firm, same))) {
+        continue;
+      }
       all.push_back({algorithm, access, access.order, Fate::not_caught});
       all.back().fault = fault;
       run(all.back(), programs);

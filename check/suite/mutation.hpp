@@ -76,7 +76,8 @@ std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Reh
                              const std::string& only = "");
 
 /// Has each store, update and wait of theirs in src/ go wrong, in each way there is, and runs the
-/// programs until one notices.
+/// programs until one notices. Stores are late where C++ does not let them, and their loss is
+/// noticed.
 std::vector<Mutation> spoil(const std::string& algorithm, const std::vector<Rehearsed>& programs);
 
 /// The programs of one algorithm, cheapest first.
