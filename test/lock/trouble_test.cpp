@@ -243,6 +243,9 @@ TEST_F(Trouble, ANestedSectionThatIsAnsweredAtOnceIsCounted) {
 }
 
 TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer does not follow the unwinding of a cancelled thread";
+#endif
   for (const char* const kind : {"rcl", "auto"}) {
     const auto lock = make(kind);
     delegation::Condition condition(*lock);
