@@ -36,7 +36,9 @@ endif()
 set(MUSTER_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined)")
 if(MUSTER_SANITIZE)
   add_compile_options(
-    -fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # It is wrong about <regex> then.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 
