@@ -36,7 +36,7 @@ inline std::string muster(const Words& words) {
 class CommandTest : public testing::Test {
  protected:
   CommandTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-sim-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
   ~CommandTest() override { std::filesystem::remove_all(folder_); }

@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "program.hpp"
+#include "command.hpp"
 
 namespace {
 
@@ -19,14 +18,8 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-class CompareFiles : public testing::Test {
+class CompareFiles : public CommandTest {
  protected:
-  CompareFiles() {
-    std::string name = (std::filesystem::temp_directory_path() / "compare-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~CompareFiles() override { std::filesystem::remove_all(folder_); }
-
   /// A run of two of ours and five others; nobody's times are twice the same.
   std::string write(const std::string& name, double ours_times, const std::string& model = "m",
                     const std::string& map_by = "core") {
@@ -55,16 +48,12 @@ class CompareFiles : public testing::Test {
     }
     return write(name, json.dump());
   }
-  const std::string& folder() const { return folder_; }
   std::string write(const std::string& name, const std::string& text) {
-    std::string path = folder_ + "/" + name;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path) << text;
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    ::write(path, text);
     return path;
   }
-
- private:
-  std::string folder_;
 };
 
 TEST_F(CompareFiles, EndsWithOneWhereTheLimitIsExceeded) {
@@ -103,29 +92,29 @@ TEST_F(CompareFiles, TakesFoldersOfSeveralRuns) {
     write(name, 1);
   for (const char* name : {"b/barrier.json", "b/barrier.1.json"}) write(name, 1.5);
   write("a/sim.json", R"({"schema": 1, "results": []})");
-  const Outcome told = run_muster(
-      {"compare", folder() + "/a", folder() + "/b", "--json", "--fail-if", "slower:20%"});
+  const Outcome told =
+      run_muster({"compare", folder_ / "a", folder_ / "b", "--json", "--fail-if", "slower:20%"});
   EXPECT_EQ(told.exit_code, 1) << told.err;
   EXPECT_EQ(Json::parse(told.out).at("runs"), Json({3, 2}));
   const auto refused = [&](const std::string& other, const std::string& says) {
-    const Outcome outcome = run_muster({"compare", folder() + "/a", other});
+    const Outcome outcome = run_muster({"compare", folder_ / "a", other});
     EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(says));
   };
   refused(write("alone", 1), "3 old and 1 new runs");
   write("two/lock.json", R"({"schema": 1, "benchmark": "lock"})");
-  refused(folder() + "/two", "lock.json: not whole");
+  refused(folder_ / "two", "lock.json: not whole");
   write("c/none.json", "{}");
-  refused(folder() + "/c", "no run of bench barrier, lock or mpi");
+  refused(folder_ / "c", "no run of bench barrier, lock or mpi");
 }
 
 TEST_F(CompareFiles, AndSummariesSendATerminalNothingOfAFilesOwn) {
   const std::string evil = "m\x1b]0;title\a";
   const std::string path = write("barrier.json", 1, evil);
   for (const auto& words : {std::vector<std::string>{"compare", path, path},
-                            {"bench", "summary", folder()},
+                            {"bench", "summary", folder_},
                             {"sim", "barrier", "--machine", "oak", "--ranks", "4", "--algorithms",
-                             "mcs", "--output", folder() + "/" + evil}}) {
+                             "mcs", "--output", folder_ / evil}}) {
     const Outcome outcome = run_muster(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << words.front();
