@@ -18,8 +18,8 @@
  * A thread may be cancelled at a cancellation point in its own section: clean-up handlers run, and
  * the lock is given back. If another thread executes the section, if it nests in another one, if
  * others wait, in a thread's first section, and with "h-synch", it is cancelled at its next
- * cancellation point after the call, which is none itself. It is never cancelled in another
- * thread's section. A section that must not end half done disables cancellation.
+ * cancellation point after the call. The call is none. It is never cancelled in another thread's
+ * section. A section that must not end half done disables cancellation.
  *
  * [BA10]: B. Brandenburg, J. Anderson, Real-Time Systems 46(1), 2010.
  * [PS18]: A. Paznikov, Y. Shichkina, Information 9(1):21, 2018.

@@ -148,8 +148,8 @@ std::string AnyLock::explain() const {
   const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
   text += format("time in its sections: {:.3f} of {:.3f} ms\n", ms(o.all_ns), ms(o.of_ns));
   if (o.clients == 0) return text;
-  return text + format("of that the most and the least of {}: {:.3f} and {:.3f} ms\n",
-                       counted(o.clients, "threads"), ms(o.most_ns), ms(o.least_ns));
+  return text + format("most and least of a thread: {:.3f} and {:.3f} ms, of {}\n", ms(o.most_ns),
+                       ms(o.least_ns), counted(o.clients, "threads"));
 }
 
 // For threads themselves, beside sections that are calls.

@@ -25,7 +25,7 @@ class Share {
     std::atomic<std::int64_t> took_ns{0};  ///< what its sections took, whatever others had
   };
   /// What sections took since the lock was made, in nanoseconds; of clients that had any. A thread
-  /// goes on where one that has ended was.
+  /// that ends leaves its time to the next one in its seat.
   struct Occupancy {
     std::int64_t all_ns = 0;
     std::int64_t of_ns = 0;  ///< the time since then
