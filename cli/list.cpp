@@ -70,9 +70,10 @@ void add_algorithms(Json& results) {
                {"splits", traits.splits},
                {"cost", traits.cost},
                {"source", traits.source}};
-    if (name == "combining-tree") facts["variants"] = "combining-tree:RADIX";
-    if (parse_algorithm(name).uses_groups())
-      facts["variants"] = fmt::format("{}-LEVEL[-LEVEL...]", name);
+    const std::string variants =
+        fmt::format("{}{}", parse_algorithm(name).uses_groups() ? "-LEVEL[-LEVEL...]" : "",
+                    traits.radix != 0 ? ":RADIX" : "");
+    if (!variants.empty()) facts["variants"] = std::string(name) + variants;
     results.push_back(item("algorithm", name, facts));
   }
 }

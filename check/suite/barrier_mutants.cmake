@@ -10,6 +10,7 @@ set(files
   src/barrier/following.hpp
   src/barrier/mcs.hpp
   src/barrier/sense_reversing.hpp
+  src/barrier/topo_counter.hpp
   src/barrier/tournament.hpp)
 set(rows "")
 begin_patches()
@@ -26,6 +27,12 @@ mutant("counter reset after the release" sense_reversing.hpp SenseReversing plai
 replace([[m.store(count(), 0, relaxed);]] "")
 replace([[m.store(sense(), t.sense, release);]]
   [[m.store(sense(), t.sense, release); m.store(count(), 0, relaxed);]])
+
+mutant("topo-counter: reset after the release" topo_counter.hpp TopoCounter plain "2, 3")
+replace([[m.store(*step.count, 0, relaxed);]] "")
+replace([[m.store(sense(), t.sense, release);]]
+  [[m.store(sense(), t.sense, release);
+    for (const Step& step : t.path) m.store(*step.count, 0, relaxed);]])
 
 mutant("sense not reversed" sense_reversing.hpp SenseReversing plain "2, 3")
 replace([[t.sense ^= 1;]] [[t.sense = 1;]])

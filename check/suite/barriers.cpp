@@ -185,7 +185,9 @@ std::vector<Algorithm> checked_algorithms() {
   std::vector<Algorithm> all;
   for (const std::string_view name : barrier_names()) {
     all.push_back(parse_algorithm(name));
-    if (name == "combining-tree") all.push_back(parse_algorithm("combining-tree:3"));
+    if (traits_of(name).radix != 0) {  // with few participants another one makes another tree
+      all.push_back(parse_algorithm(std::string(name) + (name == "combining-tree" ? ":3" : ":2")));
+    }
     if (name != "scheduled") continue;
     // Every kind of part: the default one is trees whose leaders tell each other.
     for (const char* recipe : {"tree2+line1x1/rounds", "count2+line1/count+line",

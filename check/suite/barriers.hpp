@@ -39,7 +39,7 @@ std::vector<Scenario> scenarios_of(const Algorithm& algorithm,
                                    const std::vector<unsigned>& episodes,
                                    const GroupTree* groups = nullptr);
 
-/// The algorithms checked by default: all registered, combining-tree with radix 2 and 3, schedules
+/// The algorithms checked by default: all registered, trees of counters with two radices, schedules
 /// of every kind of part, and those over messages.
 std::vector<Algorithm> checked_algorithms();
 /// Their names, each once.

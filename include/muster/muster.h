@@ -43,8 +43,8 @@ extern "C" {
 #endif
 
 /** Names of all barrier algorithms, NULL-terminated; besides them there are "auto",
- * "combining-tree:RADIX", "topo-LEVEL[-LEVEL...]" and "topo-counter-LEVEL[-LEVEL...]". Static;
- * thread-safe. */
+ * "topo-LEVEL[-LEVEL...]" and "topo-counter-LEVEL[-LEVEL...]", and trees of counters take a
+ * ":RADIX" ("combining-tree:4"). Static; thread-safe. */
 MUSTER_API const char* const* muster_barrier_names(void);
 
 typedef struct muster_barrier muster_barrier;

@@ -24,9 +24,12 @@ template <Machine M>
 class CombiningTree {
  public:
   static constexpr Traits traits{
-      "combining-tree", Champion::last_to_arrive, false,
+      "combining-tree",
+      Champion::last_to_arrive,
+      false,
       "atomic additions on P/(radix - 1) lines, a chain of log P up and down",
-      "Yew, Tzeng and Lawrie 1987; Mellor-Crummey and Scott 1991, algorithm 8"};
+      "Yew, Tzeng and Lawrie 1987; Mellor-Crummey and Scott 1991, algorithm 8",
+      2};
 
   struct Vertex {
     typename M::Cell* count;

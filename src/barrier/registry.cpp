@@ -25,8 +25,8 @@ const std::vector<const Traits*>& table() {
   for (const std::string_view known : barrier_names()) message.append(", ").append(known);
   throw Error(Status::unknown_name,
               message +
-                  " (combining-tree:K sets the radix, topo-LEVEL[-LEVEL...] the levels, "
-                  "scheduled[-LEVEL...]:RECIPE how each gathers)");
+                  " (combining-tree:RADIX and other trees of counters, topo-LEVEL[-LEVEL...] the "
+                  "levels, scheduled[-LEVEL...]:RECIPE how each gathers)");
 }
 
 const Traits* find(std::string_view name) {
@@ -40,40 +40,51 @@ std::string_view after(std::string_view text, std::string_view prefix) {
   return text.substr(prefix.size());
 }
 
+unsigned parse_radix(std::string_view text, std::string_view digits) {
+  unsigned radix = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
+  if (error == std::errc{} && end == digits.data() + digits.size() && radix >= 2 && radix <= 1024) {
+    return radix;
+  }
+  throw Error(Status::invalid, "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
+}
+
 }  // namespace
 
 std::string Algorithm::text() const {
-  if (name == "combining-tree" && radix != 2) return name + ":" + std::to_string(radix);
-  return (levels.empty() ? name : name + "-" + levels) +
-         (recipe.empty() ? "" : ":" + format_recipe(recipe));
+  std::string text = levels.empty() ? name : name + "-" + levels;
+  if (!recipe.empty()) return text + ":" + format_recipe(recipe);
+  const Traits* const traits = find(name);
+  if (traits != nullptr && traits->radix != 0 && traits->radix != radix) {
+    text += ":" + std::to_string(radix);
+  }
+  return text;
 }
 
 Algorithm parse_algorithm(std::string_view text) {
-  if (text == "auto" || find(text) != nullptr) return {.name = std::string(text), .levels = {}};
-  constexpr std::string_view with_radix = "combining-tree:";
-  if (text.starts_with(with_radix)) {
-    const std::string_view digits = after(text, with_radix);
-    unsigned radix = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
-    if (error != std::errc{} || end != digits.data() + digits.size() || radix < 2 || radix > 1024) {
-      throw Error(Status::invalid,
-                  "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
-    }
-    return {.name = "combining-tree", .radix = radix, .levels = {}};
-  }
+  if (text == "auto") return {.name = "auto", .levels = {}};
   const std::size_t colon = std::min(text.find(':'), text.size());
-  const std::string_view name = text.substr(0, colon);
+  Algorithm algorithm{.name = std::string(text.substr(0, colon)), .levels = {}};
   for (const std::string_view family : {"topo-counter", "topo", "scheduled"}) {
-    if (!name.starts_with(family)) continue;
-    const std::string_view levels = after(name, family);
-    const bool has_levels = levels.size() > 1 && levels.front() == '-';
-    if ((!has_levels && !levels.empty()) || (colon < text.size() && family != "scheduled"))
-      continue;
-    return {.name = std::string(family),
-            .levels = std::string(has_levels ? levels.substr(1) : levels),
-            .recipe = colon < text.size() ? parse_recipe(text.substr(colon + 1)) : Recipe{}};
+    const std::string prefix = std::string(family) + '-';
+    if (find(algorithm.name) != nullptr || !algorithm.name.starts_with(prefix)) continue;
+    algorithm.levels = after(algorithm.name, prefix);
+    if (algorithm.levels.empty()) throw_unknown(text);
+    algorithm.name = family;
   }
-  throw_unknown(text);
+  const Traits* const traits = find(algorithm.name);
+  if (traits == nullptr) throw_unknown(text);
+  if (traits->radix != 0) algorithm.radix = traits->radix;
+  if (colon == text.size()) return algorithm;
+  const std::string_view rest = text.substr(colon + 1);
+  if (algorithm.name == "scheduled") {
+    algorithm.recipe = parse_recipe(rest);
+  } else if (traits->radix != 0) {
+    algorithm.radix = parse_radix(text, rest);
+  } else {
+    throw_unknown(text);
+  }
+  return algorithm;
 }
 
 const std::vector<std::string_view>& barrier_names() {
@@ -95,10 +106,6 @@ Choice choose_barrier(const Situation& s) {
     return Choice{parse_algorithm(name), std::move(why)};
   };
   if (s.participants == 1) return chosen("sense-reversing", "one participant waits for nobody");
-  if (s.needs_split) {
-    return chosen("sense-reversing",
-                  "arrive and depart are called apart, and only this one's arrive never waits");
-  }
   if (s.participants + s.others > s.usable_cpus) {
     const std::string more = counted(s.participants, "participants") +
                              (s.others > 0 ? " and " + counted(s.others, "others") : "") + " on " +
@@ -111,27 +118,24 @@ Choice choose_barrier(const Situation& s) {
                   more + (s.bound ? ", though none share a core" : ", not bound") +
                       ": whoever arrives last where it runs polls, the others make room");
   }
-  if (s.participants == 2 && !s.needs_champion) {
+  const bool plain = !s.needs_split && !s.needs_champion;
+  if (plain && s.participants == 2) {
     return chosen("dissemination", "two participants: each tells the other, both at once");
   }
-  if (s.bound && s.compose && !s.needs_champion) return s.compose();
-  if (s.bound && s.numa_nodes > 1) {
-    return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
-                              " NUMA nodes: only leaders' stores cross between them");
-  }
-  if (!s.bound && s.follows && !s.needs_champion) {
+  if (plain && s.bound && s.compose) return s.compose();
+  if (plain && !s.bound && s.follows) {
     return chosen("following",
                   "not all are bound: it learns where they sit, and composes for that");
   }
-  if (s.participants <= 8 && !s.needs_champion) {
+  if (plain && s.participants <= 8) {
     return chosen("dissemination",
                   "few participants, a CPU each: the shortest chain of line transfers");
   }
-  return chosen(
-      "combining-tree",
-      s.needs_champion
-          ? "a completion needs somebody who knows that all have arrived"
-          : "many participants in one NUMA node: O(log P) steps, the fastest of [K22, Fig. 4]");
+  return chosen(s.bound ? "topo-counter" : "sense-reversing-pu",
+                s.needs_split
+                    ? "arrive and depart are called apart: who arrives only adds to counters"
+                : s.needs_champion ? "a completion needs somebody who knows that all have arrived"
+                                   : "many participants, and it does not matter where they sit");
 }
 
 }  // namespace muster

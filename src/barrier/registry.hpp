@@ -34,7 +34,7 @@ using Barriers = std::tuple<SenseReversing<M>, SenseReversingCounter<M>, SenseRe
 /// An algorithm as it is asked for: its registered name and what the name carries besides.
 struct Algorithm {
   std::string name;    ///< Traits::name, or "auto"
-  unsigned radix = 2;  ///< "combining-tree:4" has 4
+  unsigned radix = 2;  ///< of a tree of counters: "combining-tree:4" has 4
   std::string levels;  ///< "topo-NUMA-SOCKET" has "NUMA-SOCKET"; empty: the default levels
   Recipe recipe = {};  ///< "scheduled:tree8+line16/all" has one; empty: recipe_for() the groups
   bool uses_groups() const {
@@ -73,7 +73,6 @@ struct Situation {
   unsigned usable_cpus = 1;
   bool bound = false;           ///< every participant's binding is known
   bool share_cores = false;     ///< several of them are bound to one core
-  unsigned numa_nodes = 1;      ///< that hold participants
   bool follows = false;         ///< if not: it matters where they sit, and that can be learnt
   bool needs_split = false;     ///< arrive and depart are called apart
   bool needs_champion = false;  ///< a completion runs between arrivals and departures

@@ -24,7 +24,7 @@ constexpr unsigned participants_max = 65536;
 
 struct Shape {
   unsigned participants = 1;           ///< to participants_max
-  unsigned radix = 2;                  ///< children per vertex of `combining-tree`; 2 or more
+  unsigned radix = 2;                  ///< of trees of counters: children a counter; 2 or more
   Word first_episode = 0;              ///< where the counters start; tests start near 2^32
   const GroupTree* groups = nullptr;   ///< for the `topo` family; nullptr: one group of all
   const Schedule* schedule = nullptr;  ///< nullptr: composed from the groups
@@ -45,6 +45,7 @@ struct Traits {
   bool splits;            ///< arrive() and depart() exist
   std::string_view cost;  ///< remote stores per episode and the longest chain of them
   std::string_view source;
+  unsigned radix = 0;  ///< where none is asked for; 0: it has no such tree
 };
 
 /// Rounds of a logarithmic barrier: the least k with 2^k >= participants.

@@ -111,12 +111,13 @@ std::vector<std::string> steps_of(const Plan& plan) {
             "rank 0 looks at times, and composes another schedule where that pays",
             "from an episode on that all know, all go by that schedule"};
   }
+  const std::string counted_in =
+      format("{} add to a counter, and whoever is last goes on", plan.algorithm.radix);
   if (name == "topo" || name == "topo-counter") {
     std::vector<std::string> steps;
     for (const GroupLevel& level : plan.groups.levels) {
-      steps.push_back(where(level) +
-                      (name == "topo" ? ": the leader polls a counter of each member"
-                                      : ": all add to one counter, and whoever is last goes on"));
+      steps.push_back(where(level) + ": " +
+                      (name == "topo" ? "the leader polls a counter of each member" : counted_in));
     }
     steps.emplace_back("who knows that all have arrived reverses one line, which the others poll");
     return steps;
@@ -144,7 +145,8 @@ std::vector<std::string> steps_of(const Plan& plan) {
             name == "sense-reversing-gr" ? "rank 0 stores a flag of each rank"
                                          : "rank 0 reverses one line, which all poll"};
   }
-  return {"all add to one counter", "whoever is last reverses one line, which all others poll"};
+  return {name == "sense-reversing-pu" ? counted_in : "all add to one counter",
+          "whoever is last reverses one line, which all others poll"};
 }
 
 std::string listed(const std::vector<std::string>& items) {

@@ -287,7 +287,6 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
                       .usable_cpus = plan.usable_cpus,
                       .bound = bound,
                       .share_cores = bound && share_cores(bindings),
-                      .numa_nodes = plan.numa_nodes,
                       .needs_split = plan.split,
                       .needs_champion = plan.completes,
                       .compose = {}};

@@ -46,39 +46,38 @@ TEST(Auto, PicksByTheRulesOfThePageInTheirOrder) {
               .usable_cpus = 1,
               .bound = true,
               .share_cores = true,
-              .numa_nodes = 2,
               .follows = true,
-              .needs_split = true,
               .compose = [] {
                 return Choice{parse_algorithm("scheduled"), "it fits"};
               }};
   std::vector<std::vector<Case>> by_rule = {{{s, "one participant"}}};
   const auto next = [&](const char* why) { by_rule.push_back({{s, why}}); };
   s.participants = 2;
-  next("apart");
-  s.needs_split = false;
   next("last on a core");
   s.share_cores = false;
   by_rule.back().push_back({s, "none share"});
-  by_rule.back().push_back({{.participants = 4, .usable_cpus = 2}, "not bound"});
-  s.usable_cpus = 4;
+  by_rule.back().push_back(
+      {{.participants = 4, .usable_cpus = 2, .needs_split = true}, "not bound"});
+  s.usable_cpus = 5;
+  const Situation with_cpus = s;
   next("two participants");
   s.participants = 3;
-  s.usable_cpus = 5;
   next("it fits");
-  s.compose = {};
-  next("2 NUMA nodes");
-  Situation with_champion = s;
-  with_champion.needs_champion = true;
-  with_champion.compose = [] { return Choice{}; };
-  by_rule.back().push_back({with_champion, "2 NUMA nodes"});
   s.bound = false;
   next("not all are bound");
   s.follows = false;
   next("few participants");
-  s.needs_champion = true;
-  next("completion");
-  by_rule.back().push_back({{.participants = 32, .usable_cpus = 32}, "many participants"});
+  s.participants = s.usable_cpus = 32;
+  s.others = 0;
+  next("many participants");
+  for (const bool bound : {true, false}) {
+    Situation other = with_cpus;
+    other.bound = bound;
+    other.needs_champion = true;
+    by_rule.back().push_back({other, "completion"});
+    other.needs_split = true;
+    by_rule.back().push_back({other, "apart"});
+  }
   const auto rules = documented_rules();
   ASSERT_EQ(rules.size(), by_rule.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
