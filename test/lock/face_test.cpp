@@ -418,6 +418,35 @@ TEST(LockAbi, ErrnoIsWhatTheSectionLeaves) {
   }
 }
 
+/// Waiting that ends in sleep changes it: the sleep's time is over.
+TEST(LockAbi, ErrnoIsTheCallersWhenItHasWaited) {
+  for (const bool shares : {false, true}) {
+    muster::lock lock(shares ? "phase-fair" : "mcs");
+    const auto execute = shares ? muster_lock_execute_shared : muster_lock_execute;
+    std::atomic<bool> is_known{false};
+    std::atomic<bool> is_taken{false};
+    std::atomic<int*> waiters{nullptr};
+    int seen = 0;
+    std::thread waiter([&] {
+      execute(lock.native_handle(), nothing, nullptr);  // the next time it goes the short way
+      is_known = true;
+      while (!is_taken) std::this_thread::yield();
+      errno = 7;
+      waiters = &errno;
+      execute(
+          lock.native_handle(), [](void* to) { *static_cast<int*>(to) = errno; }, &seen);
+    });
+    while (!is_known) std::this_thread::yield();
+    lock.execute([&] {
+      is_taken = true;
+      while (waiters == nullptr) std::this_thread::yield();
+      while (__atomic_load_n(waiters.load(), __ATOMIC_RELAXED) == 7) std::this_thread::yield();
+    });
+    waiter.join();
+    EXPECT_EQ(7, seen) << (shares ? "shared" : "alone");
+  }
+}
+
 /// As a program does that gives up in a section: exit() destroys what is static.
 TEST(LockAbi, ExitInASectionEndsTheProgram) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
