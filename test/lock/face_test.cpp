@@ -418,31 +418,27 @@ TEST(LockAbi, ErrnoIsWhatTheSectionLeaves) {
   }
 }
 
-/// Waiting that ends in sleep changes it: the sleep's time is over.
+// A sleep whose time is over changes it.
 TEST(LockAbi, ErrnoIsTheCallersWhenItHasWaited) {
   for (const bool shares : {false, true}) {
     muster::lock lock(shares ? "phase-fair" : "mcs");
     const auto execute = shares ? muster_lock_execute_shared : muster_lock_execute;
-    std::atomic<bool> is_known{false};
+    execute(lock.native_handle(), nothing, nullptr);  // the next time it goes the short way
     std::atomic<bool> is_taken{false};
-    std::atomic<int*> waiters{nullptr};
+    std::atomic<bool> waits{false};
+    std::thread holder([&, error = &errno] {
+      lock.execute([&] {
+        is_taken = true;
+        while (!waits || __atomic_load_n(error, __ATOMIC_RELAXED) == 7) std::this_thread::yield();
+      });
+    });
+    while (!is_taken) std::this_thread::yield();
+    errno = 7;
+    waits = true;
     int seen = 0;
-    std::thread waiter([&] {
-      execute(lock.native_handle(), nothing, nullptr);  // the next time it goes the short way
-      is_known = true;
-      while (!is_taken) std::this_thread::yield();
-      errno = 7;
-      waiters = &errno;
-      execute(
-          lock.native_handle(), [](void* to) { *static_cast<int*>(to) = errno; }, &seen);
-    });
-    while (!is_known) std::this_thread::yield();
-    lock.execute([&] {
-      is_taken = true;
-      while (waiters == nullptr) std::this_thread::yield();
-      while (__atomic_load_n(waiters.load(), __ATOMIC_RELAXED) == 7) std::this_thread::yield();
-    });
-    waiter.join();
+    const auto section = [](void* to) { *static_cast<int*>(to) = errno; };
+    execute(lock.native_handle(), section, &seen);
+    holder.join();
     EXPECT_EQ(7, seen) << (shares ? "shared" : "alone");
   }
 }
