@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "barrier/registry.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
-#include "machine/format.hpp"
 #include "machine/hardware.hpp"
 #include "machine/made_once.hpp"
 
@@ -39,6 +40,33 @@ const Traits* find(std::string_view name) {
 std::string_view after(std::string_view text, std::string_view prefix) {
   return text.substr(prefix.size());
 }
+
+bool is_crowded(const Situation& s) { return s.participants + s.others > s.usable_cpus; }
+
+constexpr Rule rules[] = {
+    {"one participant", "sense-reversing", "there is nobody to wait for",
+     [](const Situation& s) { return s.participants == 1; }},
+    {"arrive and depart called apart (MUSTER_SPLIT)", "sense-reversing", "its arrive never waits",
+     [](const Situation& s) { return s.needs_split; }},
+    {"more participants than usable CPUs, bound, and some share a core", "topo-counter-CORE",
+     "whoever arrives last on a core speaks for it",
+     [](const Situation& s) { return is_crowded(s) && s.bound && s.share_cores; }},
+    {"more participants than usable CPUs, not bound, or none share a core", "sense-reversing-pu",
+     "whoever arrives last where it runs polls, the others make room", is_crowded},
+    {"two participants, no completion", "dissemination", "each tells the other, both at once",
+     [](const Situation& s) { return s.participants == 2 && !s.needs_champion; }},
+    {"bound, no completion", "scheduled", "it is composed for where they sit",
+     [](const Situation& s) { return s.bound && s.compose && !s.needs_champion; }},
+    {"bound to several NUMA nodes", "topo", "only leaders' stores cross between them",
+     [](const Situation& s) { return s.bound && s.numa_nodes > 1; }},
+    {"not all bound, at most 1,024, no completion, on several L3s, NUMA nodes or packages",
+     "following", "it learns where they sit, and composes for that",
+     [](const Situation& s) { return !s.bound && s.follows && !s.needs_champion; }},
+    {"up to 8 participants, no completion", "dissemination", "the shortest chain of line transfers",
+     [](const Situation& s) { return s.participants <= 8 && !s.needs_champion; }},
+    {"any other", "combining-tree",
+     "somebody knows that all have arrived, and on one package it was the fastest of [K22, Fig. 4]",
+     [](const Situation&) { return true; }}};
 
 }  // namespace
 
@@ -90,48 +118,13 @@ const Traits& traits_of(std::string_view name) {
   throw_unknown(name);
 }
 
+std::span<const Rule> rules_of_auto() { return rules; }
+
 Choice choose_barrier(const Situation& s) {
-  const auto chosen = [](std::string_view name, std::string why) {
-    return Choice{parse_algorithm(name), std::move(why)};
-  };
-  if (s.participants == 1) return chosen("sense-reversing", "one participant waits for nobody");
-  if (s.needs_split) {
-    return chosen("sense-reversing",
-                  "arrive and depart are called apart, and only this one's arrive never waits");
-  }
-  if (s.participants + s.others > s.usable_cpus) {
-    const std::string more = counted(s.participants, "participants") +
-                             (s.others > 0 ? " and " + counted(s.others, "others") : "") + " on " +
-                             counted(s.usable_cpus, "CPUs");
-    if (s.bound && s.share_cores) {
-      return chosen("topo-counter-CORE",
-                    more + ", bound: whoever arrives last on a core speaks for it");
-    }
-    return chosen("sense-reversing-pu",
-                  more + (s.bound ? ", though none share a core" : ", not bound") +
-                      ": whoever arrives last where it runs polls, the others make room");
-  }
-  if (s.participants == 2 && !s.needs_champion) {
-    return chosen("dissemination", "two participants: each tells the other, both at once");
-  }
-  if (s.bound && s.compose && !s.needs_champion) return s.compose();
-  if (s.bound && s.numa_nodes > 1) {
-    return chosen("topo", "participants are bound to " + std::to_string(s.numa_nodes) +
-                              " NUMA nodes: only leaders' stores cross between them");
-  }
-  if (!s.bound && s.follows && !s.needs_champion) {
-    return chosen("following",
-                  "not all are bound: it learns where they sit, and composes for that");
-  }
-  if (s.participants <= 8 && !s.needs_champion) {
-    return chosen("dissemination",
-                  "few participants, a CPU each: the shortest chain of line transfers");
-  }
-  return chosen(
-      "combining-tree",
-      s.needs_champion
-          ? "a completion needs somebody who knows that all have arrived"
-          : "many participants in one NUMA node: O(log P) steps, the fastest of [K22, Fig. 4]");
+  const Rule& rule = *std::find_if(std::begin(rules), std::end(rules),
+                                   [&](const Rule& each) { return each.fits(s); });
+  if (rule.takes == "scheduled") return s.compose();
+  return {parse_algorithm(rule.takes), std::string(rule.when) + ": " + std::string(rule.since)};
 }
 
 }  // namespace muster
