@@ -62,8 +62,13 @@ Json item(std::string_view kind, std::string_view name, const Json& facts) {
 }
 
 void add_algorithms(Json& results) {
+  Json rules = Json::array();
+  for (const Rule& rule : rules_of_auto()) {
+    rules.push_back({{"when", rule.when}, {"takes", rule.takes}, {"since", rule.since}});
+  }
   results.push_back(
-      item("algorithm", "auto", {{"about", "chosen by rule; `muster explain` says why"}}));
+      item("algorithm", "auto",
+           {{"about", "chosen by rule; `muster explain` says why"}, {"rules", std::move(rules)}}));
   for (const std::string_view name : barrier_names()) {
     const Traits& traits = traits_of(name);
     Json facts{{"champion", champion_name(traits.champion)},

@@ -56,11 +56,9 @@ Plot plot(const std::string& name, const std::string& data, const std::string& f
   if (child > 0) waitpid(child, &status, 0);
   if (status == 0) return Plot::drawn;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 4) return Plot::left_out;  // nothing to draw, as the script has said
-  if (code != 3 && code != 127) return Plot::failed;
-  fmt::print(stderr, "muster: no plot: install {}python3-matplotlib\n",
-             code == 127 ? "python3 and " : "");
-  return Plot::left_out;
+  if (code == 127) fmt::print(stderr, "muster: no plot: install python3 and python3-matplotlib\n");
+  // 3 and 4: why, the script has said.
+  return code == 127 || code == 3 || code == 4 ? Plot::left_out : Plot::failed;
 }
 
 /// A device, a pipe or a link is written to: in its place a file would be a loss.

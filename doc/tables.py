@@ -6,8 +6,9 @@ the headers and `muster list` say.
     doc/tables.py [--muster BINARY] [--check] [PAGE...]
 
 A marker is `<!-- made: NAME -->`; up to `<!-- end -->` the text is this command's. NAME is that of
-a file in doc/results, or machines, errors, options. With --muster also barriers and locks, which
-are left as they are without. --check writes nothing and exits with 1 where a page differs.
+a file in doc/results, or machines, errors, options. With --muster also barriers, locks and rules
+(of auto), which are left as they are without. --check writes nothing and exits with 1 where a page
+differs.
 
 A file in doc/results is one table of one run: title, machine (a key of machines.json), commit,
 commands, about (what the figures are), rows (the first one is the head), note (optional).
@@ -81,11 +82,14 @@ def options():
                                      r"\(\*(\w+)\)|(\w+);")])
 
 
+def things(binary):
+    return json.loads(subprocess.run([binary, "list", "--json"], check=True,
+                                     capture_output=True, text=True).stdout)["results"]
+
+
 def listed(binary, kind, columns):
-    things = json.loads(subprocess.run([binary, "list", "--json"], check=True,
-                                       capture_output=True, text=True).stdout)["results"]
     rows = [[""] + [head for head, _ in columns]]
-    for thing in things:
+    for thing in things(binary):
         if thing["kind"] == kind and "cost" in thing:
             rows.append([f"`{thing.get('variants', thing['name'])}`"] +
                         [value(thing) for _, value in columns])
@@ -105,10 +109,20 @@ def locks(binary):
         ("fair", lambda l: "yes" if l["fair"] else ""), ("source", lambda l: l["source"])])
 
 
+def rules(binary):
+    auto, = (thing for thing in things(binary) if "rules" in thing)
+    return table([["", "when", "takes", "since"]] + [
+        [str(number), rule["when"], f"`{rule['takes']}`", rule["since"]]
+        for number, rule in enumerate(auto["rules"], 1)])
+
+
+OF_MUSTER = {"barriers": barriers, "locks": locks, "rules": rules}
+
+
 def made(name, binary):
     """The text of a marker; None: it cannot be made here."""
-    if name in ("barriers", "locks"):
-        return {"barriers": barriers, "locks": locks}[name](binary) if binary else None
+    if name in OF_MUSTER:
+        return OF_MUSTER[name](binary) if binary else None
     if name == "machines":
         return "\n".join(f"- *{key}:* {text}" for key, text in machines().items())
     if name in ("errors", "options"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all plots share. Exit codes: 3, matplotlib is missing; 4, there is nothing to draw."""
+"""What all plots share. Exit codes: 3, there is no matplotlib that works; 4, nothing to draw."""
 import math
 import os
 import sys
@@ -10,7 +10,11 @@ try:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-except ImportError:
+except Exception as error:  # of an installation that is broken: any
+    missing = isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
+    why = f"matplotlib is broken: {type(error).__name__}: {' '.join(str(error).split())}"
+    print(f"{os.path.basename(sys.argv[0])}: no plot:",
+          "install python3-matplotlib" if missing else why, file=sys.stderr)
     sys.exit(3)
 
 # Distinguishable with colour-blind eyes (Okabe and Ito first).

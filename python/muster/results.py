@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 
 
 def read_results(source):
     """The rows of results: of a file that `--json` or `--output` wrote, or of an open one.
 
     A pandas.DataFrame where pandas is installed, with nested members as columns "wait.policy";
-    else a list of dicts as they stand there. ValueError if it has no results, OSError.
+    else a list of dicts as they stand there, with a warning where pandas is broken. ValueError if
+    it has no results, OSError.
     """
     if hasattr(source, "read"):
         text = source.read()
@@ -27,7 +29,9 @@ def read_results(source):
         raise ValueError(f"no results of Muster: {error}") from None
     try:
         import pandas
-    except ImportError:
+    except Exception as error:  # of an installation that is broken: any
+        if not isinstance(error, ModuleNotFoundError) or error.name != "pandas":
+            warnings.warn(f"pandas is broken: {type(error).__name__}: {error}", stacklevel=2)
         return rows
     return pandas.json_normalize(rows)
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "barrier/registry.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
-#include "machine/format.hpp"
 #include "machine/hardware.hpp"
 #include "machine/made_once.hpp"
 
@@ -48,6 +49,33 @@ unsigned parse_radix(std::string_view text, std::string_view digits) {
   }
   throw Error(Status::invalid, "the radix in \"" + std::string(text) + "\" has to be 2 to 1024");
 }
+
+bool is_crowded(const Situation& s) { return s.participants + s.others > s.usable_cpus; }
+
+/// No completion, and arrive and depart in one.
+bool is_plain(const Situation& s) { return !s.needs_champion && !s.needs_split; }
+
+constexpr Rule rules[] = {
+    {"one participant", "sense-reversing", "there is nobody to wait for",
+     [](const Situation& s) { return s.participants == 1; }},
+    {"more participants than usable CPUs, bound, and some share a core", "topo-counter-CORE",
+     "whoever arrives last on a core speaks for it",
+     [](const Situation& s) { return is_crowded(s) && s.bound && s.share_cores; }},
+    {"more participants than usable CPUs, not bound, or none share a core", "sense-reversing-pu",
+     "whoever arrives last where it runs polls, the others make room", is_crowded},
+    {"two participants, plain", "dissemination", "each tells the other, both at once",
+     [](const Situation& s) { return is_plain(s) && s.participants == 2; }},
+    {"bound, plain", "scheduled", "it is composed for where they sit",
+     [](const Situation& s) { return is_plain(s) && s.bound && s.compose; }},
+    {"not all bound, plain, at most 1,024, on several L3s, NUMA nodes or packages", "following",
+     "it learns where they sit, and composes for that",
+     [](const Situation& s) { return is_plain(s) && !s.bound && s.follows; }},
+    {"up to 8 participants, plain", "dissemination", "the shortest chain of line transfers",
+     [](const Situation& s) { return is_plain(s) && s.participants <= 8; }},
+    {"bound", "topo-counter", "an arrive never waits, and whoever is last can complete",
+     [](const Situation& s) { return s.bound; }},
+    {"any other", "sense-reversing-pu", "an arrive never waits, and whoever is last can complete",
+     [](const Situation&) { return true; }}};
 
 }  // namespace
 
@@ -101,41 +129,13 @@ const Traits& traits_of(std::string_view name) {
   throw_unknown(name);
 }
 
+std::span<const Rule> rules_of_auto() { return rules; }
+
 Choice choose_barrier(const Situation& s) {
-  const auto chosen = [](std::string_view name, std::string why) {
-    return Choice{parse_algorithm(name), std::move(why)};
-  };
-  if (s.participants == 1) return chosen("sense-reversing", "one participant waits for nobody");
-  if (s.participants + s.others > s.usable_cpus) {
-    const std::string more = counted(s.participants, "participants") +
-                             (s.others > 0 ? " and " + counted(s.others, "others") : "") + " on " +
-                             counted(s.usable_cpus, "CPUs");
-    if (s.bound && s.share_cores) {
-      return chosen("topo-counter-CORE",
-                    more + ", bound: whoever arrives last on a core speaks for it");
-    }
-    return chosen("sense-reversing-pu",
-                  more + (s.bound ? ", though none share a core" : ", not bound") +
-                      ": whoever arrives last where it runs polls, the others make room");
-  }
-  const bool plain = !s.needs_split && !s.needs_champion;
-  if (plain && s.participants == 2) {
-    return chosen("dissemination", "two participants: each tells the other, both at once");
-  }
-  if (plain && s.bound && s.compose) return s.compose();
-  if (plain && !s.bound && s.follows) {
-    return chosen("following",
-                  "not all are bound: it learns where they sit, and composes for that");
-  }
-  if (plain && s.participants <= 8) {
-    return chosen("dissemination",
-                  "few participants, a CPU each: the shortest chain of line transfers");
-  }
-  return chosen(s.bound ? "topo-counter" : "sense-reversing-pu",
-                s.needs_split
-                    ? "arrive and depart are called apart: who arrives only adds to counters"
-                : s.needs_champion ? "a completion needs somebody who knows that all have arrived"
-                                   : "many participants, and it does not matter where they sit");
+  const Rule& rule = *std::find_if(std::begin(rules), std::end(rules),
+                                   [&](const Rule& each) { return each.fits(s); });
+  if (rule.takes == "scheduled") return s.compose();
+  return {parse_algorithm(rule.takes), std::string(rule.when) + ": " + std::string(rule.since)};
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -81,7 +82,16 @@ struct Situation {
   std::function<Choice()> compose = {};
 };
 
-/// The rule behind `auto`.
+/// What `auto` takes when; also what documents say of it.
+struct Rule {
+  std::string_view when;
+  std::string_view takes;
+  std::string_view since;
+  bool (*fits)(const Situation&);
+};
+/// The first that fits counts. The last one always does.
+std::span<const Rule> rules_of_auto();
+
 Choice choose_barrier(const Situation& situation);
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -127,6 +128,26 @@ TEST_F(Files, ThatCannotBeDrawnAreAFailureInALine) {
     EXPECT_TRUE(said.starts_with(std::string(script) + ": ")) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;  // and what is written
   }
+}
+
+TEST_F(Files, StayWithoutPicturesWhereMatplotlibDoesNotLoad) {
+  setenv("PYTHONPATH", directory.c_str(), 1);
+  const ResultFiles files{directory / "run", "x", "plot_lock.py", "csv"};
+  for (const auto& [raised, told] : std::map<std::string, std::string>{
+           {"ModuleNotFoundError('none', name='matplotlib')", "install python3-matplotlib"},
+           {"ModuleNotFoundError('none', name='numpy')", "broken: ModuleNotFoundError: none"},
+           {"AttributeError('of\\nnumpy')", "broken: AttributeError: of numpy"},
+           {"OSError('lib')", "broken: OSError: lib"}}) {
+    write_file(directory / "matplotlib.py", "raise " + raised + "\n");
+    files.prepare();
+    testing::internal::CaptureStderr();
+    EXPECT_NO_THROW(files.write("{}", "x")) << raised;
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(said.starts_with("plot_lock.py: no plot: ")) << said;
+    EXPECT_NE(said.find(told + "\nWritten: "), std::string::npos) << said;
+    EXPECT_EQ(text_of(directory / "run" / "x.json"), "{}");
+  }
+  unsetenv("PYTHONPATH");
 }
 
 /// What a child writes to a terminal that is its standard error.

@@ -55,7 +55,7 @@ void expect_refused(const std::vector<Mistake>& mistakes);
 void expect_refused(std::vector<std::string> command, const std::vector<Mistake>& mistakes);
 
 /// Expects `--output` to have left these files in the folder, none of them empty, and of each
-/// picture a PNG and an SVG; without matplotlib, that it says what to install. True if it drew.
+/// picture a PNG and an SVG; without matplotlib, that it says so. True if it drew.
 bool expect_written(const std::filesystem::path& folder, const Outcome& outcome,
                     std::set<std::string> files, const std::vector<std::string>& pictures);
 

@@ -418,6 +418,31 @@ TEST(LockAbi, ErrnoIsWhatTheSectionLeaves) {
   }
 }
 
+// A sleep whose time is over changes it.
+TEST(LockAbi, ErrnoIsTheCallersWhenItHasWaited) {
+  for (const bool shares : {false, true}) {
+    muster::lock lock(shares ? "phase-fair" : "mcs");
+    const auto execute = shares ? muster_lock_execute_shared : muster_lock_execute;
+    execute(lock.native_handle(), nothing, nullptr);  // the next time it goes the short way
+    std::atomic<bool> is_taken{false};
+    std::atomic<bool> waits{false};
+    std::thread holder([&, error = &errno] {
+      lock.execute([&] {
+        is_taken = true;
+        while (!waits || __atomic_load_n(error, __ATOMIC_RELAXED) == 7) std::this_thread::yield();
+      });
+    });
+    while (!is_taken) std::this_thread::yield();
+    errno = 7;
+    waits = true;
+    int seen = 0;
+    const auto section = [](void* to) { *static_cast<int*>(to) = errno; };
+    execute(lock.native_handle(), section, &seen);
+    holder.join();
+    EXPECT_EQ(7, seen) << (shares ? "shared" : "alone");
+  }
+}
+
 /// As a program does that gives up in a section: exit() destroys what is static.
 TEST(LockAbi, ExitInASectionEndsTheProgram) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <utility>
 
+#include "harness.hpp"
 #include "machine/hardware.hpp"
 
 namespace muster::test {
@@ -19,7 +20,7 @@ enum class Change : std::uint8_t {
   none,
   drop,          ///< a store or an addition that never happens
   flip,          ///< a store of another value: a sense not reversed, a counter one off
-  postpone,      ///< a store that comes after the next access: a late reset
+  postpone,      ///< a store that comes when all others wait or have ended: a late reset
   miscount,      ///< an addition that returns one too many: a wrong number of children
   skip,          ///< a wait that does not wait
   forget,        ///< a wait for all of a set but its last
@@ -39,6 +40,8 @@ struct Access {
 /// What the ports of a trial do. In memory that the processes of a test share.
 struct Mutation {
   static constexpr unsigned accesses_max = 64;
+  static constexpr unsigned participants = 5;
+  static constexpr unsigned ended = ~0U;
 
   Change change;
   int line;
@@ -46,6 +49,20 @@ struct Mutation {
   std::atomic<bool> locked;
   unsigned recorded;
   Access accesses[accesses_max];
+  /// Stores and additions; each is counted when it is done.
+  std::atomic<unsigned> changes;
+  /// By rank: `changes` before the last look of the wait that it is in, plus one; 0: it is in none.
+  std::atomic<unsigned> waits[participants];
+
+  /// By a rank that has looked in vain, and read `changes` before: whether nobody will change
+  /// anything any more. How long that took tells nothing, on a machine that is busy.
+  bool is_over(unsigned rank, unsigned changes_seen) {
+    waits[rank] = changes_seen + 1;
+    for (const std::atomic<unsigned>& each : waits) {
+      if (const unsigned seen = each; seen != changes_seen + 1 && seen != ended) return false;
+    }
+    return changes == changes_seen;
+  }
 
   void record(const Access& access) {
     while (locked.exchange(true, std::memory_order_acquire)) continue;
@@ -58,7 +75,8 @@ struct Mutation {
 
 class Mutated : public Hardware {
  public:
-  using Hardware::Hardware;
+  Mutated(Domain& domain, unsigned rank, const WaitPolicy& policy, bool shared)
+      : Hardware(domain, rank, policy, shared), rank_(rank) {}
 
   /// For all ports; set before any is made.
   static inline Mutation* mutation = nullptr;
@@ -82,12 +100,14 @@ class Mutated : public Hardware {
       default:
         Hardware::store(cell, word, order);
     }
+    count_change();
     catch_up();
   }
 
   template <Order O>
   Word fetch_add(Cell& cell, Word delta, OrderTag<O> order, Site site = Site::here()) {
     const Word before = add(cell, delta, order, at(Operation::add, O, site));
+    count_change();
     catch_up();
     return before;
   }
@@ -95,35 +115,17 @@ class Mutated : public Hardware {
   template <class Pred, Order O>
   bool await(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited = Awaited::anyone,
              Site site = Site::here()) {
-    bool done = true;
-    switch (at(Operation::await, O, site)) {
-      case Change::skip:
-        break;
-      case Change::weaken:
-        done = Hardware::await(cell, pred, relaxed, awaited);
-        break;
-      default:
-        done = Hardware::await(cell, pred, order, awaited);
-    }
+    const bool done = await_one(cell, pred, order, awaited, at(Operation::await, O, site));
     catch_up();
     return done;
   }
 
   template <class Pred, Order O>
   bool await_all(CellSet<Mutated> cells, Pred pred, OrderTag<O> order, Site site = Site::here()) {
+    const Change change = at(Operation::await_all, O, site);
+    if (change == Change::forget && !cells.empty()) cells = cells.first(cells.size() - 1);
     bool done = true;
-    switch (at(Operation::await_all, O, site)) {
-      case Change::skip:
-        break;
-      case Change::forget:
-        if (!cells.empty()) done = Hardware::await_all(cells.first(cells.size() - 1), pred, order);
-        break;
-      case Change::weaken:
-        done = Hardware::await_all(cells, pred, relaxed);
-        break;
-      default:
-        done = Hardware::await_all(cells, pred, order);
-    }
+    for (Cell* cell : cells) done = done && await_one(*cell, pred, order, Awaited::anyone, change);
     catch_up();
     return done;
   }
@@ -157,13 +159,41 @@ class Mutated : public Hardware {
     }
   }
 
-  /// The postponed store: late enough for others to have gone on.
-  void catch_up() {
-    if (late_cell_ == nullptr) return;
-    for (const std::int64_t until = now_ns() + 200'000; now_ns() < until;) relax();
-    Hardware::store(*std::exchange(late_cell_, nullptr), late_word_, relaxed);
+  template <class Pred, Order O>
+  bool await_one(Cell& cell, Pred pred, OrderTag<O> order, Awaited awaited, Change change) {
+    if (change == Change::skip) return true;
+    unsigned seen = changes();
+    const auto look = [&](Word word) {
+      if (pred(word)) return true;
+      // ThreadSanitizer would take what follows for order between the participants.
+      if (!under_tsan && mutation->is_over(rank_, seen)) break_domain({Status::timeout, rank_});
+      seen = changes();
+      return false;
+    };
+    const bool done = change == Change::weaken ? Hardware::await(cell, look, relaxed, awaited)
+                                               : Hardware::await(cell, look, order, awaited);
+    wait_no_more();
+    return done;
   }
 
+  static unsigned changes() { return under_tsan ? 0 : mutation->changes.load(); }
+  static void count_change() {
+    if (!under_tsan) mutation->changes.fetch_add(1);
+  }
+  void wait_no_more() const {
+    if (!under_tsan) mutation->waits[rank_].exchange(0);  // before what it stores next
+  }
+
+  /// The postponed store, when the others have gone on as far as they can.
+  void catch_up() {
+    if (late_cell_ == nullptr) return;
+    while (!mutation->is_over(rank_, changes())) usleep(10);
+    wait_no_more();
+    Hardware::store(*std::exchange(late_cell_, nullptr), late_word_, relaxed);
+    count_change();
+  }
+
+  unsigned rank_;
   Cell* late_cell_ = nullptr;
   Word late_word_ = 0;
 };

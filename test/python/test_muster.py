@@ -269,6 +269,14 @@ class Results(unittest.TestCase):
                 self.assertEqual(rows, [{"a": 1, "b": {"c": 2}}])
             else:
                 self.assertEqual(list(rows.columns), ["a", "b.c"])
+            with open(os.path.join(folder, "pandas.py"), "w", encoding="utf-8") as file:
+                file.write("raise AttributeError('of numpy')")
+            shown = subprocess.run(
+                [sys.executable, "-c", f"import muster; print(muster.read_results({path!r}))"],
+                env={**os.environ, "PYTHONPATH": ":".join([folder, *sys.path])},
+                capture_output=True, text=True, check=True)
+            self.assertEqual(shown.stdout, "[{'a': 1, 'b': {'c': 2}}]\n")
+            self.assertIn("UserWarning: pandas is broken: AttributeError: of numpy", shown.stderr)
             with open(path, "w", encoding="utf-8") as file:
                 file.write("[]")
             with self.assertRaisesRegex(ValueError, "no results of Muster"):

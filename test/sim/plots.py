@@ -11,13 +11,12 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
 try:
-    import matplotlib  # pylint: disable=unused-import
-except ImportError:
+    import common
+except SystemExit:
     print("skipped: package python3-matplotlib")
     sys.exit(77)
-sys.path.insert(0, sys.argv[1])
-import common
 import plot_barrier
 import plot_lock
 import plot_mpi
