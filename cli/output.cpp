@@ -162,8 +162,9 @@ nlohmann::ordered_json read_results(const std::string& path) {
   // Its texts are printed: they may be anybody's.
   const auto harmless = [&](int, Json::parse_event_t event, Json& value) {
     if (!value.is_string()) return true;
-    std::string text = printable(value.get<std::string>());
-    if (event == Json::parse_event_t::key && text != value)
+    const auto& written = value.get_ref<const std::string&>();
+    std::string text = printable(written);
+    if (event == Json::parse_event_t::key && text != written)
       throw Error(Status::invalid, path + " is no result file: a name with control characters");
     value = std::move(text);
     return true;

@@ -3,6 +3,7 @@
 // group does instead of having a champion, and how the groups learn that all have arrived.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -262,6 +262,22 @@ void Checker::includes() {
   }
 }
 
+/// Which of the C and C++ files each of them includes.
+std::map<std::string, std::set<std::string>> own_includes(
+    const std::map<std::string, std::string>& files) {
+  std::map<std::string, std::set<std::string>> includes;
+  for (const auto& [path, text] : files) {
+    if (!is_c_or_cpp(path)) continue;
+    std::set<std::string>& targets = includes[path];
+    for (const std::string& line : split_lines(text)) {
+      const auto name = own_include(line);
+      const auto target = name ? included(path, *name) : std::nullopt;
+      if (target && files.contains(*target)) targets.insert(*target);
+    }
+  }
+  return includes;
+}
+
 }  // namespace
 
 const std::vector<Layer>& layers() {
@@ -306,14 +322,9 @@ std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::
     return path.starts_with("include/") ? path : path.substr(0, path.rfind('.'));
   };
   std::map<std::string, std::set<std::string>> needs;  // directly; then whatever these need, too
-  for (const auto& [path, text] : files) {
-    if (!is_c_or_cpp(path)) continue;
+  for (const auto& [path, targets] : own_includes(files)) {
     std::set<std::string>& right = needs[without_ending(path)];
-    for (const std::string& line : split_lines(text)) {
-      const auto name = own_include(line);
-      const auto target = name ? included(path, *name) : std::nullopt;
-      if (target && files.contains(*target)) right.insert(without_ending(*target));
-    }
+    for (const std::string& target : targets) right.insert(without_ending(target));
     right.erase(without_ending(path));
   }
   for (const auto& [through, unused] : needs) {
@@ -331,6 +342,32 @@ std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::
     cycles.insert(cycle);
   }
   return cycles;
+}
+
+std::set<std::string> lacking_cstdint(const std::map<std::string, std::string>& files) {
+  static const std::regex header("#\\s*include\\s*<(cstdint|stdint\\.h)>");
+  static const std::regex wanted("\\bu?int(8|16|32|64|ptr)_t\\b|\\bSIZE_MAX\\b");
+  const auto includes = own_includes(files);
+  std::set<std::string> have;
+  for (const auto& [path, targets] : includes) {
+    if (std::regex_search(files.at(path), header)) have.insert(path);
+  }
+  for (std::size_t before = 0; before != have.size();) {
+    before = have.size();
+    for (const auto& [path, targets] : includes) {
+      if (std::any_of(targets.begin(), targets.end(),
+                      [&](const std::string& target) { return have.contains(target); })) {
+        have.insert(path);
+      }
+    }
+  }
+  std::set<std::string> lacking;
+  for (const auto& [path, targets] : includes) {
+    if (!have.contains(path) && std::regex_search(code_only(files.at(path)), wanted)) {
+      lacking.insert(path);
+    }
+  }
+  return lacking;
 }
 
 std::map<std::string, std::set<std::string>> types_defined_twice(

@@ -32,6 +32,10 @@ const std::vector<Layer>& layers();
 /// are one, named without what follows the last dot: whoever uses the header needs the source.
 std::set<std::set<std::string>> include_cycles(const std::map<std::string, std::string>& files);
 
+/// Files that name integers of a fixed width, by path and text, though neither they nor ours that
+/// they include ask for <cstdint>: some standard libraries' other headers have it, others' not.
+std::set<std::string> lacking_cstdint(const std::map<std::string, std::string>& files);
+
 /// Types of one qualified name that more than one file defines, by path and text: a program of both
 /// files has one of them in the other's place, and no compiler says so.
 std::map<std::string, std::set<std::string>> types_defined_twice(

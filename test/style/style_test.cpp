@@ -229,6 +229,30 @@ TEST(Style, NoFilesIncludeEachOther) {
   }
 }
 
+TEST(Style, LackingIncludesOfCstdintAreFound) {
+  const std::string own = "#include <cstdint>\n";
+  const std::string word = "enum class A : std::uint8_t { a };\n";
+  const std::string a = "#include \"lock/a.hpp\"\n";
+  const std::string b = "#include \"lock/b.hpp\"\n";
+  EXPECT_EQ(lacking_cstdint({{"src/lock/a.hpp", own},
+                             {"src/lock/b.hpp", a},
+                             {"src/lock/c.cpp", b + word},
+                             {"src/lock/d.cpp", "#include <string>  // not uint64_t\n"}}),
+            std::set<std::string>{});
+  EXPECT_EQ(lacking_cstdint({{"src/lock/a.hpp", word},
+                             {"src/lock/b.hpp", own + a + word},
+                             {"src/lock/c.cpp", a + "auto x = SIZE_MAX;\n"}}),
+            (std::set<std::string>{"src/lock/a.hpp", "src/lock/c.cpp"}));
+}
+
+TEST(Style, NoFileLacksCstdint) {
+  std::map<std::string, std::string> files;
+  for (const std::string& path : tree()) files[path] = read(root() / path);
+  for (const std::string& path : lacking_cstdint(files)) {
+    ADD_FAILURE() << path << " wants #include <cstdint>";
+  }
+}
+
 TEST(Style, TypesDefinedTwiceAreFound) {
   const std::string a = "namespace muster {\nnamespace {\nstruct A {\n};\n}  // namespace\n";
   const std::string b = "struct B {\n  int b;\n};\nclass Declared;\n}  // namespace muster\n";
