@@ -65,7 +65,9 @@ def name_ends(axes, ends, size=8):
     """(text, x, y, bold) of curves, over a logarithmic axis, right of it, without overlaps."""
     ends = sorted(ends, key=lambda end: end[2])
     low, high = (math.log(each) for each in axes.get_ylim())
-    heights = spread_out([math.log(y) for _, _, y, _ in ends], (high - low) * 0.0035 * size)
+    inches = axes.get_position().height * axes.figure.get_size_inches()[1]
+    heights = spread_out([math.log(y) for _, _, y, _ in ends],
+                         (high - low) * 1.2 * size / 72 / inches)
     for (text, x, y, bold), height in zip(ends, heights):
         axes.annotate(text, (x, y), xytext=(1.06, (height - low) / (high - low)),
                       textcoords="axes fraction", fontsize=size, va="center",

@@ -4,7 +4,7 @@
 
     plot_barrier.py barrier.json DIRECTORY      writes DIRECTORY/barrier.png and barrier.svg
 
-Bands are the 95 % intervals of the means. Exit codes: see common.py.
+Bands are the 95 % intervals of the means, of auto and the fastest other. Exit codes: see common.py.
 """
 import json
 import math
@@ -16,12 +16,12 @@ from common import (COLOURS, format_ns, in_order, interval, nothing_to_draw, ope
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-# Ours are strong, peers are muted.
-AUTO = COLOURS[5]
-OURS = [colour for colour in COLOURS[:13] if colour != AUTO]
+# Ours are strong, peers are muted; auto stands out in grey, too.
+AUTO = "#000000"
+OURS = COLOURS[:13]
 OUR_MARKERS = "osD^vP<>ph"
 # Peers are grey or brown and dashed; a family has one colour and a marker each.
-PEERS = {"std::barrier": ("#000000", "X"), "pthread_barrier": ("#7a4a12", "s"),
+PEERS = {"std::barrier": ("#333333", "X"), "pthread_barrier": ("#7a4a12", "s"),
          "libgomp": ("#5a5a5a", "^"), "libomp": ("#9b6f9b", "v")}
 FAMILY, FAMILY_MARKERS = "#94a3b3", "oD<>P*"
 REFERENCES = ("limit", "ping-pong")
@@ -93,8 +93,8 @@ def draw_panel(axes, rows, style, cpus):
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     high = counts[-1] * 1.25
-    # The references are named left of all curves, on a fifth of the width.
-    low = counts[0] / max(1.25, (high / counts[0]) ** 0.25)
+    # The references are named left of all curves, on a quarter of the width.
+    low = counts[0] / max(1.25, (high / counts[0]) ** 0.4)
     top = axes.get_ylim()[1]
     axes.set_xlim(low, high)
     above = [count for count in counts if count > cpus]
@@ -104,6 +104,9 @@ def draw_panel(axes, rows, style, cpus):
         axes.text(high, 1.012, "more participants than CPUs", fontsize=8.5, color="#8a7a55",
                   ha="right", va="bottom", transform=axes.get_xaxis_transform())
     off_scale = []
+    others = [row for row in rows if row["status"] == "ok" and row["participants"] == counts[-1]
+              and row["implementation"] not in REFERENCES and row["algorithm"] != "auto"]
+    best = name_of(min(others, key=lambda row: row["latency_ns"]["mean"])) if others else None
     lowest = min((row["latency_ns"]["mean"] for row in rows if row["status"] == "ok"
                   and row["implementation"] in REFERENCES), default=0)
     for name, points in curves(rows).items():
@@ -122,6 +125,8 @@ def draw_panel(axes, rows, style, cpus):
         if max(mean) > top:
             off_scale.append(f"{name} {format_ns(max(mean))}")
         axes.plot(count, mean, **style[name])
+        if len(count) > 1 and name not in ("auto", best):
+            continue
         if len(count) > 1:
             axes.fill_between(count, lo, hi, color=style[name]["color"], alpha=0.15, lw=0,
                               zorder=2)
@@ -195,7 +200,7 @@ def legend_entries(rows, style):
 
 def draw_curves(rows, modes, style, cpus):
     figure, panels = plt.subplots(1, len(modes), sharey=True, squeeze=False,
-                                  figsize=(4.2 + 4.6 * len(modes), 6.4))
+                                  figsize=(4.2 + 3.9 * len(modes), 6.4))
     panels[0][0].set_yscale("log")
     panels[0][0].set_ylim(scale([row for row in rows if row["status"] == "ok"]))
     for axes, mode in zip(panels[0], modes):
@@ -291,7 +296,8 @@ def draw(data):
              "unbound" if mapping == "none" else f"mapped by {mapping}"]
     figure.text(left, 1 - 0.62 / height, ", ".join(parts), fontsize=9, color="#555555",
                 va="center")
-    foot = ["lower is better; bands: 95 % interval of the mean", f"verdict: {data['verdict']}"]
+    of = ", of auto and the fastest other" if len(counts) > 1 else ""
+    foot = [f"lower is better; bands: 95 % interval of the mean{of}", f"verdict: {data['verdict']}"]
     if machine["ping_pong_ns"]:
         foot.append(f"ping-pong {format_ns(machine['ping_pong_ns'])}")
     if data["build"]["commit"]:
