@@ -31,6 +31,11 @@ def format_ns(value, _=None):
         value /= 1000
 
 
+def times(ratio):
+    """Two digits, never as 1.2e+02."""
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:.0f}"
+
+
 def interval(figure):
     """Of the mean. A bound is null where a turn had no episode: then it is out of the picture."""
     low, high = figure["mean_ci95"]

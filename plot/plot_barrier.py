@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, format_ns, in_order, interval, nothing_to_draw, open_frame, plt, run,
-                    save)
+                    save, times)
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -260,14 +260,14 @@ def found(rows, modes, letters):
     if not ratios:
         return "Barrier latency: nobody to compare with"
     name = "Muster's auto" if any(row["algorithm"] == "auto" for row in rows) else "Muster's best"
-    parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
+    parts = [f"{', '.join(times(ratio) for _, ratio in pairs)} "
              f"({', '.join(str(count) for count, _ in pairs)} {mode})"
              for mode, pairs in ratios.items()]
     text = f"{name} takes {'; '.join(parts)} times the best other's time"
     if len(text) <= letters:
         return text
     each = [ratio for pairs in ratios.values() for _, ratio in pairs]
-    return f"{name} takes {min(each):.2g} to {max(each):.2g} times the best other's time"
+    return f"{name} takes {times(min(each))} to {times(max(each))} times the best other's time"
 
 
 def draw(data):

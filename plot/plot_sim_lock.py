@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, in_order, name_ends, nothing_to_draw, open_frame, plt, run, save,
-                    title)
+                    times, title)
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 PATTERNS = {"sequential": "#e69f00", "strided": "#0072b2", "random": "#1a1a1a"}
@@ -59,7 +59,7 @@ def bars_by_placement(axes, rows):
                   edgecolor="white", linewidth=0,
                   label=pattern if variant is None else f"{variant}, {pattern}")
     axes.set_yticks(range(len(names)), names, family="monospace", fontsize=7)
-    axes.set_xlabel("millions a second")
+    axes.set_xlabel("critical sections, millions a second")
     axes.grid(axis="x", alpha=0.3)
 
 
@@ -111,7 +111,7 @@ def matters(rows):
         groups.setdefault(kind, []).append(row["throughput_ops_s"])
     kind, most = max(((kind, max(each) / max(1, min(each))) for kind, each in groups.items()),
                      key=lambda pair: pair[1])
-    return (f"the best placement does up to {most:.2g} times as many sections as the worst "
+    return (f"the best placement does up to {times(most)} times as many sections as the worst "
             f"({kind[1]} access, {kind[0]} threads)")
 
 
@@ -125,7 +125,7 @@ def reproduce(data, directory):
     if points:
         figure, panels = figure_of_panels(2)
         variants(panels[0], points, "throughput_ops_s", 1e-6)
-        panels[0].set_ylabel("millions a second")
+        panels[0].set_ylabel("critical sections, millions a second")
         variants(panels[1], points, "cache_misses_percent", 1)
         panels[1].set_ylabel("cache misses, %")
         panels[0].legend(fontsize=7)
@@ -139,7 +139,7 @@ def reproduce(data, directory):
     for axes, name, points in zip(panels, names, of(*(f"PS18 Fig. 5{x}" for x in "abc"))):
         variants(axes, points, "throughput_ops_s", 1e-6)
         axes.set_title(name, fontsize=10)
-    panels[0].set_ylabel("millions a second")
+    panels[0].set_ylabel("critical sections, millions a second")
     panels[0].legend(fontsize=7)
     title(figure, f"[PS18, Fig. 5] on the modelled Oak: bound, {gain(of('PS18 Fig. 5a')[0])}")
     save(figure, directory, "ps18-fig5", **KEYWORDS)
@@ -170,8 +170,8 @@ def found(data, rows):
         sentences.append(f"{pattern}, {last[0]['lock']} does "
                          f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
         if len(last) > 1:
-            times = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
-            sentences[-1] += f", {times:.2g} times {last[-1]['lock']}, the slowest"
+            ratio = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
+            sentences[-1] += f", {times(ratio)} times {last[-1]['lock']}, the slowest"
     return f"{threads} threads on {data['machine']}, predicted: {'; '.join(sentences)}"
 
 
@@ -184,7 +184,7 @@ def bars_by_lock(axes, rows):
         axes.annotate(f"{value:.3g}", (value, at), xytext=(4, 0), textcoords="offset points",
                       fontsize=8, va="center")
     axes.set_xlim(0, 1.15 * values[-1])
-    axes.set_xlabel("millions a second")
+    axes.set_xlabel("critical sections, millions a second")
 
 
 def curves(axes, rows):
