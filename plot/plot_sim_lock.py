@@ -69,15 +69,17 @@ def family(lock):
 
 
 def variants(axes, rows, value, scale):
-    """A curve for each pattern and variant; the default's is dashed."""
-    for pattern in in_order(rows, "pattern"):
+    """A curve for each pattern and variant; the default's is dashed. Later ones are thinner: some
+    lie on one another."""
+    for m, pattern in enumerate(in_order(rows, "pattern")):
         for n, variant in enumerate(in_order(rows, "variant")):
             points = sorted((row for row in rows
                              if row["pattern"] == pattern and row["variant"] == variant),
                             key=lambda row: row["threads"])
             axes.plot([row["threads"] for row in points], [row[value] * scale for row in points],
                       "--" if variant in DEFAULTS else "-", color=PATTERNS[pattern],
-                      marker=MARKERS[n], markersize=4, label=f"{variant}, {pattern}")
+                      marker=MARKERS[n], markersize=8 - 2 * m, linewidth=3.2 - m,
+                      label=f"{variant}, {pattern}")
     count_axis(axes, rows)
     axes.set_ylim(bottom=0)
 
