@@ -14,6 +14,7 @@ import sys
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, in_order, name_ends, nothing_to_draw, open_frame, plt, run, save,
                     times, title)
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 PATTERNS = {"sequential": "#e69f00", "strided": "#0072b2", "random": "#1a1a1a"}
@@ -201,7 +202,7 @@ def curves(axes, rows):
         chosen = lock == "auto"
         axes.plot(threads, values, "-" if chosen else line, color="#000000" if chosen else colour,
                   marker="o", markersize=3, linewidth=2.6 if chosen else 1.1,
-                  zorder=3 if chosen else 2)
+                  zorder=3 if chosen else 2, label=lock)
         ends.append((f"{lock}  {values[-1]:.3g}", threads[-1], values[-1], chosen))
     count_axis(axes, rows)
     axes.set_yscale("log")
@@ -212,18 +213,20 @@ def curves(axes, rows):
 
 def legend_of_families(axes, rows):
     locks = in_order(rows, "lock")
-    for each in FAMILIES:
-        if any(family(lock) == each for lock in locks if lock != "auto"):
-            axes.plot([], [], each[2], color=each[1], label=each[3])
+    lines = [Line2D([], [], color=colour, linestyle=line, label=about)
+             for name, colour, line, about in FAMILIES
+             if any(family(lock)[0] == name for lock in locks if lock != "auto")]
     if "auto" in locks:
-        axes.plot([], [], color="#000000", linewidth=2.6, label="auto")
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.14), ncol=3)
+        lines.append(Line2D([], [], color="#000000", linewidth=2.6, label="auto"))
+    axes.legend(handles=lines, fontsize=8, frameon=False, loc="upper left",
+                bbox_to_anchor=(0, -0.14), ncol=3)
 
 
 def by_threads(data, rows, directory, name):
     patterns = in_order(rows, "pattern")
     several = len(in_order(rows, "threads")) > 1
-    figure, panels = figure_of_panels(len(patterns), width=8, height=3.8, across=1)
+    figure, panels = figure_of_panels(len(patterns), width=8, height=3.8 if several else 4.6,
+                                      across=1)
     for axes, pattern in zip(panels, patterns):
         own = [row for row in rows if row["pattern"] == pattern]
         axes.set_title(pattern, fontsize=10)
