@@ -93,7 +93,8 @@ std::string command_of(const std::string& name, const Json& json) {
            option("--seconds", set.at("seconds").dump()) +
            option("--hopeless", set.at("hopeless").dump()) +
            option("--only", text_of(set, "only")) +
-           (set.at("own_algorithms") == true ? "" : " --defaults") + output;
+           (set.at("own_algorithms") == true ? "" : " --defaults") +
+           (set.value("report", false) ? " --report" : "") + output;
   }
   const std::string machine = option("--machine", text_of(json, "machine"));
   if (name == "sim") {

@@ -23,7 +23,7 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; } td.n, th.n { text-align: right; white-space: nowrap; }
+  vertical-align: top; } td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
 td:last-child:not(.n) { overflow-wrap: anywhere; min-width: 9rem; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure img { background: #fff; border-radius: 6px; padding: .5rem; box-sizing: border-box;
@@ -32,6 +32,7 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-r
   font-size: .8125rem; } pre.again { white-space: pre-wrap; }
 @media print { body { max-width: none; } figure img { min-width: 0; }
   pre { white-space: pre-wrap; } pre, table { font-size: .6875rem; }
+  th, td { padding-right: .5rem; } td:last-child:not(.n) { min-width: 0; }
   .wide, figure, pre { overflow: visible; } h2, h3 { break-after: avoid; }
   figure, table { break-inside: avoid; } }
 )";

@@ -256,7 +256,7 @@ void add_openmpi(std::vector<MpiContender>& all, const MpiInstallation& mpi) {
   }
 }
 
-std::vector<MpiContender> contenders_of(const MpiInstallation& mpi, bool own_algorithms) {
+std::vector<MpiContender> contenders_of(const MpiInstallation& mpi, const MpiRunOptions& options) {
   std::vector<MpiContender> all{{&mpi, "default", false, {}, {}}};
   if (mpi.family == "openmpi") {
     add_openmpi(all, mpi);
@@ -275,8 +275,16 @@ std::vector<MpiContender> contenders_of(const MpiInstallation& mpi, bool own_alg
   }
   if (!preload().empty())
     all.push_back({&mpi, "muster (preload)", true, {}, {{"LD_PRELOAD", preload()}}});
-  if (!own_algorithms) {
+  if (!options.own_algorithms) {
     std::erase_if(all, [](const MpiContender& c) { return !c.ours && c.name != "default"; });
+  }
+  for (std::size_t at = 0; at < all.size() && options.report; ++at) {
+    if (!all[at].ours) continue;
+    MpiContender reporting = all[at];
+    reporting.name += ", report";
+    reporting.reports = true;
+    reporting.environment.emplace_back("MUSTER_REPORT", "/dev/null");
+    all.insert(all.begin() + static_cast<std::ptrdiff_t>(++at), std::move(reporting));
   }
   return all;
 }
@@ -457,7 +465,7 @@ std::vector<MpiContender> find_contenders(const MpiRunOptions& options,
   }
   std::vector<MpiContender> found;
   for (const MpiInstallation& mpi : mpis) {
-    for (const MpiContender& contender : contenders_of(mpi, options.own_algorithms)) {
+    for (const MpiContender& contender : contenders_of(mpi, options)) {
       const std::string full = mpi.name + " " + contender.name;
       const bool fits =
           options.ranks.empty() || std::any_of(options.ranks.begin(), options.ranks.end(),
@@ -531,6 +539,17 @@ const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks) {
     if (best == nullptr || latency < median_of_rounds(best->latency)) best = &samples;
   }
   return best;
+}
+
+PairedDifference report_cost(const MpiRunResults& results, const MpiSamples& reporting) {
+  if (!reporting.contender.reports) return {};
+  for (const MpiSamples& samples : results.samples) {
+    const MpiContender& without = samples.contender;
+    if (without.mpi == reporting.contender.mpi && samples.ranks == reporting.ranks &&
+        without.name + ", report" == reporting.contender.name)
+      return paired_difference(reporting.latency, samples.latency, 1);
+  }
+  return {};
 }
 
 }  // namespace muster::bench

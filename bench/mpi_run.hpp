@@ -39,6 +39,7 @@ struct MpiContender {
   bool ours = false;
   std::vector<std::string> launcher_arguments;
   std::vector<std::pair<std::string, std::string>> environment;
+  bool reports = false;  ///< with MUSTER_REPORT; comes right after the same without
 };
 
 /// Whether so many ranks are bound to cores each, or, as there are too few, not at all.
@@ -94,6 +95,7 @@ struct MpiRunOptions {
   std::string peers;           ///< folder
   std::string only;            ///< part of a contender's or an MPI's name; empty: all
   bool own_algorithms = true;  ///< an MPI's algorithms one by one; else its default alone
+  bool report = false;         ///< ours once more, with MUSTER_REPORT
 };
 
 struct MpiRunResults {
@@ -114,6 +116,10 @@ MpiRunResults run_mpi(const MpiRunOptions& options,
 
 /// The best of others' at the same number of ranks by median latency; null if there is none.
 const MpiSamples* best_peer(const MpiRunResults& results, unsigned ranks);
+
+/// What MUSTER_REPORT adds to a barrier, us, by the samples of who reports; without rounds if they
+/// are not.
+PairedDifference report_cost(const MpiRunResults& results, const MpiSamples& reporting);
 
 /// Of what is not NaN; NaN if nothing is.
 double median_of_rounds(const std::vector<double>& values);

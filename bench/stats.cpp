@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -61,6 +62,18 @@ Interval bootstrap(const std::vector<T>& values, Statistic statistic, std::uint6
   }
   std::sort(results.begin(), results.end());
   return {quantile(results, 0.025), quantile(results, 0.975)};
+}
+
+/// Of the rounds that both have.
+template <class Operation>
+std::vector<double> by_rounds(const std::vector<double>& a, const std::vector<double>& b,
+                              Operation operation) {
+  std::vector<double> results;
+  for (std::size_t round = 0; round < std::min(a.size(), b.size()); ++round) {
+    if (!std::isnan(a[round]) && !std::isnan(b[round]))
+      results.push_back(operation(a[round], b[round]));
+  }
+  return results;
 }
 
 }  // namespace
@@ -131,13 +144,19 @@ Interval mean_interval(const std::vector<Turn>& turns, std::uint64_t seed) {
 
 PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
                          std::uint64_t seed) {
-  std::vector<double> ratios;
-  for (std::size_t round = 0; round < std::min(a.size(), b.size()); ++round) {
-    if (!std::isnan(a[round]) && !std::isnan(b[round])) ratios.push_back(a[round] / b[round]);
-  }
+  const std::vector<double> ratios = by_rounds(a, b, std::divides<>());
   if (ratios.empty()) return {};
   return {
       .ratio = median(ratios), .ci95 = bootstrap(ratios, median, seed), .rounds = ratios.size()};
+}
+
+PairedDifference paired_difference(const std::vector<double>& a, const std::vector<double>& b,
+                                   std::uint64_t seed) {
+  const std::vector<double> differences = by_rounds(a, b, std::minus<>());
+  if (differences.empty()) return {};
+  return {.difference = median(differences),
+          .ci95 = bootstrap(differences, median, seed),
+          .rounds = differences.size()};
 }
 
 }  // namespace muster::bench

@@ -65,4 +65,14 @@ struct PairedRatio {
 PairedRatio paired_ratio(const std::vector<double>& a, const std::vector<double>& b,
                          std::uint64_t seed);
 
+/// By how much a is more than b: the median over the rounds, and so on, as above.
+struct PairedDifference {
+  double difference = 0;
+  Interval ci95;
+  std::size_t rounds = 0;
+};
+
+PairedDifference paired_difference(const std::vector<double>& a, const std::vector<double>& b,
+                                   std::uint64_t seed);
+
 }  // namespace muster::bench

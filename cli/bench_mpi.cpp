@@ -64,6 +64,7 @@ std::string fetches_to_text(const MpiRunResults& results, unsigned ranks) {
     const double fetch = bench::mean_of_rounds(samples.fetch);
     const bool is_own = samples.contender.name == "default";  // comes before ours
     if (samples.ranks != ranks || (!is_own && !samples.contender.ours)) continue;
+    if (samples.contender.reports) continue;
     if (is_own || samples.contender.mpi != mpi) own = is_own ? fetch : NAN;
     mpi = samples.contender.mpi;
     if (std::isnan(fetch)) continue;
@@ -82,13 +83,33 @@ std::string fetches_to_text(const MpiRunResults& results, unsigned ranks) {
          text;
 }
 
+std::string reports_to_text(const MpiRunResults& results, unsigned ranks) {
+  std::string text;
+  for (const MpiSamples& samples : results.samples) {
+    const bench::PairedDifference more = report_cost(results, samples);
+    if (samples.ranks != ranks || !samples.contender.reports) continue;
+    const std::string& name = samples.contender.name;
+    text += fmt::format("{:<18} {:<24}{:>8}  {}\n", samples.contender.mpi->name,
+                        name.substr(0, name.rfind(',')), us(median_of_rounds(samples.latency)),
+                        more.rounds == 0
+                            ? samples.why
+                            : fmt::format("{:+.0f} ns ({:+.0f} to {:+.0f})", 1000 * more.difference,
+                                          1000 * more.ci95.lo, 1000 * more.ci95.hi));
+  }
+  if (text.empty()) return "";
+  return fmt::format("\nMPI_Barrier with MUSTER_REPORT, {}\n\n{:<18} {:<24}{:>8}  {}\n",
+                     counted(ranks, "ranks"), "MPI", "barrier", "latency",
+                     "more than without (95 %)") +
+         text;
+}
+
 /// Tables of 80 columns at most, but for reasons: one for each number of ranks, the fastest first.
 std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& ranks) {
   std::string text;
   for (const unsigned count : ranks) {
     std::vector<const MpiSamples*> rows;
     for (const MpiSamples& samples : results.samples) {
-      if (samples.ranks == count) rows.push_back(&samples);
+      if (samples.ranks == count && !samples.contender.reports) rows.push_back(&samples);
     }
     std::stable_sort(rows.begin(), rows.end(), [](const MpiSamples* a, const MpiSamples* b) {
       const double left = median_of_rounds(a->latency);
@@ -119,7 +140,7 @@ std::string to_text(const MpiRunResults& results, const std::vector<unsigned>& r
       text += "\nspeed: times as fast as the best peer; ~ is no surer difference than chance\n";
     }
     if (has_hopeless) text += "*: one round only, so slow is it\n";
-    text += fetches_to_text(results, count);
+    text += fetches_to_text(results, count) + reports_to_text(results, count);
   }
   return text;
 }
@@ -161,6 +182,10 @@ std::string to_json(const bench::MpiRunOptions& options, const MpiRunResults& re
              {"fetch_and_op_us", list(samples.fetch)},
              {"fetch_and_op_median_us", list(samples.fetch_median)}};
     row["to_best_peer"] = bench::ratio_to_json(ratio);
+    if (const bench::PairedDifference more = report_cost(results, samples); more.rounds > 0) {
+      row["report_costs_us"] = {{"median", more.difference},
+                                {"ci95", {more.ci95.lo, more.ci95.hi}}};
+    }
     if (samples.hopeless) row["hopeless"] = true;
     if (!samples.why.empty()) row["why"] = samples.why;
     rows.push_back(row);
@@ -174,7 +199,8 @@ std::string to_json(const bench::MpiRunOptions& options, const MpiRunResults& re
                    {"seconds", options.seconds},
                    {"hopeless", options.hopeless},
                    {"only", options.only},
-                   {"own_algorithms", options.own_algorithms}}},
+                   {"own_algorithms", options.own_algorithms},
+                   {"report", options.report}}},
                  {"method", "osu_barrier's: each rank's mean, averaged over the ranks"},
                  {"stopped", results.stopped},
                  {"results", rows}};
@@ -277,12 +303,16 @@ void add_bench_mpi(Command& group) {
                    "Folder with more MPIs, made by `make peers` (default: build/peers)")
       ->default_str("build/peers");
   run_options.peers = bench::default_peers();
+  Option* const report =
+      command->add_flag("--report", run_options.report,
+                        "Ours with MUSTER_REPORT, too, and what that costs a barrier");
   Option* const regime =
       command
           ->add_option("--regime", options->regimes,
                        "Who else wants the CPUs, a list or all: ours beside each MPI's own "
                        "barrier under each, in turns (default: quiet, by osu_barrier's method)")
-          ->delimiter(',');
+          ->delimiter(',')
+          ->excludes(report);
   command->add_option("--turn", options->turn_ms, "With --regime: milliseconds that a turn takes")
       ->capture_default_str();
   Option* const json = command->add_flag("--json", options->json, "Print one JSON object");

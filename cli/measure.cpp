@@ -330,6 +330,7 @@ Json to_json(const Subject& subject, const std::string& from) {
             {"rounds", measured ? Json(times.rounds) : Json()},
             {"seconds", measured ? bench::rounded(times.seconds, 0.1) : Json()},
             {"noise", measured ? bench::noise_to_json(times.noise) : Json()},
+            {"stopped", bench::stop_asked()},
             {"unmeasured", times.ns.unmeasured},
             {"cpus", times.cpus},
             {"order", subject.found.order},

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string folder;
   std::string output;
+  bool json = false;
 };
 
 void run(const Options& options) {
@@ -56,6 +57,14 @@ void run(const Options& options) {
   const std::string output =
       options.output.empty() ? (fs::path(options.folder) / "report.html").string() : options.output;
   write_and_tell(output, bench::html_report(source), " (open it in a browser)");
+  if (!options.json) return;
+  nlohmann::ordered_json told{{"report", output},
+                              {"results", nlohmann::ordered_json::array()},
+                              {"pictures", nlohmann::ordered_json::array()},
+                              {"jobs", source.waits.size()}};
+  for (const auto& [name, result] : source.results) told["results"].push_back(name);
+  for (const auto& [name, svg] : source.pictures) told["pictures"].push_back(name);
+  fmt::print("{}", format_json(told));
 }
 
 }  // namespace
@@ -72,6 +81,7 @@ void add_report(Command& app) {
       ->required();
   command->add_option("--output", options->output,
                       "The HTML file (default: report.html in the folder, made anew each time)");
+  command->add_flag("--json", options->json, "Print what the page is made of, one JSON object");
   command->footer(
       "The page holds its pictures and needs no network. It has what it finds: the machine, the "
       "heat map, groups (SVGs of `muster topo`), barriers, MPI, locks, predicted beside measured, "

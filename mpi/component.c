@@ -192,9 +192,15 @@ static bool do_locality(void* comm, int rank, char* text, size_t bytes) {
   return known;
 }
 
+/* Not c_name: what the program has not named, Open MPI names by a number that it uses again. */
 static void do_name(void* comm, char* text, size_t bytes) {
-  snprintf(text, bytes, "%s", comm_of(comm)->c_name);
+  char whole[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  PMPI_Comm_get_name(comm_of(comm), whole, &length);
+  snprintf(text, bytes, "%s", whole);
 }
+
+static unsigned do_job_rank(void) { return ompi_proc_local()->super.proc_name.vpid; }
 
 static const mpi_operations operations = {
     .allgather = do_allgather,
@@ -213,6 +219,7 @@ static const mpi_operations operations = {
     .progress = do_progress,
     .locality = do_locality,
     .name = do_name,
+    .job_rank = do_job_rank,
     .error = OMPI_ERROR,
 };
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Changes whenever ranks of two versions would not understand each other. */
-enum { protocol_version = 2 };
+enum { protocol_version = 3 };
 
 static identity self;
 static pthread_once_t self_once = PTHREAD_ONCE_INIT;
@@ -106,6 +106,27 @@ unsigned ranks_on_host_by_launcher(void) {
     if (end != text && ranks > 0 && ranks <= 65536) return (unsigned)ranks;
   }
   return 0;
+}
+
+void job_ranks_text(const identity* all, unsigned count, char* text, size_t bytes) {
+  static const char more[] = ",...";
+  size_t length = 0;
+  text[0] = '\0';
+  for (unsigned first = 0; first < count;) {
+    unsigned last = first;
+    while (last + 1 < count && all[last + 1].job_rank == all[last].job_rank + 1) ++last;
+    char part[32];
+    const int wrote = snprintf(part, sizeof part, last > first ? "%s%u-%u" : "%s%u",
+                               first > 0 ? "," : "", all[first].job_rank, all[last].job_rank);
+    const bool is_end = last + 1 == count;
+    if (length + (size_t)wrote + (is_end ? 1 : sizeof more) > bytes) {
+      snprintf(text + length, bytes - length, "%s", more);
+      return;
+    }
+    snprintf(text + length, bytes - length, "%s", part);
+    length += (size_t)wrote;
+    first = last + 1;
+  }
 }
 
 /* The session's group and the control groups of a process, hashed. */

@@ -15,7 +15,7 @@ typedef struct identity {
   uint32_t pid;      /**< valid on that host */
   uint32_t protocol; /**< what this version says to others; 0: it has no libmuster */
   uint32_t messages; /**< which barrier over messages is asked for, 1 is the first; 0: none */
-  uint32_t reserved;
+  uint32_t job_rank; /**< in MPI_COMM_WORLD */
 } identity;
 
 /** This process. Thread-safe; reads the host's identity once. */
@@ -23,6 +23,10 @@ identity own_identity(void);
 
 /** The CPUs that a process of this host may run on, as "0-3,8"; "" if nobody can tell. */
 void affinity_text(pid_t pid, char* text, size_t bytes);
+
+/** Of these processes the job's ranks, in their order, as "0-3,8"; it ends in "..." where the bytes
+ * do. */
+void job_ranks_text(const identity* all, unsigned count, char* text, size_t bytes);
 
 /** How many ranks of this job run on this host, as its launcher says in the environment; 0: it does
  * not. */

@@ -64,6 +64,12 @@ static void do_name(void* comm, char* text, size_t bytes) {
   snprintf(text, bytes, "%s", whole);
 }
 
+static unsigned do_job_rank(void) {
+  int rank = 0;
+  mpi->Comm_rank(mpi->comm_world, &rank);
+  return (unsigned)rank;
+}
+
 static int quietly(int status) { return status == 0 ? 0 : untold; }
 
 static int do_barrier_of_leaders(void* leaders) {
@@ -141,6 +147,7 @@ static mpi_operations operations = {
     .progress = do_progress,
     .locality = NULL,
     .name = do_name,
+    .job_rank = do_job_rank,
     .error = untold,
 };
 

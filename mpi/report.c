@@ -10,81 +10,141 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/** All communicators of the same ranks that were served alike. */
+enum {
+  singles_most = 64,
+  sums_most = 64,
+  told_as_text = 8,
+  job_ranks_bytes = 48,
+  name_bytes = 160
+};
+
+/** A communicator, or several that are added up. */
 typedef struct group {
   struct group* next;
   uint64_t whose;
+  uint64_t number; /**< 0: of several */
   char name[64];
+  char job_ranks[job_ranks_bytes]; /**< "": of several that have not the same */
   const char* served;
   unsigned ranks;
   uint64_t communicators;
   uint64_t barriers;
-  int64_t spent_ns;
-  int64_t own_ns;
-  watched_rank* by_rank; /**< NULL: not watched */
+  double spent_s; /**< a rank, in the mean; where they were not watched, rank 0 */
+  double waited_s;
+  double own_s;
+  watched_rank* by_rank; /**< NULL: not watched, or not of the same ranks */
 } group;
 
-static group* groups;
-static unsigned group_count;
+typedef struct list {
+  group* first;
+  unsigned count;
+} list;
+
+static list singles;
+static list sums; /* of the same ranks that were served alike */
+static group rest = {.served = "any"};
+
+static void put(list* into, group* what) {
+  what->next = into->first;
+  into->first = what;
+  ++into->count;
+}
 
 static group* group_of(const report_entry* one) {
-  for (group* at = groups; at != NULL; at = at->next) {
-    if (at->whose == one->whose && at->served == one->served && at->ranks == one->ranks &&
-        (at->by_rank != NULL) == (one->seen != NULL)) {
-      return at;
-    }
-  }
   group* const made = calloc(1, sizeof *made);
-  if (made == NULL) return NULL;
-  if (one->seen != NULL) made->by_rank = calloc(one->ranks, sizeof *made->by_rank);
-  if (one->seen != NULL && made->by_rank == NULL) {
+  watched_rank* const by_rank = one->seen != NULL ? calloc(one->ranks, sizeof *by_rank) : NULL;
+  if (made == NULL || (one->seen != NULL && by_rank == NULL)) {
     free(made);
+    free(by_rank);
     return NULL;
   }
-  made->whose = one->whose;
-  made->served = one->served;
-  made->ranks = one->ranks;
-  made->next = groups;
-  groups = made;
-  ++group_count;
+  *made = (group){.whose = one->whose,
+                  .number = one->number,
+                  .served = one->served,
+                  .ranks = one->ranks,
+                  .communicators = 1,
+                  .barriers = one->barriers,
+                  .spent_s = (double)one->spent_ns / 1e9,
+                  .by_rank = by_rank};
+  snprintf(made->name, sizeof made->name, "%s", one->name);
+  snprintf(made->job_ranks, sizeof made->job_ranks, "%s", one->job_ranks);
+  if (by_rank == NULL) return made;
+  for (unsigned i = 0; i < one->ranks; ++i) {
+    by_rank[i] = watch_of(one->seen, one->ranks, i);
+    made->waited_s += (double)by_rank[i].waited_ns / 1e9 / one->ranks;
+  }
+  made->own_s = (double)watch_own_ns(one->seen, one->ranks) / 1e9;
+  made->spent_s = made->waited_s + made->own_s;
   return made;
+}
+
+/* What is added is gone. */
+static void add_up(group* to, group* what) {
+  to->communicators += what->communicators;
+  to->barriers += what->barriers;
+  to->spent_s += what->spent_s;
+  to->waited_s += what->waited_s;
+  to->own_s += what->own_s;
+  for (unsigned i = 0; i < what->ranks && to->by_rank != NULL; ++i) {
+    to->by_rank[i].waited_ns += what->by_rank[i].waited_ns;
+    to->by_rank[i].caused_ns += what->by_rank[i].caused_ns;
+    to->by_rank[i].last += what->by_rank[i].last;
+  }
+  free(what->by_rank);
+  free(what);
+}
+
+static void add_to_sums(group* what) {
+  for (group* at = sums.first; at != NULL; at = at->next) {
+    if (at->whose == what->whose && at->served == what->served && at->ranks == what->ranks &&
+        (at->by_rank != NULL) == (what->by_rank != NULL)) {
+      add_up(at, what);
+      return;
+    }
+  }
+  if (sums.count == sums_most) {
+    add_up(&rest, what);
+    return;
+  }
+  what->number = 0;
+  what->name[0] = '\0';
+  put(&sums, what);
 }
 
 void report_add(const report_entry* one) {
   group* const its = group_of(one);
   if (its == NULL) return;
-  /* Of all names the last: who tells begins with those that are gone, and ends with the oldest. */
-  snprintf(its->name, sizeof its->name, "%s", one->name);
-  ++its->communicators;
-  its->barriers += one->barriers;
-  its->spent_ns += one->spent_ns;
-  if (one->seen == NULL) return;
-  its->own_ns += watch_own_ns(one->seen, one->ranks);
-  for (unsigned i = 0; i < one->ranks; ++i) {
-    const watched_rank seen = watch_of(one->seen, one->ranks, i);
-    its->by_rank[i].waited_ns += seen.waited_ns;
-    its->by_rank[i].caused_ns += seen.caused_ns;
-    its->by_rank[i].last += seen.last;
+  put(&singles, its);
+  if (singles.count <= singles_most) return;
+  group** least = &singles.first;
+  for (group** at = least; *at != NULL; at = &(*at)->next) {
+    if ((*at)->spent_s < (*least)->spent_s) least = at;
   }
-}
-
-/** A rank's mean over all. */
-static double waited_s(const group* of) {
-  double sum = 0;
-  for (unsigned i = 0; i < of->ranks && of->by_rank != NULL; ++i) {
-    sum += (double)of->by_rank[i].waited_ns;
-  }
-  return sum / of->ranks / 1e9;
-}
-
-static double spent_s(const group* of) {
-  return of->by_rank == NULL ? (double)of->spent_ns / 1e9 : waited_s(of) + (double)of->own_ns / 1e9;
+  group* const gone = *least;
+  *least = gone->next;
+  --singles.count;
+  add_to_sums(gone);
 }
 
 static int most_spent_first(const void* left, const void* right) {
-  const double a = spent_s(*(const group* const*)left);
-  const double b = spent_s(*(const group* const*)right);
-  return (a < b) - (a > b);
+  const group* const a = *(const group* const*)left;
+  const group* const b = *(const group* const*)right;
+  if (a->spent_s != b->spent_s) return a->spent_s < b->spent_s ? 1 : -1;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+static void name_of(const group* of, char text[name_bytes]) {
+  if (of->number == 0) {
+    snprintf(text, name_bytes, "%" PRIu64 " %scommunicator%s of %s%s", of->communicators,
+             of != &rest ? "other " : "", of->communicators == 1 ? "" : "s",
+             of != &rest ? "ranks " : "other ranks", of->job_ranks);
+  } else if (of->name[0] == '\0') {
+    snprintf(text, name_bytes, "communicator %" PRIu64 " of ranks %s (unnamed)", of->number,
+             of->job_ranks);
+  } else {
+    snprintf(text, name_bytes, "%s, communicator %" PRIu64 " of ranks %s", of->name, of->number,
+             of->job_ranks);
+  }
 }
 
 /* ---- as text ---- */
@@ -145,24 +205,23 @@ static void print_name(FILE* to, const char* name) {
 
 static void print_group(FILE* to, const group* of) {
   char first[16];
-  print_name(to, of->name[0] != '\0' ? of->name : "a communicator");
-  if (of->communicators > 1) {
-    fprintf(to, " and %" PRIu64 " more of the same ranks", of->communicators - 1);
-  }
-  fprintf(to, ": %u rank%s, %" PRIu64 " barrier%s by %s", of->ranks, of->ranks == 1 ? "" : "s",
-          of->barriers, of->barriers == 1 ? "" : "s", of->served);
+  char name[name_bytes];
+  name_of(of, name);
+  print_name(to, name);
+  if (of != &rest) fprintf(to, ": %u rank%s", of->ranks, of->ranks == 1 ? "" : "s");
+  fprintf(to, "%s %" PRIu64 " barrier%s by %s", of != &rest ? "," : ":", of->barriers,
+          of->barriers == 1 ? "" : "s", of->served);
   if (of->by_rank == NULL) {
-    fprintf(to, ": %s in them (rank 0)\n", duration(spent_s(of), first));
+    fprintf(to, ": %s in them%s\n", duration(of->spent_s, first), of != &rest ? " (rank 0)" : "");
     return;
   }
-  const double all = spent_s(of);
-  const double own = (double)of->own_ns / 1e9;
+  const double all = of->spent_s;
   fprintf(to, "\n  each rank spent %s in them: ", duration(all, first));
-  fprintf(to, "%s waiting for the last (%.0f %%),\n", duration(waited_s(of), first),
-          all > 0 ? 100 * waited_s(of) / all : 0);
-  fprintf(to, "  %s in the barrier itself (%.0f %%), ", duration(own, first),
-          all > 0 ? 100 * own / all : 0);
-  fprintf(to, "%s a barrier\n", duration(own / (double)of->barriers, first));
+  fprintf(to, "%s waiting for the last (%.0f %%),\n", duration(of->waited_s, first),
+          all > 0 ? 100 * of->waited_s / all : 0);
+  fprintf(to, "  %s in the barrier itself (%.0f %%), ", duration(of->own_s, first),
+          all > 0 ? 100 * of->own_s / all : 0);
+  fprintf(to, "%s a barrier\n", duration(of->own_s / (double)of->barriers, first));
   print_ranks(to, of);
 }
 
@@ -181,15 +240,19 @@ static void print_text_json(FILE* to, const char* text) {
 }
 
 static void print_group_json(FILE* to, const group* of) {
+  char name[name_bytes];
+  name_of(of, name);
   fprintf(to, "{\"name\": ");
   print_text_json(to, of->name);
+  fprintf(to, ", \"called\": ");
+  print_text_json(to, name);
   fprintf(to,
-          ", \"ranks\": %u, \"communicators\": %" PRIu64 ", \"barriers\": %" PRIu64
-          ", \"served_by\": \"%s\", \"spent_s\": %.9g",
-          of->ranks, of->communicators, of->barriers, of->served, spent_s(of));
+          ", \"job_ranks\": \"%s\", \"ranks\": %u, \"communicators\": %" PRIu64
+          ", \"barriers\": %" PRIu64 ", \"served_by\": \"%s\", \"spent_s\": %.9g",
+          of->job_ranks, of->ranks, of->communicators, of->barriers, of->served, of->spent_s);
   if (of->by_rank != NULL) {
     fprintf(to, ", \"waiting_for_the_last_s\": %.9g, \"in_the_barrier_s\": %.9g, \"by_rank\": [",
-            waited_s(of), (double)of->own_ns / 1e9);
+            of->waited_s, of->own_s);
     for (unsigned i = 0; i < of->ranks; ++i) {
       fprintf(to, "%s{\"came_last\": %" PRId64 ", \"waited_s\": %.9g, \"waited_for_it_s\": %.9g}",
               i == 0 ? "" : ", ", of->by_rank[i].last, (double)of->by_rank[i].waited_ns / 1e9,
@@ -202,23 +265,34 @@ static void print_group_json(FILE* to, const group* of) {
 
 /* ---- all ---- */
 
-static void print_all(FILE* to, group* const* sorted, bool as_json) {
-  enum { told_as_text = 8 };
-  if (as_json) fprintf(to, "{\"schema\": 1, \"process\": %d, \"communicators\": [", (int)getpid());
-  for (unsigned i = 0; i < group_count; ++i) {
-    if (as_json) {
-      if (i > 0) fputs(", ", to);
-      print_group_json(to, sorted[i]);
-    } else if (i < told_as_text) {
+static void print_all_json(FILE* to, group* const* sorted, unsigned count) {
+  fprintf(to, "{\"schema\": 1, \"process\": %d, \"communicators\": [", (int)getpid());
+  for (unsigned i = 0; i < count; ++i) {
+    if (i > 0) fputs(", ", to);
+    print_group_json(to, sorted[i]);
+  }
+  fputs("]}\n", to);
+}
+
+static void print_all(FILE* to, group* const* sorted, unsigned count) {
+  group less = {.ranks = 0};
+  char spent[16];
+  for (unsigned i = 0; i < count; ++i) {
+    if (i < told_as_text) {
       fprintf(to, "muster[%d]: ", (int)getpid());
       print_group(to, sorted[i]);
+    } else {
+      less.communicators += sorted[i]->communicators;
+      less.barriers += sorted[i]->barriers;
+      less.spent_s += sorted[i]->spent_s;
     }
   }
-  if (as_json) fputs("]}\n", to);
-  if (!as_json && group_count > told_as_text) {
-    fprintf(to, "muster[%d]: and %u groups of communicators that took less\n", (int)getpid(),
-            group_count - told_as_text);
-  }
+  if (less.communicators == 0) return;
+  fprintf(to,
+          "muster[%d]: and %" PRIu64 " communicator%s that took less: %" PRIu64
+          " barrier%s, %s in them\n",
+          (int)getpid(), less.communicators, less.communicators == 1 ? "" : "s", less.barriers,
+          less.barriers == 1 ? "" : "s", duration(less.spent_s, spent));
 }
 
 static void write_all(int file, const char* text, size_t bytes) {
@@ -232,7 +306,7 @@ static void write_all(int file, const char* text, size_t bytes) {
 }
 
 void report_tell(const char* path) {
-  if (groups == NULL) return;
+  if (singles.count == 0) return;
   int file = STDERR_FILENO;
   if (path != NULL) {
     file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -247,13 +321,20 @@ void report_tell(const char* path) {
   }
   char* text = NULL;
   size_t bytes = 0;
-  group** const sorted = calloc(group_count, sizeof(group*));
+  const unsigned most = singles.count + sums.count + 1;
+  group** const sorted = calloc(most, sizeof(group*));
   FILE* const to = sorted != NULL ? open_memstream(&text, &bytes) : NULL;
   if (to != NULL) {
-    unsigned at = 0;
-    for (group* one = groups; one != NULL; one = one->next) sorted[at++] = one;
-    qsort((void*)sorted, group_count, sizeof(group*), most_spent_first);
-    print_all(to, sorted, path != NULL);
+    unsigned count = 0;
+    for (group* one = singles.first; one != NULL; one = one->next) sorted[count++] = one;
+    for (group* one = sums.first; one != NULL; one = one->next) sorted[count++] = one;
+    if (rest.communicators > 0) sorted[count++] = &rest;
+    qsort((void*)sorted, count, sizeof(group*), most_spent_first);
+    if (path != NULL) {
+      print_all_json(to, sorted, count);
+    } else {
+      print_all(to, sorted, count);
+    }
     fclose(to);
     write_all(file, text, bytes);
   }

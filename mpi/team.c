@@ -132,8 +132,11 @@ static void report(const team* of) {
       of->kind == team_alone) {
     return;
   }
+  if (of->kind == team_watched) watch_settle(of->slot->watch, of->size, of->waits);
   report_add(&(report_entry){.whose = of->whose,
+                             .number = of->number,
                              .name = of->name,
+                             .job_ranks = of->job_ranks,
                              .served = served[of->kind],
                              .ranks = of->size,
                              .barriers = of->waits,
@@ -201,6 +204,7 @@ static int call_the_roll(const team* of, void* comm, roster* result) {
     return mpi->error;
   }
   identity own = own_identity();
+  own.job_rank = mpi->job_rank();
   if (need_library() == NULL) {
     own.messages = message_barrier_asked_for(settings);
   } else {
@@ -409,14 +413,24 @@ static int make_inside(team* of, void* comm, const roster* all) {
   return 0;
 }
 
+/* By rank 0, for the report. */
+static void introduce(team* of, void* comm, const roster* all) {
+  static uint64_t introduced;
+  mpi->name(comm, of->name, sizeof of->name);
+  job_ranks_text(all->all, all->size, of->job_ranks, sizeof of->job_ranks);
+  for (unsigned i = 0; i < all->size; ++i) { /* FNV-1a, over words */
+    of->whose = (of->whose ^ all->all[i].process) * UINT64_C(0x100000001b3);
+  }
+  pthread_mutex_lock(&mutex);
+  of->number = ++introduced;
+  pthread_mutex_unlock(&mutex);
+}
+
 static int make(team* of, void* comm) {
   roster all;
   int status = call_the_roll(of, comm, &all);
-  if (settings->report != NULL) mpi->name(comm, of->name, sizeof of->name);
   if (status == 0) {
-    for (unsigned i = 0; i < all.size; ++i) { /* FNV-1a, over words */
-      of->whose = (of->whose ^ all.all[i].process) * UINT64_C(0x100000001b3);
-    }
+    if (settings->report != NULL && of->rank == 0) introduce(of, comm, &all);
     bool understood = true;
     bool all_have_it = true;
     for (unsigned i = 0; i < all.size; ++i) {

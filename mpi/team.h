@@ -42,7 +42,8 @@ typedef struct mpi_operations {
   bool (*locality)(void* comm, int rank, char* text, size_t bytes);
   /** What the program calls it, "" if nothing. */
   void (*name)(void* comm, char* text, size_t bytes);
-  int error; /**< for what fails without the MPI */
+  unsigned (*job_rank)(void); /**< this process's, in MPI_COMM_WORLD */
+  int error;                  /**< for what fails without the MPI */
 } mpi_operations;
 
 /** Barriers that this process has been through, by what served; sums over freed communicators. Add
@@ -80,7 +81,9 @@ typedef struct team {
   uint64_t waits;
   int64_t spent_ns; /**< in waits that are not watched, if somebody asked for a report */
   uint64_t whose;   /**< the same for other communicators of the same ranks in the same order */
+  uint64_t number;  /**< as report_entry's, as are the next */
   char name[64];
+  char job_ranks[48];
   void* leaders; /**< of a host's leader */
   bool leads;
   bool has_channel;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/watch.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct counted {
 /* Added to by whoever counts a barrier: hardly two at a time. */
 typedef struct account {
   number64 own_ns;
+  _Atomic uint64_t counted; /* the barrier that was counted last */
   counted by_rank[];
 } account;
 
@@ -68,38 +70,66 @@ static unsigned weight_of(uint64_t number, unsigned ranks) {
 /* To read the lines takes less than a twentieth of that. */
 static int64_t long_ns(unsigned ranks) { return 20000 + 1000 * (int64_t)ranks; }
 
+typedef struct arrivals {
+  unsigned last;
+  int64_t last_ns;
+  unsigned first_long; /* of those that waited long the first; `ranks`: nobody did */
+} arrivals;
+
+/* All that have left see the same. */
+static arrivals arrivals_at(const watch* of, unsigned ranks, uint64_t number) {
+  const coming* const all = coming_of(of, 0);
+  arrivals seen = {.last_ns = INT64_MIN};
+  for (unsigned i = 0; i < ranks; ++i) {
+    const int64_t its_ns = get(&all[i].at_ns[number % 2]);
+    if (its_ns > seen.last_ns) {
+      seen.last_ns = its_ns;
+      seen.last = i;
+    }
+  }
+  while (seen.first_long < ranks &&
+         seen.last_ns - get(&all[seen.first_long].at_ns[number % 2]) < long_ns(ranks)) {
+    ++seen.first_long;
+  }
+  return seen;
+}
+
 void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
                  bool was_quick) {
   const unsigned weight = rank == 0 ? weight_of(number, ranks) : 0;
   if (was_quick && weight == 0) return;
   const int64_t left_ns = now_ns();
-  const int64_t enough_ns = long_ns(ranks);
-  if (left_ns - came_ns < enough_ns && weight == 0) return;
+  if (left_ns - came_ns < long_ns(ranks) && weight == 0) return;
   const coming* const all = coming_of(of, 0);
-  unsigned last = 0;
-  int64_t last_ns = INT64_MIN;
-  for (unsigned i = 0; i < ranks; ++i) {
-    const int64_t its_ns = get(&all[i].at_ns[number % 2]);
-    if (its_ns > last_ns) {
-      last_ns = its_ns;
-      last = i;
-    }
-  }
-  /* Once: by the first of those that waited long, if there are any. All see the same times. */
-  unsigned first = 0;
-  while (first < ranks && last_ns - get(&all[first].at_ns[number % 2]) < enough_ns) ++first;
-  const int64_t times = first == rank ? 1 : first < ranks ? 0 : weight;
+  const arrivals seen = arrivals_at(of, ranks, number);
+  /* Once: by the first of those that waited long, if there are any. */
+  const int64_t times = seen.first_long == rank ? 1 : seen.first_long < ranks ? 0 : weight;
   if (times == 0) return;
   account* const sums = account_of(of, ranks);
   int64_t caused_ns = 0;
   for (unsigned i = 0; i < ranks; ++i) {
-    const int64_t waited_ns = last_ns - get(&all[i].at_ns[number % 2]);
+    const int64_t waited_ns = seen.last_ns - get(&all[i].at_ns[number % 2]);
     caused_ns += waited_ns;
     add(&sums->by_rank[i].waited_ns, times * waited_ns);
   }
-  add(&sums->by_rank[last].caused_ns, times * caused_ns);
-  add(&sums->by_rank[last].last, times);
-  if (left_ns > last_ns) add(&sums->own_ns, times * (left_ns - last_ns));
+  add(&sums->by_rank[seen.last].caused_ns, times * caused_ns);
+  add(&sums->by_rank[seen.last].last, times);
+  if (left_ns > seen.last_ns) add(&sums->own_ns, times * (left_ns - seen.last_ns));
+  /* Release: pairs with watch_settle(); all of it is there. */
+  atomic_store_explicit(&sums->counted, number, memory_order_release);
+}
+
+void watch_settle(const watch* of, unsigned ranks, uint64_t number) {
+  enum { patience_ns = 10000000 };
+  const unsigned counts = arrivals_at(of, ranks, number).first_long;
+  if (counts == 0 || counts == ranks) return; /* rank 0 has */
+  const account* const sums = account_of(of, ranks);
+  const int64_t end_ns = now_ns() + patience_ns;
+  /* Acquire: pairs with watch_leave(). */
+  while (atomic_load_explicit(&sums->counted, memory_order_acquire) != number &&
+         now_ns() < end_ns) {
+    sched_yield();
+  }
 }
 
 watched_rank watch_of(const watch* of, unsigned ranks, unsigned rank) {

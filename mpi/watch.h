@@ -45,6 +45,10 @@ int64_t watch_come(watch* of, unsigned rank, uint64_t number);
 void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
                  bool was_quick);
 
+/** For rank 0, after it has left that barrier: waits until who counts it has done so, though not
+ * long. */
+void watch_settle(const watch* of, unsigned ranks, uint64_t number);
+
 /** What rank `rank` has come to. Any rank may ask at any time; what is being added may be missing.
  */
 watched_rank watch_of(const watch* of, unsigned ranks, unsigned rank);

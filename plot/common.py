@@ -35,6 +35,11 @@ def format_ns(value, _=None):
         value /= 1000
 
 
+def times(ratio):
+    """Two digits, never as 1.2e+02."""
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:.0f}"
+
+
 def interval(figure):
     """Of the mean. A bound is null where a turn had no episode: then it is out of the picture."""
     low, high = figure["mean_ci95"]
@@ -69,7 +74,9 @@ def name_ends(axes, ends, size=8):
     """(text, x, y, bold) of curves, over a logarithmic axis, right of it, without overlaps."""
     ends = sorted(ends, key=lambda end: end[2])
     low, high = (math.log(each) for each in axes.get_ylim())
-    heights = spread_out([math.log(y) for _, _, y, _ in ends], (high - low) * 0.0035 * size)
+    inches = axes.get_position().height * axes.figure.get_size_inches()[1]
+    heights = spread_out([math.log(y) for _, _, y, _ in ends],
+                         (high - low) * 1.2 * size / 72 / inches)
     for (text, x, y, bold), height in zip(ends, heights):
         axes.annotate(text, (x, y), xytext=(1.06, (height - low) / (high - low)),
                       textcoords="axes fraction", fontsize=size, va="center",

@@ -4,7 +4,7 @@
 
     plot_barrier.py barrier.json DIRECTORY      writes DIRECTORY/barrier.png and barrier.svg
 
-Bands are the 95 % intervals of the means. Exit codes: see common.py.
+Bands are the 95 % intervals of the means, of auto and the fastest other. Exit codes: see common.py.
 """
 import json
 import math
@@ -12,16 +12,16 @@ import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, format_ns, in_order, interval, nothing_to_draw, open_frame, plt, run,
-                    save)
+                    save, times)
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-# Ours are strong, peers are muted.
-AUTO = COLOURS[5]
-OURS = [colour for colour in COLOURS[:13] if colour != AUTO]
+# Ours are strong, peers are muted; auto stands out in grey, too.
+AUTO = "#000000"
+OURS = COLOURS[:13]
 OUR_MARKERS = "osD^vP<>ph"
 # Peers are grey or brown and dashed; a family has one colour and a marker each.
-PEERS = {"std::barrier": ("#000000", "X"), "pthread_barrier": ("#7a4a12", "s"),
+PEERS = {"std::barrier": ("#333333", "X"), "pthread_barrier": ("#7a4a12", "s"),
          "libgomp": ("#5a5a5a", "^"), "libomp": ("#9b6f9b", "v")}
 FAMILY, FAMILY_MARKERS = "#94a3b3", "oD<>P*"
 REFERENCES = ("limit", "ping-pong")
@@ -93,8 +93,8 @@ def draw_panel(axes, rows, style, cpus):
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     high = counts[-1] * 1.25
-    # The references are named left of all curves, on a fifth of the width.
-    low = counts[0] / max(1.25, (high / counts[0]) ** 0.25)
+    # The references are named left of all curves, on a quarter of the width.
+    low = counts[0] / max(1.25, (high / counts[0]) ** 0.4)
     top = axes.get_ylim()[1]
     axes.set_xlim(low, high)
     above = [count for count in counts if count > cpus]
@@ -104,6 +104,9 @@ def draw_panel(axes, rows, style, cpus):
         axes.text(high, 1.012, "more participants than CPUs", fontsize=8.5, color="#8a7a55",
                   ha="right", va="bottom", transform=axes.get_xaxis_transform())
     off_scale = []
+    others = [row for row in rows if row["status"] == "ok" and row["participants"] == counts[-1]
+              and row["implementation"] not in REFERENCES and row["algorithm"] != "auto"]
+    best = name_of(min(others, key=lambda row: row["latency_ns"]["mean"])) if others else None
     lowest = min((row["latency_ns"]["mean"] for row in rows if row["status"] == "ok"
                   and row["implementation"] in REFERENCES), default=0)
     for name, points in curves(rows).items():
@@ -122,6 +125,8 @@ def draw_panel(axes, rows, style, cpus):
         if max(mean) > top:
             off_scale.append(f"{name} {format_ns(max(mean))}")
         axes.plot(count, mean, **style[name])
+        if len(count) > 1 and name not in ("auto", best):
+            continue
         if len(count) > 1:
             axes.fill_between(count, lo, hi, color=style[name]["color"], alpha=0.15, lw=0,
                               zorder=2)
@@ -195,7 +200,7 @@ def legend_entries(rows, style):
 
 def draw_curves(rows, modes, style, cpus):
     figure, panels = plt.subplots(1, len(modes), sharey=True, squeeze=False,
-                                  figsize=(4.2 + 4.6 * len(modes), 6.4))
+                                  figsize=(4.2 + 3.9 * len(modes), 6.4))
     panels[0][0].set_yscale("log")
     panels[0][0].set_ylim(scale([row for row in rows if row["status"] == "ok"]))
     for axes, mode in zip(panels[0], modes):
@@ -255,14 +260,14 @@ def found(rows, modes, letters):
     if not ratios:
         return "Barrier latency: nobody to compare with"
     name = "Muster's auto" if any(row["algorithm"] == "auto" for row in rows) else "Muster's best"
-    parts = [f"{', '.join(f'{ratio:.2g}' for _, ratio in pairs)} "
+    parts = [f"{', '.join(times(ratio) for _, ratio in pairs)} "
              f"({', '.join(str(count) for count, _ in pairs)} {mode})"
              for mode, pairs in ratios.items()]
     text = f"{name} takes {'; '.join(parts)} times the best other's time"
     if len(text) <= letters:
         return text
     each = [ratio for pairs in ratios.values() for _, ratio in pairs]
-    return f"{name} takes {min(each):.2g} to {max(each):.2g} times the best other's time"
+    return f"{name} takes {times(min(each))} to {times(max(each))} times the best other's time"
 
 
 def draw(data):
@@ -291,7 +296,8 @@ def draw(data):
              "unbound" if mapping == "none" else f"mapped by {mapping}"]
     figure.text(left, 1 - 0.62 / height, ", ".join(parts), fontsize=9, color="#555555",
                 va="center")
-    foot = ["lower is better; bands: 95 % interval of the mean", f"verdict: {data['verdict']}"]
+    of = ", of auto and the fastest other" if len(counts) > 1 else ""
+    foot = [f"lower is better; bands: 95 % interval of the mean{of}", f"verdict: {data['verdict']}"]
     if machine["ping_pong_ns"]:
         foot.append(f"ping-pong {format_ns(machine['ping_pong_ns'])}")
     if data["build"]["commit"]:

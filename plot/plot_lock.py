@@ -15,9 +15,9 @@ from common import (COLOURS, format_ns, in_order, interval, name_ends, nothing_t
                     save, title)
 from matplotlib.ticker import FuncFormatter
 
-AUTO = COLOURS[5]
-OURS = [colour for colour in COLOURS[:13] if colour != AUTO]
-PEERS = ["#000000", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
+AUTO = "#000000"
+OURS = COLOURS[:13]
+PEERS = ["#333333", "#7a4a12", "#94a3b3", "#5a5a5a", "#9b6f9b", "#6b7f5a", "#b0a090"]
 MARKERS = "osD^vP<>phX*d"
 SHARE_MIN = 1e-5  # of operations; fewer are not drawn
 
@@ -71,9 +71,19 @@ def contended(rows, cpus):
     return max(fitting) if fitting else min(more) if more else max(threads)
 
 
+def outstanding(rows):
+    """`auto`, the fastest other of ours, and the two fastest peers."""
+    fastest = sorted((row for row in rows if row["lock"] != "auto"),
+                     key=lambda row: -row["throughput_ops_s"]["mean"])
+    return {"auto", *[row["lock"] for row in fastest if row["kind"] == "ours"][:1],
+            *[row["lock"] for row in fastest if row["kind"] == "peer"][:2]}
+
+
 def draw_latency(axes, rows, style):
     """The share of operations that take so long or longer. It is known at each bucket's bounds, and
-    interpolated inside."""
+    interpolated inside. Many curves lie on one another: all but a few are grey."""
+    named = outstanding(rows)
+    grey = dict(color="#c4c4c4", linewidth=0.7, zorder=1)
     for row in rows:
         histogram = row["latency_ns"]["histogram"]
         left = total = sum(histogram["operations"])
@@ -84,7 +94,8 @@ def draw_latency(axes, rows, style):
             y += [left / total, (left - operations) / total]
             left -= operations
         x[-1], y[-1] = max(row["latency_ns"]["max"], x[-2]), y[-2]
-        axes.plot(x, y, **style[row["lock"]], markevery=(0.02, 0.18))
+        axes.plot(x, y, **(style[row["lock"]] if row["lock"] in named else grey),
+                  markevery=(0.02, 0.18))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(SHARE_MIN, 1.3)
@@ -92,6 +103,10 @@ def draw_latency(axes, rows, style):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     axes.minorticks_off()
     axes.set_xlabel("latency of an increment")
+    if len(rows) > len(named):
+        axes.plot([], [], **grey, label="others")
+    if rows:
+        axes.legend(loc="upper right", fontsize=8)
     axes.grid(alpha=0.3)
 
 
@@ -128,7 +143,7 @@ def main():
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "muster"})
     patterns = in_order(rows, "pattern")
     style = styles(data["results"])
-    figure, all_axes = plt.subplots(2, len(patterns), figsize=(5.5 * len(patterns) + 2, 10.5),
+    figure, all_axes = plt.subplots(2, len(patterns), figsize=(4.4 * len(patterns) + 2, 10.5),
                                     squeeze=False, sharey="row", sharex="row",
                                     layout="constrained")
     threads = contended(rows, data["machine"]["cpus"])
@@ -143,10 +158,9 @@ def main():
                      style)
     for axes, its in zip(all_axes[0], ends):  # when all curves are there: they share heights
         axes.set_ylim(axes.get_ylim())
-        name_ends(axes, its, 7)
+        name_ends(axes, its)
     all_axes[0][0].set_ylabel("increments, millions a second")
     all_axes[1][0].set_ylabel("share of increments that take as long or longer")
-    all_axes[1][-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8)
     machine = data["machine"]
     title(figure, found(rows, patterns, threads),
           f"Critical sections on {machine['model']}, {machine['cpus']} CPUs, array of "

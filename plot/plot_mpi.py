@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, format_ns, in_order, nothing_to_draw, open_frame, plt, run, save,
-                    time_axis, title)
+                    time_axis, times, title)
 from matplotlib.ticker import MaxNLocator
 
 OURS = dict(color=COLOURS[0], marker="D", markersize=6, zorder=3)
@@ -52,7 +52,7 @@ def found(rows):
                 ratios.setdefault(regime, []).append((ranks, best[True] / best[False]))
     if not ratios:
         return "MPI_Barrier: nobody to compare with"
-    parts = [f"{ratio:.2g} with {counted(ranks)}{f', {regime}' if regime else ''}"
+    parts = [f"{times(ratio)} with {counted(ranks)}{f', {regime}' if regime else ''}"
              for regime, pairs in ratios.items() for ranks, ratio in pairs]
     return f"Muster's MPI_Barrier as a multiple of the best MPI's own time: {'; '.join(parts)}"
 

@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
 from common import (COLOURS, format_us, in_order, name_ends, nothing_to_draw, open_frame, plt, run,
-                    save, title)
+                    save, times, title)
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 # Families of barriers: colour and line. `auto` and the best other stand out.
@@ -54,8 +54,8 @@ def found(data, rows):
             sentences.append(f"{last[0]['algorithm']} is the fastest{by}, "
                              f"{format_us(last[0]['latency_us'])}")
             if len(last) > 1:
-                times = last[-1]["latency_us"] / last[0]["latency_us"]
-                sentences[-1] += f"; {last[-1]['algorithm']} takes {times:.2g} times that"
+                ratio = last[-1]["latency_us"] / last[0]["latency_us"]
+                sentences[-1] += f"; {last[-1]['algorithm']} takes {times(ratio)} times that"
     return f"{ranks} ranks on {data['machine']}, predicted: " + "; ".join(sentences)
 
 

@@ -12,11 +12,19 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import COLOURS, in_order, nothing_to_draw, plt, run, save, title
+from common import (COLOURS, in_order, name_ends, nothing_to_draw, open_frame, plt, run, save,
+                    times, title)
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-PATTERNS = {"sequential": "#009e73", "strided": "#e69f00", "random": "#0072b2"}
-MARKERS = "osD^vP<>pXh*"
+PATTERNS = {"sequential": "#e69f00", "strided": "#0072b2", "random": "#1a1a1a"}
+MARKERS = "os"
+# Families of locks: colour and line. `auto` stands out.
+FAMILIES = (("rcl", COLOURS[0], "-", "a server executes"),
+            ("mutex-", "#8a8a8a", ":", "mutexes"),
+            ("oyama flat-combining cc-synch dsm-synch h-synch", COLOURS[2], "-.",
+             "who has the lock executes others' sections"),
+            ("", COLOURS[1], "--", "locks"))
 DEFAULTS = {"DefaultMalloc", "RCLLockInitDefault"}
 KEYWORDS = {"dpi": 130, "bbox_inches": "tight"}
 
@@ -30,7 +38,6 @@ def count_axis(axes, rows):
     axes.xaxis.set_major_locator(FixedLocator(counts))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     axes.set_xlabel("threads")
-    axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
 
 
@@ -53,21 +60,29 @@ def bars_by_placement(axes, rows):
                   edgecolor="white", linewidth=0,
                   label=pattern if variant is None else f"{variant}, {pattern}")
     axes.set_yticks(range(len(names)), names, family="monospace", fontsize=7)
-    axes.set_xlabel("millions a second")
+    axes.set_xlabel("critical sections, millions a second")
     axes.grid(axis="x", alpha=0.3)
 
 
+def family(lock):
+    return next(each for each in FAMILIES
+                if any(lock.startswith(name) for name in each[0].split()) or not each[0])
+
+
 def variants(axes, rows, value, scale):
-    """A curve for each pattern and variant; the default's is dashed."""
-    for pattern in in_order(rows, "pattern"):
+    """A curve for each pattern and variant; the default's is dashed. Later ones are thinner: some
+    lie on one another."""
+    for m, pattern in enumerate(in_order(rows, "pattern")):
         for n, variant in enumerate(in_order(rows, "variant")):
             points = sorted((row for row in rows
                              if row["pattern"] == pattern and row["variant"] == variant),
                             key=lambda row: row["threads"])
             axes.plot([row["threads"] for row in points], [row[value] * scale for row in points],
                       "--" if variant in DEFAULTS else "-", color=PATTERNS[pattern],
-                      marker=MARKERS[n], markersize=4, label=f"{variant}, {pattern}")
+                      marker=MARKERS[n], markersize=8 - 2 * m, linewidth=3.2 - m,
+                      label=f"{variant}, {pattern}")
     count_axis(axes, rows)
+    axes.set_ylim(bottom=0)
 
 
 def figure_of_panels(count, width=5.5, height=4.6, across=2):
@@ -76,6 +91,31 @@ def figure_of_panels(count, width=5.5, height=4.6, across=2):
                                 figsize=(width * min(count, across), height * down),
                                 layout="constrained")
     return figure, [ax for row in axes for ax in row]
+
+
+def gain(rows):
+    """In a sentence, of the most threads: by pattern, what the variant that is no default does."""
+    threads = max(row["threads"] for row in rows)
+    variant = next(name for name in in_order(rows, "variant") if name not in DEFAULTS)
+    parts = []
+    for pattern in in_order(rows, "pattern"):
+        speed = {row["variant"] in DEFAULTS: row["throughput_ops_s"] for row in rows
+                 if row["threads"] == threads and row["pattern"] == pattern}
+        parts.append(f"{speed[False] / speed[True]:.2f} ({pattern})")
+    return (f"with {threads} threads {variant} does {', '.join(parts)} times as many sections as "
+            "the default")
+
+
+def matters(rows):
+    """In a sentence: how much the placement makes, at most."""
+    groups = {}
+    for row in rows:
+        kind = row["threads"], row["pattern"], row.get("variant"), row.get("lock")
+        groups.setdefault(kind, []).append(row["throughput_ops_s"])
+    kind, most = max(((kind, max(each) / max(1, min(each))) for kind, each in groups.items()),
+                     key=lambda pair: pair[1])
+    return (f"the best placement does up to {times(most)} times as many sections as the worst "
+            f"({kind[1]} access, {kind[0]} threads)")
 
 
 def reproduce(data, directory):
@@ -88,23 +128,23 @@ def reproduce(data, directory):
     if points:
         figure, panels = figure_of_panels(2)
         variants(panels[0], points, "throughput_ops_s", 1e-6)
-        panels[0].set_ylabel("millions a second")
+        panels[0].set_ylabel("critical sections, millions a second")
         variants(panels[1], points, "cache_misses_percent", 1)
         panels[1].set_ylabel("cache misses, %")
         panels[0].legend(fontsize=7)
-        figure.suptitle("[P17, Fig. 5] on the modelled Oak: throughput, cache misses")
+        title(figure, f"[P17, Fig. 5] on the modelled Oak: {gain(points)}")
         save(figure, directory, "p17-fig5", **KEYWORDS)
 
     if not of("PS18 Fig. 5a")[0]:
         return
     figure, panels = figure_of_panels(3, across=3)
-    titles = ["a: threads bound", "b: threads wander", "c: more threads than cores"]
-    for axes, title, points in zip(panels, titles, of(*(f"PS18 Fig. 5{x}" for x in "abc"))):
+    names = ["a: threads bound", "b: threads wander", "c: more threads than cores"]
+    for axes, name, points in zip(panels, names, of(*(f"PS18 Fig. 5{x}" for x in "abc"))):
         variants(axes, points, "throughput_ops_s", 1e-6)
-        axes.set_title(title, fontsize=10)
-    panels[0].set_ylabel("millions a second")
+        axes.set_title(name, fontsize=10)
+    panels[0].set_ylabel("critical sections, millions a second")
     panels[0].legend(fontsize=7)
-    figure.suptitle("[PS18, Fig. 5] on the modelled Oak")
+    title(figure, f"[PS18, Fig. 5] on the modelled Oak: bound, {gain(of('PS18 Fig. 5a')[0])}")
     save(figure, directory, "ps18-fig5", **KEYWORDS)
 
     for number, machine in ((6, "Oak"), (7, "Jet")):
@@ -115,8 +155,10 @@ def reproduce(data, directory):
             bars_by_placement(axes, group)
             axes.set_title(f"{group[0]['threads']} threads", fontsize=10)
         panels[0].legend(fontsize=7, loc="lower right")
-        figure.suptitle(f"[PS18, Fig. {number}] on the modelled {machine}, every placement: S the "
-                        "server, w threads, m the array, \u25c0 RCLHierarchicalAffinity's")
+        title(figure, f"[PS18, Fig. {number}] on the modelled {machine}: "
+              f"{matters([row for group in groups for row in group])}",
+              "every placement: S the server, w threads, m the array, \u25c0 "
+              "RCLHierarchicalAffinity's")
         save(figure, directory, f"ps18-fig{number}", **KEYWORDS)
 
 
@@ -131,8 +173,8 @@ def found(data, rows):
         sentences.append(f"{pattern}, {last[0]['lock']} does "
                          f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
         if len(last) > 1:
-            times = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
-            sentences[-1] += f", {times:.2g} times {last[-1]['lock']}, the slowest"
+            ratio = last[0]["throughput_ops_s"] / max(1, last[-1]["throughput_ops_s"])
+            sentences[-1] += f", {times(ratio)} times {last[-1]['lock']}, the slowest"
     return f"{threads} threads on {data['machine']}, predicted: {'; '.join(sentences)}"
 
 
@@ -145,32 +187,56 @@ def bars_by_lock(axes, rows):
         axes.annotate(f"{value:.3g}", (value, at), xytext=(4, 0), textcoords="offset points",
                       fontsize=8, va="center")
     axes.set_xlim(0, 1.15 * values[-1])
-    axes.set_xlabel("millions a second")
+    axes.set_xlabel("critical sections, millions a second")
+
+
+def curves(axes, rows):
+    """A curve for each lock, named at its end."""
+    ends = []
+    for lock in in_order(rows, "lock"):
+        points = sorted((row for row in rows if row["lock"] == lock),
+                        key=lambda row: row["threads"])
+        threads = [row["threads"] for row in points]
+        values = [row["throughput_ops_s"] / 1e6 for row in points]
+        _, colour, line, _ = family(lock)
+        chosen = lock == "auto"
+        axes.plot(threads, values, "-" if chosen else line, color="#000000" if chosen else colour,
+                  marker="o", markersize=3, linewidth=2.6 if chosen else 1.1,
+                  zorder=3 if chosen else 2, label=lock)
+        ends.append((f"{lock}  {values[-1]:.3g}", threads[-1], values[-1], chosen))
+    count_axis(axes, rows)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    name_ends(axes, ends)
+    open_frame(axes)
+
+
+def legend_of_families(axes, rows):
+    locks = in_order(rows, "lock")
+    lines = [Line2D([], [], color=colour, linestyle=line, label=about)
+             for name, colour, line, about in FAMILIES
+             if any(family(lock)[0] == name for lock in locks if lock != "auto")]
+    if "auto" in locks:
+        lines.append(Line2D([], [], color="#000000", linewidth=2.6, label="auto"))
+    axes.legend(handles=lines, fontsize=8, frameon=False, loc="upper left",
+                bbox_to_anchor=(0, -0.14), ncol=3)
 
 
 def by_threads(data, rows, directory, name):
     patterns = in_order(rows, "pattern")
-    figure, panels = figure_of_panels(len(patterns), across=3)
-    if len(patterns) == 1:
-        figure.set_size_inches(8, 4.6)
     several = len(in_order(rows, "threads")) > 1
+    figure, panels = figure_of_panels(len(patterns), width=8, height=3.8 if several else 4.6,
+                                      across=1)
     for axes, pattern in zip(panels, patterns):
         own = [row for row in rows if row["pattern"] == pattern]
         axes.set_title(pattern, fontsize=10)
         if not several:
             bars_by_lock(axes, own)
             continue
-        for n, lock in enumerate(in_order(rows, "lock")):
-            points = sorted((row for row in own if row["lock"] == lock),
-                            key=lambda row: row["threads"])
-            axes.plot([row["threads"] for row in points],
-                      [row["throughput_ops_s"] / 1e6 for row in points],
-                      color=COLOURS[n % len(COLOURS)], marker=MARKERS[n % len(MARKERS)],
-                      markersize=4, label=lock)
-        count_axis(axes, rows)
+        curves(axes, own)
     if several:
-        panels[0].set_ylabel("millions a second")
-        panels[0].legend(fontsize=7)
+        panels[len(panels) // 2].set_ylabel("critical sections, millions a second")
+        legend_of_families(panels[-1], rows)
     first = rows[0]
     title(figure, found(data, rows), f"critical sections; init {first['init']}, affinity "
           f"{first['affinity']}, memory {first['memory']}")
@@ -187,8 +253,8 @@ def by_placement(data, rows, directory, name):
         bars_by_placement(axes, group)
         axes.set_title(f"{lock}, {threads} threads", fontsize=10)
     panels[0].legend(fontsize=7, loc="lower right")
-    figure.suptitle(f"{data['machine']}, modelled: every placement; S the server, w threads, "
-                    "m the array")
+    title(figure, f"{data['machine']}, predicted: {matters(rows)}",
+          "every placement: S the server, w threads, m the array")
     save(figure, directory, name, **KEYWORDS)
 
 

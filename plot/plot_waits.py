@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True  # this may be the source tree, or an installed o
 from common import COLOURS, format_ns, in_order, nothing_to_draw, plt, run, save, title
 from matplotlib.collections import LineCollection
 
-INSIDE, ACROSS = COLOURS[0], COLOURS[5]
+INSIDE, ACROSS = "#004b79", COLOURS[5]  # one dark, one light, in grey, too
 RANKS_NAMED = 40
 
 
@@ -39,7 +39,7 @@ def draw(axes, data):
                       fontsize=8, va="center")
     axes.add_collection(LineCollection(
         [[(each["arrives_ns"] / 1000, height[rank]), (each["leaves_ns"] / 1000, height[rank])]
-         for rank, each in enumerate(ranks)], colors="#999999", linewidths=0.8, label="inside"))
+         for rank, each in enumerate(ranks)], colors="#bbbbbb", linewidths=0.8, label="inside"))
     few = len(ranks) <= RANKS_NAMED
     for colour, line, across, label in ((INSIDE, "solid", False, "tells, same unit"),
                                         (ACROSS, "dashed", True, "tells, another unit")):

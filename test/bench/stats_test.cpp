@@ -125,6 +125,16 @@ TEST(PairedRatio, WhatBothSufferCancelsOut) {
   EXPECT_EQ(ratio.rounds, 6U);
 }
 
+TEST(PairedDifference, WhatBothSufferCancelsOut) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const PairedDifference more = paired_difference({12, 22, none, 33, 1}, {10, 20, 30, 30, none}, 1);
+  EXPECT_EQ(more.difference, 2);
+  EXPECT_EQ(more.ci95.lo, 2);
+  EXPECT_EQ(more.ci95.hi, 3);
+  EXPECT_EQ(more.rounds, 3U);
+  EXPECT_EQ(paired_difference({none}, {1}, 1).rounds, 0U);
+}
+
 TEST(PairedRatio, RoundsThatOneMissedArePassedOver) {
   const double none = std::nan("");
   const PairedRatio ratio = paired_ratio({none, 4, 9}, {1, 2, none, 7}, 1);

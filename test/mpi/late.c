@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An MPI program whose ranks come late to barriers: `late turns|variables|named <count>`. It
- * exits with 0 and prints "passed" if all went well. */
+/* An MPI program whose ranks come late to barriers: `late turns|variables|named|several|many
+ * <count>`. It exits with 0 and prints "passed" if all went well. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,16 +86,56 @@ static void named(int count) {
   for (int i = 0; i < count; ++i) check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
 }
 
+/* In each communicator of all ranks another rank is late, by another time: unnamed ones, named
+ * ones, one of fewer ranks. */
+static void several(int count) {
+  MPI_Comm unnamed = MPI_COMM_NULL;
+  MPI_Comm halo = MPI_COMM_NULL;
+  MPI_Comm fewer = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &unnamed), "dup");
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &halo), "dup");
+  check(MPI_Comm_set_name(halo, "halo"), "name");
+  check(MPI_Comm_split(MPI_COMM_WORLD, rank == 1, rank, &fewer), "split"); /* 0 and 2; 1 */
+  for (int i = 0; i < count; ++i) {
+    if (rank == 0) pause_us(1000);
+    check(MPI_Barrier(MPI_COMM_WORLD), "barrier");
+    if (rank == 1) pause_us(2000);
+    check(MPI_Barrier(unnamed), "barrier");
+    if (rank == 2) pause_us(4000);
+    check(MPI_Barrier(halo), "barrier");
+    if (rank == 2) pause_us(1000);
+    check(MPI_Barrier(fewer), "barrier");
+  }
+  MPI_Comm_free(&fewer);
+  MPI_Comm_free(&halo); /* that one is told after it is gone, and the other at the end */
+}
+
+/* Communicators come and go; rank 0 is late in each, in the tenth by most. */
+static void many(int count) {
+  for (int i = 0; i < count; ++i) {
+    MPI_Comm made = MPI_COMM_NULL;
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &made), "dup");
+    check(MPI_Barrier(made), "barrier");
+    if (rank == 0) pause_us(i == 9 ? 100000 : 100);
+    check(MPI_Barrier(made), "barrier"); /* who counts this one may be slower than rank 0 */
+    MPI_Comm_free(&made);
+  }
+}
+
 int main(int argc, char** argv) {
   const int count = argc == 3 ? atoi(argv[2]) : 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (count < 1) fail("late turns|variables|named <count>", argc, 0);
+  if (count < 1) fail("late turns|variables|named|several|many <count>", argc, 0);
   if (strcmp(argv[1], "variables") == 0) {
     variables(count);
   } else if (strcmp(argv[1], "named") == 0) {
     named(count);
+  } else if (strcmp(argv[1], "several") == 0) {
+    several(count);
+  } else if (strcmp(argv[1], "many") == 0) {
+    many(count);
   } else {
     turns(count);
   }
