@@ -298,8 +298,8 @@ std::string for_fish(const CLI::App& root, const Command& commands) {
       std::string words = fmt::format("{}", fmt::join(value.words, " "));
       if (value.list && !words.empty()) words = "(__muster_list " + words + ")";
       if (!words.empty()) words = " -a " + in_quotes(words);
-      const std::string takes = !value.needed ? "" : (value.file ? " -rF" : " -x") + words;
-      lines += fmt::format("{}{}{} -d {}\n", when, names, takes,
+      const char* const takes = !value.needed ? "" : value.file ? " -rF" : " -x";
+      lines += fmt::format("{}{}{}{} -d {}\n", when, names, takes, words,
                            in_quotes(first_line(option->get_description())));
     }
   });

@@ -141,13 +141,12 @@ cases = {  # what is typed, and what all of that may go on with
     "muster doctor --only ": refused("muster doctor --only "),
     "muster place --policy ": refused("muster place --policy "),
     "muster run --mutex ": refused("muster run --mutex ", "-- true"),
+    "muster run --barrier=tourn": {"--barrier=tournament"},
+    "muster run --barrier ": files,
     "muster compare ": files,
     "muster run --verbose -- ": files,
 }
-not_fish = {
-    "muster sim barrier --algorithms mcs tourn": {"tournament"},
-    "muster run --barrier=tourn": {"--barrier=tournament"},
-}
+if_not_fish = {"muster sim barrier --algorithms mcs tourn": {"tournament"}}
 
 wrong = 0
 for shell in (bash, zsh, zsh_that_sources_it, fish):
@@ -156,7 +155,7 @@ for shell in (bash, zsh, zsh_that_sources_it, fish):
         print(f"skipped: completion by {program} (package {program})")
         continue
     offered = shell()
-    for line, expected in {**cases, **({} if shell is fish else not_fish)}.items():
+    for line, expected in {**cases, **({} if shell is fish else if_not_fish)}.items():
         got = offered(line)
         if len(got) != len(expected) or set(got) != expected:
             print(f"{shell.__name__}: {line}\n  offers {sorted(got)}\n  not {sorted(expected)}")
