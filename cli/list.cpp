@@ -241,7 +241,8 @@ std::vector<std::string> listed_names(const std::vector<std::string>& kinds) {
   static const Json items = all_items();
   std::vector<std::string> names;
   for (const Json& entry : items) {
-    if (std::find(kinds.begin(), kinds.end(), entry.at("kind")) != kinds.end())
+    const auto kind = entry.at("kind").get<std::string>();
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
       names.push_back(entry.at("name").get<std::string>());
   }
   return names;
