@@ -18,6 +18,7 @@ enum class Mode { threads, processes };
 std::string_view mode_name(Mode mode);
 /// Throws Error(unknown_name).
 Mode parse_mode(std::string_view name);
+std::vector<std::string> mode_names();
 
 /// What a contestant is made for.
 struct Setting {

@@ -190,6 +190,10 @@ SharedBytes::~SharedBytes() { munmap(data_, bytes_); }
 
 std::string_view mode_name(Mode mode) { return mode == Mode::threads ? "threads" : "processes"; }
 
+std::vector<std::string> mode_names() {
+  return {std::string(mode_name(Mode::threads)), std::string(mode_name(Mode::processes))};
+}
+
 Mode parse_mode(std::string_view name) {
   if (name == "threads") return Mode::threads;
   if (name == "processes") return Mode::processes;

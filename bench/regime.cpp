@@ -130,6 +130,12 @@ std::string regimes_to_text() {
   return text;
 }
 
+std::vector<std::string> regime_names() {
+  std::vector<std::string> names{"all", "quota"};
+  for (const Regime& regime : all_regimes()) names.emplace_back(regime.name);
+  return names;
+}
+
 std::vector<const Regime*> parse_regimes(const std::vector<std::string>& names) {
   const auto has = [](std::string_view asked, std::string_view name) {
     return asked == "all" || asked == name || (asked == "quota" && name.starts_with("quota"));

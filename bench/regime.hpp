@@ -39,6 +39,9 @@ const std::vector<Regime>& all_regimes();
 /// A line each, for `--help`.
 std::string regimes_to_text();
 
+/// What parse_regimes() takes.
+std::vector<std::string> regime_names();
+
 /// Each once, in that order. "all" is all of them, "quota" both with a quota. Throws
 /// Error(unknown_name), listing the names.
 std::vector<const Regime*> parse_regimes(const std::vector<std::string>& names);

@@ -68,6 +68,8 @@ void add_bench_barrier(Command& group) {
           "--algorithms", run_options.algorithms,
           "Ours, by name (see `muster list`): all, none, or a list, also with barriers over "
           "messages (default: all, but none of those; with --regime auto)")
+      ->words({"all", "none"})
+      ->listed({"algorithm", "message barrier"})
       ->delimiter(',');
   command
       ->add_option("--participants", run_options.participants,
@@ -75,11 +77,13 @@ void add_bench_barrier(Command& group) {
                    "--regime 2,4,8, crowded twice and four times the CPUs)")
       ->delimiter(',');
   command->add_option("--mode", options->modes, "threads, processes, or both in a list")
+      ->words(bench::mode_names())
       ->delimiter(',')
       ->default_str("threads");
   command
       ->add_option("--map-by", run_options.map_by,
                    "How ranks are bound: core, numa, socket, none (unbound)")
+      ->listed({"mapping"})
       ->capture_default_str();
   command->add_option(
       "--topology", run_options.topology,
@@ -89,11 +93,13 @@ void add_bench_barrier(Command& group) {
       ->add_option("--wait", run_options.waits,
                    "How ours wait: auto, policies (see `muster list`), a list (default: auto; with "
                    "--regime all)")
+      ->listed({"wait"})
       ->delimiter(',');
   command
       ->add_option("--regime", run_options.regimes,
                    "Who else wants the CPUs, a list or all; everyone runs under each, in turns "
                    "(default: quiet, in batches of episodes)")
+      ->words(bench::regime_names())
       ->delimiter(',');
   command
       ->add_option("--turn", run_options.turn_ms, "With --regime: milliseconds that a turn takes")
@@ -101,6 +107,8 @@ void add_bench_barrier(Command& group) {
   command
       ->add_option("--peers", run_options.peers,
                    "Which others: all, none, or a list (see `muster list`)")
+      ->words({"all", "none", "ck"})
+      ->listed({"peer"})
       ->delimiter(',')
       ->default_str("all");
   command->add_option(

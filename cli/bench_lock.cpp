@@ -62,6 +62,8 @@ void add_bench_lock(Command& group) {
       "lock", "Measure the locks of this library beside those people use today");
   command
       ->add_option("--locks", o.locks, "By name (see `muster list`), or all, ours, peers; a list")
+      ->words({"all", "ours", "peers"})
+      ->listed({"lock", "lock peer", "lock reference"})
       ->delimiter(',')
       ->default_str("all");
   command
@@ -71,6 +73,7 @@ void add_bench_lock(Command& group) {
           "times the CPUs)")
       ->delimiter(',');
   command->add_option("--pattern", options->patterns, "sequential, strided, random; a list")
+      ->words(pattern_names())
       ->delimiter(',')
       ->default_str("sequential,random");
   command->add_option("--array", o.array, "Words of 4 bytes in the array")->capture_default_str();
@@ -85,11 +88,13 @@ void add_bench_lock(Command& group) {
                       "Increments in a round, of all threads, however long they take (default: "
                       "equal time for each lock)");
   command->add_option("--map-by", o.map_by, "How threads are bound: core, numa, socket, none")
+      ->listed({"mapping"})
       ->capture_default_str();
   command
       ->add_option("--regime", o.regimes,
                    "Who else wants the CPUs, a list or all; everyone runs under each (default: "
                    "quiet)")
+      ->words(bench::regime_names())
       ->delimiter(',');
   command->add_option("--turn", o.turn_ms, "With --regime: milliseconds that a turn takes")
       ->capture_default_str();

@@ -311,6 +311,7 @@ void add_bench_mpi(Command& group) {
           ->add_option("--regime", options->regimes,
                        "Who else wants the CPUs, a list or all: ours beside each MPI's own "
                        "barrier under each, in turns (default: quiet, by osu_barrier's method)")
+          ->words(bench::regime_names())
           ->delimiter(',')
           ->excludes(report);
   command->add_option("--turn", options->turn_ms, "With --regime: milliseconds that a turn takes")

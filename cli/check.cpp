@@ -3,12 +3,30 @@
 
 #include <memory>
 
+#include "barrier/registry.hpp"
 #include "check/event.hpp"
 #include "cli/command.hpp"
 #include "cli/program.hpp"
 #include "cli/subcommands.hpp"
+#include "lock/registry.hpp"
 
 namespace muster {
+namespace {
+
+/// What shells complete; the few that stand for parts of locks are not among them.
+std::vector<std::string> usual_names() {
+  std::vector<std::string> names{"all", sleep_name};
+  names.insert(names.end(), barrier_names().begin(), barrier_names().end());
+  for (const std::string_view name : locks::lock_names()) {
+    if (name != locks::PthreadMutex::traits.name) names.push_back(lock_prefix + std::string(name));
+  }
+  for (const char* const name : mutex_names) {
+    if (name != mutex_names[0]) names.push_back(mutex_prefix + std::string(name));
+  }
+  return names;
+}
+
+}  // namespace
 
 void add_check(Command& app, const std::function<void(const CheckOptions&)>& run) {
   const auto options = std::make_shared<CheckOptions>();
@@ -19,6 +37,7 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
                    "Barriers by name, locks as lock:NAME, mutexes of `muster run` as mutex:NAME, "
                    "sleep for the sleep protocol, or all; "
                    "with --mutate also lifetime, for how waits begin and end")
+      ->words(usual_names())
       ->delimiter(',')
       ->capture_default_str();
   command

@@ -11,6 +11,10 @@ namespace muster {
 
 class Command;
 
+inline constexpr const char* sleep_name = "sleep";
+inline constexpr const char* lock_prefix = "lock:";
+inline constexpr const char* mutex_prefix = "mutex:";
+
 struct CheckOptions {
   std::vector<std::string> algorithms{"all"};
   std::vector<unsigned> participants;

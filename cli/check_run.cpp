@@ -33,11 +33,8 @@ using check::Tuning;
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* sleep_name = "sleep";
 constexpr const char* lifetime_name = "lifetime";
 constexpr const char* by_hand_name = "by hand";
-constexpr const char* lock_prefix = "lock:";
-constexpr const char* mutex_prefix = "mutex:";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

@@ -15,8 +15,17 @@ Option* Option::excludes(Option* other) { return option_->excludes(other->option
 Option* Option::group(const std::string& name) { return option_->group(name), this; }
 Option* Option::required() { return option_->required(), this; }
 
-Option* Option::one_of(const std::vector<std::string>& words) {
-  return option_->check(CLI::IsMember(words)), this;
+Option* Option::words(const std::vector<std::string>& words) {
+  completion_.words.insert(completion_.words.end(), words.begin(), words.end());
+  return this;
+}
+Option* Option::listed(const std::vector<std::string>& kinds) {
+  return completion_.kinds = kinds, this;
+}
+Option* Option::or_file() { return completion_.file = true, this; }
+
+Option* Option::one_of(const std::vector<std::string>& choices) {
+  return option_->check(CLI::IsMember(choices)), words(choices);
 }
 
 template <class T>
@@ -88,6 +97,17 @@ Command* Command::callback(const std::function<void()>& function) {
 Command* Command::footer(const std::string& text) { return app_->footer(text), this; }
 Command* Command::require_subcommand(std::size_t count) {
   return app_->require_subcommand(static_cast<int>(count)), this;
+}
+
+Completion Command::completion_of(const CLI::Option& option) const {
+  for (const Option& one : options_) {
+    if (one.wrapped() == &option) return one.completion();
+  }
+  for (const Command& command : commands_) {
+    Completion found = command.completion_of(option);
+    if (!found.words.empty() || !found.kinds.empty()) return found;
+  }
+  return {};
 }
 
 }  // namespace muster

@@ -25,6 +25,13 @@ struct Range {
   Range(T from, T to) : least(from), largest(to) {}
 };
 
+/// What a shell offers as an option's value.
+struct Completion {
+  std::vector<std::string> words;
+  std::vector<std::string> kinds;  ///< and all names that `muster list` shows of these kinds
+  bool file = false;               ///< besides; a text without either is taken for a file's name
+};
+
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -32,14 +39,22 @@ class Option {
   Option* default_str(const std::string& text);
   Option* delimiter(char between);
   Option* excludes(Option* other);
+  /// For shells, as Completion says.
+  Option* words(const std::vector<std::string>& words);
+  Option* listed(const std::vector<std::string>& kinds);
+  Option* or_file();
   Option* group(const std::string& name);
-  Option* one_of(const std::vector<std::string>& words);
+  Option* one_of(const std::vector<std::string>& choices);
   Option* required();
   template <class T>
   Option* check(const Range<T>& range);
 
+  const CLI::Option* wrapped() const { return option_; }
+  const Completion& completion() const { return completion_; }
+
  private:
   CLI::Option* option_;
+  Completion completion_;
 };
 
 /// Owns its subcommands' and options' wrappers, as CLI11's owns what they wrap.
@@ -59,6 +74,8 @@ class Command {
   Command* callback(const std::function<void()>& function);
   Command* footer(const std::string& text);
   Command* require_subcommand(std::size_t count);
+  /// Of this command's options or a subcommand's.
+  Completion completion_of(const CLI::Option& option) const;
 
  private:
   CLI::App* app_;

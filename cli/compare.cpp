@@ -246,8 +246,8 @@ void add_compare(Command& app) {
                    "What bench barrier, lock or mpi wrote (JSON), or a folder of several runs")
       ->required();
   command->add_option("new", options->new_runs, "The same, of the build to be judged")->required();
-  command->add_option("--benchmark", options->benchmark,
-                      "Of folders with several: barrier, lock or mpi");
+  command->add_option("--benchmark", options->benchmark, "Of folders with several")
+      ->one_of({"barrier", "lock", "mpi"});
   command->add_option("--fail-if", options->fail_if,
                       "Exit with 1 if ours together, or a row, got slower:PERCENT% (or faster:) "
                       "beyond chance");

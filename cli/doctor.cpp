@@ -251,10 +251,14 @@ void add_doctor(Command& app) {
   const auto options = std::make_shared<Options>();
   Command* const command = app.add_subcommand(
       "doctor", "Say what on this machine makes synchronization slow, and what helps (3 s)");
-  std::string names;
-  for (const Check& check : bench::all_checks())
-    names += fmt::format("\n  {:<12}{}", check.name, check.about);
+  std::string about;
+  std::vector<std::string> names;
+  for (const Check& check : bench::all_checks()) {
+    about += fmt::format("\n  {:<12}{}", check.name, check.about);
+    names.emplace_back(check.name);
+  }
   command->add_option("--only", options->only, "These checks alone, separated by commas")
+      ->words(names)
       ->delimiter(',');
   command->add_flag("--mpi", options->mpi,
                     "Try each MPI found here, too: whether Muster serves its barriers (2 s each)");
@@ -264,7 +268,7 @@ void add_doctor(Command& app) {
                       "The libmpi that its programs load (default: Debian's of that launcher)");
   command->add_flag("--strict", options->strict, "Exit with 1 if anything costs");
   command->add_flag("--json", options->json, "Print one JSON object");
-  command->footer("Checks:" + names);
+  command->footer("Checks:" + about);
   command->callback([options] { run(*options); });
 }
 

@@ -225,13 +225,16 @@ void add_explain(Command& app) {
                    "Ranks or threads that meet at the barrier")
       ->capture_default_str();
   command->add_option("-a,--algorithm", asked->algorithm, "A name that `muster list` shows")
+      ->listed({"algorithm"})
       ->capture_default_str();
   command->add_option("-w,--wait", asked->wait, "How they wait: a name that `muster list` shows")
+      ->listed({"wait"})
       ->capture_default_str();
   add_machine_option(*command, asked->machine, std::string("-t,") + machine_option);
   command
       ->add_option("-m,--map-by", asked->map_by,
                    "Rank i is bound by core, numa or socket; none: not bound")
+      ->listed({"mapping"})
       ->capture_default_str();
   command->add_option(
       "-b,--bindings", asked->bindings,

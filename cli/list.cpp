@@ -185,6 +185,20 @@ void add_other_locks(Json& results) {
   }
 }
 
+Json all_items() {
+  Json results = Json::array();
+  add_algorithms(results);
+  add_compared(results);
+  add_levels(results);
+  add_machines(results);
+  add_mappings(results);
+  add_wait_policies(results);
+  add_others(results);
+  add_locks(results);
+  add_other_locks(results);
+  return results;
+}
+
 constexpr std::size_t kFactsColumn = 26;
 
 std::string to_text(const Json& results) {
@@ -229,22 +243,24 @@ std::string to_text(const Json& results) {
 
 }  // namespace
 
+std::vector<std::string> listed_names(const std::vector<std::string>& kinds) {
+  static const Json items = all_items();
+  std::vector<std::string> names;
+  for (const Json& entry : items) {
+    const auto kind = entry.at("kind").get<std::string>();
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
+      names.push_back(entry.at("name").get<std::string>());
+  }
+  return names;
+}
+
 void add_list(Command& app) {
   Command* const command = app.add_subcommand(
       "list", "List algorithms, machines, levels, mappings, wait policies, locks and peers");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([json] {
-    Json results = Json::array();
-    add_algorithms(results);
-    add_compared(results);
-    add_levels(results);
-    add_machines(results);
-    add_mappings(results);
-    add_wait_policies(results);
-    add_others(results);
-    add_locks(results);
-    add_other_locks(results);
+    const Json results = all_items();
     fmt::print("{}", *json ? format_json(Json{{"results", results}}) : to_text(results));
   });
 }

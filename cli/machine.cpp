@@ -67,9 +67,6 @@ void print_classes(const sim::Distances& distances) {
 
 void run_import(const ImportOptions& options) {
   sim::check_machine_name(options.name);
-  if (options.rmw != "ownership" && options.rmw != "ll-sc") {
-    throw Error(Status::invalid, "--rmw is ownership or ll-sc, not \"" + options.rmw + "\"");
-  }
   const sim::MachineModel like = sim::load_machine(options.like);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
@@ -227,11 +224,14 @@ void add_machine(Command& app) {
       ->delimiter(',');
   command->add_option("--name", import->name, "The machine's name")->required();
   command->add_option("--source", import->source, "Who measured it, for the description");
-  command->add_option("--rmw", import->rmw, "How atomics work there: ownership or ll-sc")
+  command->add_option("--rmw", import->rmw, "How atomics work there")
+      ->one_of({"ownership", "ll-sc"})
       ->capture_default_str();
   command
       ->add_option("--like", import->like,
                    "The machine whose parameters stand for what latencies do not tell")
+      ->listed({"machine"})
+      ->or_file()
       ->capture_default_str();
   command->add_option("--output", import->output, "The description file");
   command->callback([import] { run_import(*import); });

@@ -74,11 +74,14 @@ std::string topology_statement(const std::string& spec, const Topology& topology
 
 Option* add_machine_option(Command& command, std::string& name, const std::string& names,
                            const std::string& otherwise) {
-  return command.add_option(
-      names, name,
-      fmt::format("A machine's description file, hwloc's XML file or synthetic description, or "
-                  "one of: {}{}",
-                  shipped_names(), otherwise.empty() ? "" : " (default: " + otherwise + ")"));
+  return command
+      .add_option(
+          names, name,
+          fmt::format("A machine's description file, hwloc's XML file or synthetic description, or "
+                      "one of: {}{}",
+                      shipped_names(), otherwise.empty() ? "" : " (default: " + otherwise + ")"))
+      ->listed({"machine"})
+      ->or_file();
 }
 
 }  // namespace muster

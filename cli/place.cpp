@@ -162,6 +162,8 @@ void add_place(Command& app) {
   command
       ->add_option("--policy", options->policy,
                    "Where servers go: pack (onto one NUMA node) or spread")
+      ->words({std::string(policy_name(ServerPolicy::pack)),
+               std::string(policy_name(ServerPolicy::spread))})
       ->capture_default_str();
   command->add_option("--at", options->at, "Cores of the first servers, separated by commas")
       ->delimiter(',');

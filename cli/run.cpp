@@ -43,7 +43,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* mutex_names[] = {"pthread", "spin-then-park", "mcs", "cna"};
+constexpr const char* affinity_names[] = {"hierarchical", "none"};
+constexpr const char* memory_names[] = {"default", "aware"};
 
 struct Options {
   unsigned servers = 0;
@@ -415,8 +416,8 @@ void run(Options& options) {
   if (!options.report && !options.machine.empty()) {
     throw Error(Status::invalid, "--machine goes with --report: a program runs on this machine");
   }
-  check_name("affinity", options.affinity, std::array{"hierarchical", "none"});
-  check_name("memory", options.memory, std::array{"default", "aware"});
+  check_name("affinity", options.affinity, affinity_names);
+  check_name("memory", options.memory, memory_names);
   if (!options.mutex.empty()) check_name("mutex", options.mutex, mutex_names);
   if (!options.barrier.empty()) parse_algorithm(options.barrier);
   const bool binds = options.affinity == "hierarchical" && !options.report;
@@ -490,18 +491,24 @@ void add_run(Command& app) {
           "--affinity", options->affinity,
           "Bind each new thread to a core: hierarchical (nearest to the servers, or to the "
           "first core), or none")
+      ->words({std::begin(affinity_names), std::end(affinity_names)})
       ->capture_default_str();
   command
       ->add_option("--memory", options->memory,
                    "Where malloc takes memory: default, or aware (on the servers' NUMA node)")
+      ->words({std::begin(memory_names), std::end(memory_names)})
       ->capture_default_str();
-  command->add_option(
-      "--mutex", options->mutex,
-      fmt::format("What pthread mutexes are: {} (as they are, counted); default: left alone",
-                  fmt::join(std::rbegin(mutex_names), std::rend(mutex_names), ", ")));
-  command->add_flag("--barrier{auto}", options->barrier,
-                    "Barriers are Muster's: of pthreads, OpenMP and ggml; =NAME: OpenMP's "
-                    "are of this algorithm");
+  command
+      ->add_option(
+          "--mutex", options->mutex,
+          fmt::format("What pthread mutexes are: {} (as they are, counted); default: left alone",
+                      fmt::join(std::rbegin(mutex_names), std::rend(mutex_names), ", ")))
+      ->words({std::begin(mutex_names), std::end(mutex_names)});
+  command
+      ->add_flag("--barrier{auto}", options->barrier,
+                 "Barriers are Muster's: of pthreads, OpenMP and ggml; =NAME: OpenMP's "
+                 "are of this algorithm")
+      ->listed({"algorithm"});
   command->add_flag("--bind-main", options->bind_main, "The main thread is placed, too");
   command->add_flag("--verbose", options->verbose,
                     "Say on standard error what is done and, when a process ends, what happened");

@@ -25,14 +25,14 @@ void MachineChoice::add_to(Command& command) {
 }
 
 void MachineChoice::add_changes_to(Command& command) {
-  std::string mechanisms;
-  for (int i = 0; i < sim::mechanism_count; ++i) {
-    mechanisms.append(mechanisms.empty() ? "" : ", ")
-        .append(sim::mechanism_name(static_cast<sim::Mechanism>(i)));
-  }
+  std::vector<std::string> mechanisms;
+  for (int i = 0; i < sim::mechanism_count; ++i)
+    mechanisms.emplace_back(sim::mechanism_name(static_cast<sim::Mechanism>(i)));
   command
       .add_option("--without", without,
-                  "Switch mechanisms of the model off, a list of: " + mechanisms)
+                  fmt::format("Switch mechanisms of the model off, a list of: {}",
+                              fmt::join(mechanisms, ", ")))
+      ->words(mechanisms)
       ->delimiter(',');
   command
       .add_option("--set", set,
@@ -74,6 +74,7 @@ void TeamChoice::add_to(Command& command) {
       ->delimiter(',')
       ->check(Range(1U, 4096U));
   command.add_option("--map-by", map_by, "How ranks go to cores: core, numa, socket; a list")
+      ->words(mapping_names())
       ->delimiter(',')
       ->default_str("core");
 }

@@ -88,6 +88,8 @@ void add_sim_barrier(Command& sim) {
       ->add_option("--algorithms", options->algorithms,
                    "By name (see `muster list`), a list; auto: what it is there; all: the classic "
                    "ones, trees of radix 2 to 16, topo-counter and every topo-LEVEL mask")
+      ->words({"all"})
+      ->listed({"algorithm", "message barrier", "OpenMP's barrier"})
       ->delimiter(',')
       ->default_str("all");
   options->teams.add_to(*command);

@@ -319,9 +319,12 @@ void add_sim_lock(Command& sim) {
       "lock", "How many critical sections a second locks manage there, by who sits where");
   o.machine.add_to(*command);
   command->add_option("--locks", o.locks, "By name (see `muster list`), a list; all")
+      ->words({"all"})
+      ->words(sim::modelled_locks())
       ->delimiter(',')
       ->default_str("rcl");
   command->add_option("--pattern", o.patterns, "sequential, strided, random; a list")
+      ->words(pattern_names())
       ->delimiter(',')
       ->default_str("sequential,strided,random");
   command->add_option("--stride", o.stride, "Words from one to the next, strided")
@@ -348,6 +351,8 @@ void add_sim_lock(Command& sim) {
                    "apart: the array and the first threads on the first NUMA node, the server on "
                    "the second [P17]; hierarchical: RCLHierarchicalAffinity; none: threads wander, "
                    "the mean of all placements; or a file")
+      ->words({"apart", "hierarchical", "none"})
+      ->or_file()
       ->capture_default_str();
   command
       ->add_option("--placements", o.placements,

@@ -5,6 +5,9 @@
 // A subcommand throws muster::Error for what goes wrong: see run_command_line() (program.hpp).
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }  // namespace CLI
@@ -36,6 +39,13 @@ void add_sim_lock(Command& sim);
 void add_sim_reproduce(Command& sim);
 void add_tune(Command& app);
 void add_machine(Command& app);
-void add_reference(CLI::App& root);  ///< after all others, of which it tells
+/// After all others, of which it tells.
+void add_reference(CLI::App& root, const Command& commands);
+
+/// All that `muster list` shows of these kinds.
+std::vector<std::string> listed_names(const std::vector<std::string>& kinds);
+
+/// Of `muster run`; all but the first are ours.
+inline constexpr const char* mutex_names[] = {"pthread", "spin-then-park", "mcs", "cna"};
 
 }  // namespace muster

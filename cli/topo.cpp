@@ -182,6 +182,7 @@ void add_topo(Command& app) {
       ->check(Range(1U, participants_max));
   Option* const mapping =
       command->add_option("--map-by", options->mapping, "How ranks go to cores: core, numa, socket")
+          ->words(mapping_names())
           ->capture_default_str();
   command
       ->add_option(

@@ -3,8 +3,8 @@
  *
  *   mpicc -O2 mpi_barrier.c -o mpi_barrier
  *   mpirun -n 4 ./mpi_barrier
- *   mpirun -n 4 -x LD_PRELOAD=libmuster_mpi_preload.so ./mpi_barrier    (MPICH: -genv LD_PRELOAD
- * ...)
+ *   mpirun -n 4 -x LD_PRELOAD=libmuster_mpi_preload.so ./mpi_barrier
+ *   mpiexec -genv LD_PRELOAD libmuster_mpi_preload.so -n 4 ./mpi_barrier    (MPICH)
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "machine/error.hpp"
 #include "sim/split_mix.hpp"
@@ -19,6 +20,12 @@ inline constexpr Pattern all_patterns[] = {Pattern::sequential, Pattern::strided
 inline std::string_view pattern_name(Pattern pattern) {
   constexpr std::string_view names[] = {"sequential", "strided", "random"};
   return names[static_cast<int>(pattern)];
+}
+
+inline std::vector<std::string> pattern_names() {
+  std::vector<std::string> names;
+  for (const Pattern pattern : all_patterns) names.emplace_back(pattern_name(pattern));
+  return names;
 }
 
 /// Throws Error(unknown_name), listing the names.

@@ -273,6 +273,13 @@ std::string_view mapping_name(Mapping mapping) {
   return "?";
 }
 
+std::vector<std::string> mapping_names() {
+  std::vector<std::string> names;
+  for (const Mapping mapping : {Mapping::core, Mapping::numa, Mapping::socket})
+    names.emplace_back(mapping_name(mapping));
+  return names;
+}
+
 Mapping parse_mapping(std::string_view text) {
   std::string wanted;
   for (const char c : text) {

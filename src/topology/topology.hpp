@@ -28,6 +28,7 @@ struct Processor {
 /// Mappings of ranks to cores [K22, section 3]: `core`, `numa`, `socket`.
 enum class Mapping { core, numa, socket };
 std::string_view mapping_name(Mapping mapping);
+std::vector<std::string> mapping_names();
 /// In any case; "package" = socket, "node" and "numanode" = numa. Throws
 /// Error(Status::unknown_name) listing the valid ones.
 Mapping parse_mapping(std::string_view text);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # debian.sh <source> <build> <scratch> <cmake>: the Debian package agrees with the rest: its version
 # and the libraries' names with CMakeLists.txt, what it builds with and recommends with
-# cmake/packages.txt, and each file that is installed is in one of its packages.
+# cmake/packages.txt, each file that is installed is in one of its packages, and what its libraries
+# export is in debian/*.symbols.
 set -euo pipefail
 source=$1 build=$2 scratch=$3 cmake=$4
 fail() { echo "$*" >&2; exit 1; }
@@ -58,4 +59,11 @@ if [ ! -d "$libdir" ]; then
 fi
 dh_install
 dh_missing
+
+echo "-- symbols"
+for symbols in debian/*.symbols; do
+  package=$(basename "$symbols" .symbols)
+  dpkg-gensymbols -c4 -p"$package" -P"debian/$package" -I"$symbols" -O"$scratch/found" ||
+    fail "$symbols: say in which version a line with + came; one with - was promised"
+done
 rm -rf "$scratch"
