@@ -45,8 +45,6 @@ TEST(Auto, PicksByTheFirstRuleThatFits) {
   expect(s, "dissemination", "two participants");
   s.participants = 3;
   expect(s, "scheduled", "it fits");
-  s.compose = {};
-  expect(s, "topo-counter", "bound: ");
   s.bound = false;
   expect(s, "following", "not all bound");
   s.follows = false;
