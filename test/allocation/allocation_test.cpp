@@ -363,7 +363,7 @@ TEST_F(Allocation, ChildrenAllocateWhateverOtherThreadsWereDoing) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(20);
+      alarm(200);
       const unsigned numa = turn % 5;
       if (muster_memory_servers(&numa, 1) != MUSTER_OK) _exit(1);
       for (const std::size_t bytes : sizes) {

@@ -193,7 +193,7 @@ TEST(Mutex, ServesAForksChildThoughOthersWaited) {
   std::this_thread::sleep_for(50ms);  // by now they sleep
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(600);
     mutex.unlock();
     unsigned count = 0;
     run_threads(3, [&](unsigned) {

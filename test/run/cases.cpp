@@ -442,7 +442,7 @@ void forks() {
     pthread_mutex_lock(&checked_at_fork);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // a child that hangs ends with a signal
+      alarm(200);  // a child that hangs ends with a signal
       pthread_mutex_unlock(&checked_at_fork);
       many_threads(3, 200);
       std::vector<std::thread> others;
@@ -519,7 +519,7 @@ void others_handlers() {
   for (int i = 0; i < 10; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      alarm(200);
       end_others();
       _exit(0);
     }
@@ -537,7 +537,7 @@ void others_handlers() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "all";
   const auto wanted = [&](const char* name) { return what == "all" || what == name; };
-  alarm(120);
+  alarm(1200);
   if (wanted("kinds")) kinds();
   if (wanted("processes")) shared_by_processes();
   if (wanted("threads")) many_threads(64, 2000);
