@@ -504,7 +504,9 @@ static int barrier_watched(team* of) {
   const int64_t came_ns = watch_come(at->watch, at->rank, number);
   const int status = wait_inside(of);
   /* It is asked to attend about once a microsecond. */
-  if (status == 0) watch_leave(at->watch, of->size, at->rank, number, came_ns, at->polls == 0);
+  if (status == 0 && (at->polls != 0 || watch_may_count(number))) {
+    watch_leave(at->watch, of->size, at->rank, number, came_ns);
+  }
   return status;
 }
 

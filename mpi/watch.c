@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { line = 128, one_in = 64 };
+enum { line = 128 };
 
 typedef _Atomic int64_t number64;
 
@@ -57,15 +57,13 @@ int64_t watch_come(watch* of, unsigned rank, uint64_t number) {
   return now;
 }
 
-/* For how many short waits this one counts; the same for all ranks. The first ones each for
- * itself; then one in some, fewer where there are more lines to read, and scattered, so that no
- * rhythm of the program's meets it. */
+/* For how many short waits this one counts. The first ones each for itself; then one in some,
+ * fewer where there are more lines to read. */
 static unsigned weight_of(uint64_t number, unsigned ranks) {
-  if (number < one_in) return 1;
-  unsigned some = one_in; /* a power of two: a division would take longer than the rest */
+  if (number < watch_one_in) return 1;
+  unsigned some = watch_one_in;
   while (some < ranks) some *= 2;
-  const uint64_t scattered = number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-  return (scattered & (some - 1)) == 0 ? some : 0;
+  return watch_scattered(number) % some == 0 ? some : 0;
 }
 
 /* To read the lines takes less than a twentieth of that. */
@@ -95,12 +93,8 @@ static arrivals arrivals_at(const watch* of, unsigned ranks, uint64_t number) {
   return seen;
 }
 
-void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
-                 bool was_quick) {
-  /* Rank 0 counts them. All ranks ask: two that exchange flags are quickest side by side. */
-  unsigned weight = weight_of(number, ranks);
-  if (was_quick && weight == 0) return;
-  if (rank != 0) weight = 0;
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns) {
+  const unsigned weight = rank == 0 ? weight_of(number, ranks) : 0;
   const int64_t left_ns = now_ns();
   if (left_ns - came_ns < long_ns(ranks) && weight == 0) return;
   const coming* const all = coming_of(of, 0);
