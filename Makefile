@@ -20,7 +20,7 @@ demo: packages-build ## Barriers and locks here beside others, and a verdict
 check: packages-test ## The quick tests, for every day
 	@test/run.sh check
 
-test: packages-test ## The release build's tests, but for the longest and style
+test: packages-test ## The release build's tests, but for the slowest and style
 	@test/run.sh test
 
 test-all: packages-all ## That, and sanitizers, aarch64, clang-tidy, style, mutants, NUMA

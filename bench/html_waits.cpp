@@ -32,8 +32,7 @@ std::string html_of_waits(const std::vector<Json>& jobs) {
         most = times;
         last = fmt::format("rank {}, {:.0f} %", rank, 100 * times / barriers);
       }
-      const char* const name = group.contains("called") ? "called" : "name";  // the latter: before
-      rows.push_back({cell(group, name), cell(group, "ranks"), cell(group, "barriers"),
+      rows.push_back({cell(group, "called"), cell(group, "ranks"), cell(group, "barriers"),
                       cell(group, "served_by"), format_ns(1e9 * spent_s),
                       part("waiting_for_the_last_s"), part("in_the_barrier_s"), last});
     }

@@ -32,12 +32,15 @@ static inline int64_t now_ns(void) {
   return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
 }
 
-/** Whether that barrier may be one of the short ones that are counted: the first ones, then one in
- * `watch_one_in`, scattered, so that no rhythm of the program's meets it. */
 enum { watch_one_in = 64 };
+
+/** Scattered, so that no rhythm of the program's meets those that are counted. */
 static inline uint64_t watch_scattered(uint64_t number) {
   return number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
+
+/** Whether that barrier may be counted though all waits were short: the first ones, then one in
+ * `watch_one_in`. */
 static inline bool watch_may_count(uint64_t number) {
   return number < watch_one_in || watch_scattered(number) % watch_one_in == 0;
 }
@@ -51,8 +54,9 @@ void watch_begin(watch* of, unsigned ranks);
 /** Rank `rank` comes to a barrier, the `number`th of its communicator; when. */
 int64_t watch_come(watch* of, unsigned rank, uint64_t number);
 
-/** It leaves that barrier. Not to be called if that was surely within a few microseconds, but for
- * barriers that may be counted: two ranks that exchange flags are quickest side by side. */
+/** It leaves that barrier. All ranks call it where watch_may_count(): rank 0 counts, and would come
+ * late to the next barrier if it alone did. Else who surely waited a few microseconds at most need
+ * not. */
 void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns);
 
 /** For rank 0, after it has left that barrier: waits until who counts it has done so, though not

@@ -49,8 +49,8 @@ class SenseReversing {
     return true;
   }
 
-  bool depart(M& m, Ticket& t, Awaited awaited = Awaited::anyone) const {
-    return m.await(sense(), equals(t.sense), acquire, awaited);  // pairs with the release in arrive
+  bool depart(M& m, Ticket& t) const {
+    return m.await(sense(), equals(t.sense), acquire);  // pairs with the release in arrive
   }
 
   bool wait(M& m, Ticket& t) const { return arrive(m, t) && depart(m, t); }

@@ -120,10 +120,10 @@ TEST(HtmlReport, ShowsThePictureOfMpis) {
 
 TEST(HtmlReport, SplitsWaits) {
   const Json job = Json::parse(R"({"schema": 1, "process": 7, "communicators": [
-    {"name": "MPI_COMM_<WORLD>", "ranks": 2, "communicators": 1, "barriers": 5000,
+    {"called": "MPI_COMM_<WORLD>", "ranks": 2, "communicators": 1, "barriers": 5000,
      "served_by": "Muster", "spent_s": 0.5, "waiting_for_the_last_s": 0.4,
      "in_the_barrier_s": 0.1, "by_rank": [{"came_last": 50}, {"came_last": 4950}]},
-    {"name": "far", "ranks": 2, "communicators": 1, "barriers": 1, "served_by": "MPI",
+    {"called": "far", "ranks": 2, "communicators": 1, "barriers": 1, "served_by": "MPI",
      "spent_s": 0}]})");
   const std::string page = html_report({"r", {}, {job}, {}});
   EXPECT_THAT(page, HasSubstr("MPI_COMM_&lt;WORLD&gt;"));
