@@ -30,7 +30,8 @@ shutil.rmtree(scratch, ignore_errors=True)
 for folder in ("doc", "include"):
     shutil.copytree(source / folder, scratch / folder)
 table = scratch / "doc" / "results" / "crowded.json"
-table.write_text(table.read_text().replace("1.85 us", "1.84 us"))
+another = re.sub(r"\d us", lambda last: f"{9 - int(last[0][0])} us", table.read_text(), count=1)
+table.write_text(another)
 if check(scratch, subprocess.DEVNULL) != 1:
     sys.exit("a changed number is not noticed")
 
