@@ -11,6 +11,7 @@
 #include "capi/explain.hpp"
 #include "capi/plan.hpp"
 #include "machine/hardware.hpp"
+#include "wait/standstill.hpp"
 
 namespace muster {
 
@@ -34,8 +35,9 @@ std::uint64_t own_pid_namespace() noexcept;
 /// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
 bool has_died(Word pid) noexcept;
 
-/// What a participant looks after when a wait takes long: whether another one died, and whether
-/// somebody should be told who is missing. All of it in the slow path; the fast path pays nothing.
+/// What a participant looks after when a wait takes long: whether another one died, whether the
+/// wait has no end, and whether somebody should be told who is missing. All of it in the slow path;
+/// the fast path pays nothing.
 class Watch {
  public:
   /// `engine` and `hooks` must outlive it. MUSTER_WATCHDOG=seconds is read once a process; what
@@ -48,8 +50,9 @@ class Watch {
   void set_follower(Follower* follower) { follower_ = follower; }
 
  private:
-  Word inspect(std::int64_t waited_ns) noexcept;
-  Word find_dead() noexcept;
+  Word inspect(std::int64_t began_ns, std::int64_t now) noexcept;
+  Word find_dead() const noexcept;
+  Word find_nonsense(std::int64_t began_ns) noexcept;
   void report_missing(std::int64_t waited_ns) const noexcept;
 
   const Engine& engine_;
@@ -58,7 +61,8 @@ class Watch {
   Follower* follower_ = nullptr;
   std::int64_t limit_ns_;         // what takes longer is reported
   std::int64_t swept_ns_ = 0;     // when all others were last looked at
-  std::int64_t reported_ns_ = 0;  // how long the wait had taken at the last report
+  std::int64_t reported_ns_ = 0;  // when the last report was made
+  Standstill standstill_;
 };
 
 /// Two lines: 64 bytes each on x86, up to 128 elsewhere.

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -80,8 +81,8 @@ Hooks Watch::hooks() noexcept {
       return user.completion(user.context) == 0;
     };
   }
-  hooks.inspect = [](void* self, std::int64_t waited_ns) {
-    return static_cast<Watch*>(self)->inspect(waited_ns);
+  hooks.inspect = [](void* self, std::int64_t began_ns, std::int64_t now) {
+    return static_cast<Watch*>(self)->inspect(began_ns, now);
   };
   if (follower_ != nullptr) {
     hooks.compose = [](void* self, std::span<const Word> pus) {
@@ -91,20 +92,43 @@ Hooks Watch::hooks() noexcept {
   return hooks;
 }
 
-Word Watch::inspect(std::int64_t waited_ns) noexcept {
-  if (waited_ns < reported_ns_) reported_ns_ = 0;  // another wait
-  if (waited_ns - reported_ns_ >= limit_ns_) {
-    report_missing(waited_ns);
-    reported_ns_ = waited_ns;
+Word Watch::inspect(std::int64_t began_ns, std::int64_t now) noexcept {
+  if (now - std::max(began_ns, reported_ns_) >= limit_ns_) {
+    report_missing(now - began_ns);
+    reported_ns_ = now;
   }
-  if (!engine_.plan().shared || !engine_.is_seen()) return 0;
-  const std::int64_t now = now_ns();
-  if (waited_ns < sweep_interval_ns || now - swept_ns_ < sweep_interval_ns) return 0;
+  if (!engine_.plan().shared || now - std::max(began_ns, swept_ns_) < sweep_interval_ns) return 0;
   swept_ns_ = now;
-  return find_dead();
+  const Word dead = engine_.is_seen() ? find_dead() : 0;
+  return dead != 0 ? dead : find_nonsense(began_ns);
 }
 
-Word Watch::find_dead() noexcept {
+/// What others write may be anything: it is told from a peer that is late where it can be.
+Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
+  const Block& block = engine_.block();
+  const Word mine = engine_.seat(rank_)->phase();
+  const auto nonsense = [](unsigned rank) { return Breakage{Status::foreign, rank}.encode(); };
+  bool all_here = true;
+  standstill_.begin(began_ns);
+  for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
+    const Mark& mark = block.mark(rank);
+    const auto ahead = static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine);
+    // Nobody is an episode or more away from another.
+    if (rank == rank_ ? ahead != 0 : ahead < -2 || ahead > 2) return nonsense(rank);
+    all_here = all_here && ahead >= 0;
+    // Pairs with the store below: what it stored before its wait is seen.
+    if (rank != rank_ && ahead == 0) standstill_.see(mark.looks.load(std::memory_order_acquire));
+  }
+  if (!all_here) {
+    standstill_.forget();
+    return 0;
+  }
+  const bool stands = standstill_.end();
+  block.mark(rank_).looks.store(standstill_.word(), std::memory_order_release);
+  return stands ? nonsense(rank_) : 0;
+}
+
+Word Watch::find_dead() const noexcept {
   const Block& block = engine_.block();
   const Word mine = engine_.seat(rank_)->phase();
   const Word self = block.mark(rank_).pid.load(std::memory_order_relaxed);

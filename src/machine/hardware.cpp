@@ -98,7 +98,8 @@ Hardware::Next Hardware::Wait::step() noexcept {
   }
   if (port_.hooks_.inspect != nullptr && now >= next_inspection_ns_) {
     next_inspection_ns_ = now + inspection_interval_ns;
-    if (const Word why = port_.hooks_.inspect(port_.hooks_.context, patience.waited_ns(now));
+    if (const Word why =
+            port_.hooks_.inspect(port_.hooks_.context, now - patience.waited_ns(now), now);
         why != 0) {
       port_.break_domain(Breakage::decode(why));
       return Next::give_up;

@@ -70,9 +70,9 @@ struct Hooks {
   /// About once a microsecond while a wait is not over; true: no sleep before the next call.
   bool (*progress)(void* context) = nullptr;
   bool (*completion)(void* context) = nullptr;  ///< by the champion; false breaks the barrier
-  /// While a wait takes long, about every millisecond; a nonzero Breakage::encode() ends it and
-  /// breaks the barrier for all.
-  Word (*inspect)(void* context, std::int64_t waited_ns) = nullptr;
+  /// While a wait that began then takes long, about every millisecond, after another look in vain;
+  /// a nonzero Breakage::encode() ends it and breaks the barrier for all.
+  Word (*inspect)(void* context, std::int64_t began_ns, std::int64_t now_ns) = nullptr;
   /// Machine::compose(), of the participant that looks where all sit.
   std::span<const Word> (*compose)(void* context, std::span<const Word> pus) = nullptr;
   void* context = nullptr;

@@ -223,8 +223,8 @@ TEST_P(Waits, DoNotSleepWhileThereIsMoreToDo) {
 TEST_P(Waits, EndWhenInspectionSaysSo) {
   Hardware waiter = port(0);
   Hooks hooks;
-  hooks.inspect = [](void*, std::int64_t waited_ns) {
-    return waited_ns > 10 * ms ? Breakage{Status::peer, 5}.encode() : Word{0};
+  hooks.inspect = [](void*, std::int64_t began_ns, std::int64_t now) {
+    return now - began_ns > 10 * ms ? Breakage{Status::peer, 5}.encode() : Word{0};
   };
   waiter.set_hooks(hooks);
   waiter.set_deadline(now_ns() + far_away_ns);
