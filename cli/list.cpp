@@ -127,6 +127,17 @@ void add_machines(Json& results) {
   }
 }
 
+void add_parameters(Json& results) {
+  for (const sim::ParameterInfo& info : sim::parameter_table()) {
+    results.push_back(item("parameter", info.name,
+                           {{"unit", info.unit},
+                            {"from", info.min},
+                            {"to", info.max},
+                            {"optional", info.optional},
+                            {"about", info.meaning}}));
+  }
+}
+
 void add_mappings(Json& results) {
   const auto add = [&](std::string_view name, std::string_view about) {
     results.push_back(item("mapping", name, {{"about", about}}));
@@ -196,6 +207,7 @@ Json all_items() {
   add_others(results);
   add_locks(results);
   add_other_locks(results);
+  add_parameters(results);
   return results;
 }
 
@@ -208,13 +220,15 @@ std::string to_text(const Json& results) {
     if (entry.at("kind") != kind) {
       kind = entry.at("kind").get<std::string>();
       text += fmt::format("{}{}\n", text.empty() ? "" : "\n",
-                          kind == "wait"   ? "wait policies"
-                          : kind == "lock" ? "locks (line transfers a section, contended)"
-                                           : kind + "s");
+                          kind == "wait"        ? "wait policies"
+                          : kind == "lock"      ? "locks (line transfers a section, contended)"
+                          : kind == "parameter" ? "parameters of a modelled machine (sim --set)"
+                                                : kind + "s");
     }
     std::string facts;
     const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : "; ") + fact; };
-    if (entry.contains("about")) add(entry.at("about").get<std::string>());
+    if (const std::string unit = entry.value("unit", ""); !unit.empty()) facts = unit + ": ";
+    if (entry.contains("about")) facts += entry.at("about").get<std::string>();
     if (entry.contains("cost")) {
       add(entry.at("cost").get<std::string>());
       if (kind == "lock") {
@@ -256,7 +270,9 @@ std::vector<std::string> listed_names(const std::vector<std::string>& kinds) {
 
 void add_list(Command& app) {
   Command* const command = app.add_subcommand(
-      "list", "List algorithms, machines, levels, mappings, wait policies, locks and peers");
+      "list",
+      "List algorithms, machines, levels, mappings, wait policies, locks, peers and the "
+      "model's parameters");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([json] {

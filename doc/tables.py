@@ -6,9 +6,9 @@ the headers and `muster list` say.
     doc/tables.py [--muster BINARY] [--check] [PAGE...]
 
 A marker is `<!-- made: NAME -->`; up to `<!-- end -->` the text is this command's. NAME is that of
-a file in doc/results, or machines, errors, options. With --muster also barriers, locks and rules
-(of auto), which are left as they are without. --check writes nothing and exits with 1 where a page
-differs.
+a file in doc/results, or machines, errors, options. With --muster also barriers, locks, rules
+(of auto) and parameters (of the model), which are left as they are without. --check writes nothing
+and exits with 1 where a page differs.
 
 A file in doc/results is one table of one run: title, machine (a key of machines.json), commit,
 commands, about (what the figures are), rows (the first one is the head), note (optional).
@@ -116,7 +116,14 @@ def rules(binary):
         for number, rule in enumerate(auto["rules"], 1)])
 
 
-OF_MUSTER = {"barriers": barriers, "locks": locks, "rules": rules}
+def parameters(binary):
+    return table([["parameter", "", "range", "meaning"]] + [
+        [f"`{thing['name']}`" + (" (optional)" if thing["optional"] else ""), thing["unit"],
+         f"{thing['from']:g} to {thing['to']:g}", thing["about"]]
+        for thing in things(binary) if thing["kind"] == "parameter"])
+
+
+OF_MUSTER = {"barriers": barriers, "locks": locks, "rules": rules, "parameters": parameters}
 
 
 def made(name, binary):
