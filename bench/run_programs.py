@@ -153,6 +153,14 @@ def chosen(cases):
             case.command[0] in what] or sys.exit(f"--what: nothing is called {options.what}")
 
 
+def sessions_are_groups():
+    try:
+        with open("/proc/sys/kernel/sched_autogroup_enabled", encoding="ascii") as setting:
+            return setting.read(1) == "1"
+    except OSError:
+        return False
+
+
 def stolen():
     """Of all CPUs' time, what a hypervisor took."""
     with open("/proc/stat", encoding="ascii") as stat:
@@ -170,6 +178,8 @@ def main():
         regimes = options.regimes.split(",")
         if not set(regimes) <= set(REGIMES):
             sys.exit(f"--regimes: there are {', '.join(REGIMES)}")
+        if "session" in regimes and not sessions_are_groups():
+            sys.exit("kernel.sched_autogroup_enabled is not 1: sessions are no groups here")
         progress = Progress(len(there) * len(ways) * len(regimes) * options.rounds)
         before, results = stolen(), []
         print(f"{'':36}" + "".join(f"{way:>22}" for way in ways[1:]))
