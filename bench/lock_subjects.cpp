@@ -54,16 +54,23 @@ class Ours : public LockSubject {
   muster::lock* lock_;
 };
 
-/// Does not wait for what it posts; the ring bounds how many are outstanding.
-class Posting final : public Ours {
+/// By a call, as a C program has it: `call` is muster_lock_execute, or muster_lock_post.
+template <auto call>
+class Called : public Ours {
  public:
-  Posting() : Ours("rcl") {}
+  explicit Called(const char* kind) : Ours(kind) {}
   void run(Slice& slice) override {
     slice.run([lock = lock_->native_handle()]<class Section>(Word word, Section) {
-      const auto execute = [](void* posted) { Section()(static_cast<Word>(posted)); };
-      muster_lock_post(lock, execute, word);  // no allocation
+      call(
+          lock, [](void* at) { Section()(static_cast<Word>(at)); }, word);  // no allocation
     });
   }
+};
+
+/// Does not wait for what it posts; the ring bounds how many are outstanding.
+class Posting final : public Called<muster_lock_post> {
+ public:
+  Posting() : Called("rcl") {}
   void settle() override {
     lock_->execute([] {});
   }
@@ -204,6 +211,10 @@ std::unique_ptr<LockSubject> make(const std::string&) {
   return std::make_unique<Subject>();
 }
 
+std::unique_ptr<LockSubject> make_called_auto(const std::string&) {
+  return std::make_unique<Called<muster_lock_execute>>("auto");
+}
+
 std::unique_ptr<LockSubject> make_ours(const std::string& name) {
   return std::make_unique<Ours>(name.c_str());
 }
@@ -255,6 +266,9 @@ const std::vector<LockEntry>& lock_entries() {
       all.push_back({*name, LockEntry::ours, "",
                      is_c_librarys ? "pthread_mutex through muster_lock_execute" : "", make_ours});
     }
+    all.push_back({"auto-call", LockEntry::ours, "",
+                   "auto by muster_lock_execute() as in C, which C++ has in line",
+                   make_called_auto});
     all.push_back({"rcl-post", LockEntry::ours, "",
                    "rcl without waiting: up to 16 requests of a thread outstanding",
                    make<Posting>});

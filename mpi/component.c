@@ -255,7 +255,7 @@ static void destruct(muster_module* module) {
 OBJ_CLASS_INSTANCE(muster_module, mca_coll_base_module_t, construct, destruct);
 
 static bool tolerates_faults(void) {
-#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI /* from 5.0 on */
   return ompi_ftmpi_enabled;
 #else
   return false;

@@ -4,6 +4,7 @@
 // be told whether anybody is there.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,14 @@ void check_family() {
   check(home(copy) == 0, "strdup");
   free(copy);
 }
+
+/// Before all others, and so run beside all that ours would hold.
+void allocate_in_another_thread() {
+  std::thread([] { std::vector<std::string>(1000, std::string(100, 'x')); }).join();
+}
+[[gnu::used, gnu::section(".preinit_array")]] void (*const first_of_all)() = [] {
+  pthread_atfork(allocate_in_another_thread, nullptr, nullptr);
+};
 
 void check_fork() {
   const pid_t child = fork();

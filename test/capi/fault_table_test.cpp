@@ -49,7 +49,29 @@ struct Visible {
   SharedMemory memory;
 };
 
-class DeathInside : public testing::TestWithParam<std::string> {};
+/// Of every death, those that are tried again too.
+struct Silences {
+  void add(double silence_ms) {
+    ++deaths;
+    late += silence_ms < limit_ms ? 0 : 1;
+    longest_ms = std::max(longest_ms, silence_ms);
+  }
+  void print(const char* of) const {
+    std::printf("%s: %u deaths, the longest wait %.1f ms; %u took %.0f ms or more\n", of, deaths,
+                longest_ms, late, limit_ms);
+  }
+
+  static constexpr double limit_ms = 100;
+  unsigned deaths = 0;
+  unsigned late = 0;
+  double longest_ms = 0;
+};
+
+class DeathInside : public testing::TestWithParam<std::string> {
+ protected:
+  static void TearDownTestSuite() { of_all.print("all algorithms"); }
+  static inline Silences of_all;
+};
 
 struct Death {
   bool inside = false;    ///< else it had left before
@@ -108,14 +130,11 @@ Death kill_at_step(const std::string& name, unsigned victim, const char* wait, u
 
 // "Step": each change of the shared memory, as the process runs instruction by instruction. A death
 // of which somebody hears late is tried again: the others may have had no CPU meanwhile. Whoever
-// never looks hears late each time. What is printed is of all tries, the late ones too.
+// never looks hears late each time.
 TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
   if (!Stepped::possible()) GTEST_SKIP() << "no ptrace here";
-  constexpr double limit_ms = reduced ? 1e9 : 100;
   const HangGuard guard(300);
-  unsigned deaths = 0;
-  unsigned late = 0;
-  double longest_ms = 0;
+  Silences silences;
   for (unsigned round = 0; round < fault_rounds() && !HasFailure(); ++round) {
     const unsigned victim = round % 4;
     unsigned step = 0;
@@ -124,18 +143,16 @@ TEST_P(DeathInside, AtEveryStepAllOthersAreToldWithinATenthOfASecond) {
       Death death;
       EXPECT_TRUE(in_a_quiet_moment([&] {
         death = kill_at_step(GetParam(), victim, policy(round), step);
-        ++deaths;
-        longest_ms = std::max(longest_ms, death.silence_ms);
-        late += death.silence_ms < limit_ms ? 0 : 1;
-        return death.silence_ms < limit_ms;
+        silences.add(death.silence_ms);
+        of_all.add(death.silence_ms);
+        return reduced || death.silence_ms < Silences::limit_ms;
       })) << "rank "
           << victim << " dead at step " << step;
       inside = death.inside;
     }
     EXPECT_GT(step, 3U) << "in, at least one arrival, and out";
   }
-  std::printf("%u deaths, the longest silence of all %.1f ms; %u were late (%.0f ms and more)\n",
-              deaths, longest_ms, late, limit_ms);
+  silences.print(GetParam().c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeathInside, testing::ValuesIn(all_names()), identifier);

@@ -18,7 +18,8 @@
 # may leave.
 # Environment: MUSTER_BUILD, the build; SETTINGS: "name=value ..." for ours (barrier, levels, wait,
 # verbose, priority); SAYS, SAYS_NOT: what is to be, and not to be, on standard error; COUNTS:
-# "counter=number ...", over all ranks; MUSTER_MPI_COUNTERS: what that is to be, if not 1.
+# "counter=number ...", over all ranks; MUSTER_MPI_COUNTERS: what that is to be, if not 1;
+# COMPONENT: another than the build's.
 set -uo pipefail
 mpi=$1 how=$2 ranks=$3 limit=$(($4 * 10)) expected=$5 binding=$6  # a busy machine is no hang
 shift 6
@@ -63,9 +64,10 @@ case $how in
     fi
     ;;
   component)
-    [ -e "$build/mpi/mca_coll_muster.so" ] || skip "package libopenmpi-dev"
+    component=${COMPONENT:-$build/mpi/mca_coll_muster.so}
+    [ -e "$component" ] || skip "package libopenmpi-dev"
     mkdir "$scratch/components"
-    ln -s "$build/mpi/mca_coll_muster.so" "$scratch/components"
+    ln -s "$component" "$scratch/components"
     system=$(ompi_info --path pkglibdir 2>/dev/null | sed -n 's/.*: *//p')
     command+=(--mca mca_base_component_path "$system:$scratch/components")
     for setting in "${settings[@]}"; do
