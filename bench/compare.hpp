@@ -6,7 +6,7 @@
 // Where each build has several runs, these tell. Where it has one, the others' implementations do:
 // nobody changed them. What they have in common is the machine's drift, which is taken away in both
 // cases; how far they scatter around it is what chance does to one row. Some rows and rounds are
-// far off, so where there are several runs, ours together are what most of the rows and rounds show.
+// far off, so of several runs ours together are what most of the rows and rounds show.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

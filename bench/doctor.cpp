@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -55,6 +54,13 @@ void bind_to(unsigned pu) {
   const std::size_t bytes = set.size() * sizeof(cpu_set_t);
   CPU_SET_S(pu, bytes, set.data());
   static_cast<void>(sched_setaffinity(0, bytes, set.data()));
+}
+
+/// That this thread has had: what others take of its CPU does not count.
+std::int64_t own_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
 /// Each of `pus` has a thread that calls body(number), all at once.
@@ -162,51 +168,51 @@ Diagnosis look_at_affinity(const Instruments& by) {
 
 Diagnosis look_at_quota(const Instruments& by) {
   constexpr std::int64_t period_ns = 300 * ms;
-  constexpr std::int64_t pause_ns = 5 * ms;  // the scheduler's slices are shorter
   const std::vector<unsigned> cpus = by.topology().pus().to_vector();
   const std::optional<double> quota = by.quota();
   if (!quota || *quota >= static_cast<double>(cpus.size())) {
     return finding(Verdict::fine, "No control group limits the time on them.");
   }
   std::atomic<std::int64_t> longest_ns{0};
-  std::atomic<std::int64_t> ran_ns{0};
+  std::atomic<double> got{0};
   on_each(cpus, [&](unsigned) {
-    const std::int64_t end = clock_ns() + period_ns;
+    const std::int64_t begin = clock_ns();
+    const std::int64_t ran_ns = own_cpu_ns();
     std::int64_t longest = 0;
-    std::int64_t paused = 0;
-    for (std::int64_t last = clock_ns(), now = last; last < end; last = now) {
+    std::int64_t last = begin;
+    for (std::int64_t now = begin; last < begin + period_ns; last = now) {
       now = clock_ns();
       longest = std::max(longest, now - last);
-      if (now - last > pause_ns) paused += now - last;
     }
-    ran_ns.fetch_add(period_ns - paused);
+    got.fetch_add(static_cast<double>(own_cpu_ns() - ran_ns) / static_cast<double>(last - begin));
     for (std::int64_t seen = longest_ns.load();
          seen < longest && !longest_ns.compare_exchange_weak(seen, longest);) {
     }
   });
-  const double got = static_cast<double>(ran_ns.load()) / static_cast<double>(period_ns);
   const double longest_ms = static_cast<double>(longest_ns.load()) / static_cast<double>(ms);
   return finding(
       Verdict::costs,
       fmt::format("A control group grants the time of {:.2f} CPUs, {} may be used. {} "
                   "got {:.2f} in 0.3 s, stopped for up to {:.0f} ms.",
-                  *quota, cpus.size(), counted(cpus.size(), "busy threads"), got, longest_ms),
+                  *quota, cpus.size(), counted(cpus.size(), "busy threads"), got.load(),
+                  longest_ms),
       fmt::format("Have at most {}, or raise the limit (cpu.max; containers: --cpus).",
                   counted(std::max(1U, static_cast<unsigned>(*quota)), "threads")),
-      {{"quota_cpus", *quota}, {"granted_cpus", got}, {"longest_pause_ms", longest_ms}});
+      {{"quota_cpus", *quota}, {"granted_cpus", got.load()}, {"longest_pause_ms", longest_ms}});
 }
 
-/// Turns of a loop that no memory slows down, in a period. It has a multiplication in each cycle:
-/// with less to do, two siblings would have room for both.
+/// Turns of a loop that no memory slows down, in a period of its own time. It has a multiplication
+/// in each cycle: with less to do, two siblings would have room for both.
 std::uint64_t turns_in(std::int64_t period_ns) {
   std::uint64_t turns = 0;
-  std::array<std::uint64_t, 4> values{1, 2, 3, 4};
-  for (const std::int64_t end = clock_ns() + period_ns; clock_ns() < end; ++turns) {
-    for (int i = 0; i < 250; ++i) {
-      for (std::uint64_t& value : values) {
-        value = value * 6364136223846793005U + 1442695040888963407U;
-        asm volatile("" : "+r"(value));
-      }
+  std::uint64_t a = 1, b = 2, c = 3, d = 4;
+  for (const std::int64_t end = own_cpu_ns() + period_ns; own_cpu_ns() < end; ++turns) {
+    for (int i = 0; i < 2500; ++i) {
+      a *= 0x9e3779b97f4a7c15U;
+      b *= 0x9e3779b97f4a7c15U;
+      c *= 0x9e3779b97f4a7c15U;
+      d *= 0x9e3779b97f4a7c15U;
+      asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
     }
   }
   return turns;

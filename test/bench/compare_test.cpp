@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
-/// How rows scatter from run to run and rounds, which else do by 0.8 %, as runs of one build showed.
+/// How rows scatter from run to run, and rounds (usually by 0.8 %), as runs of one build showed.
 struct Hour {
   double rows;
   unsigned one_row_in;  ///< scatters far
@@ -77,8 +77,8 @@ bool tells_anything(const Comparison& comparison) {
 }
 
 /// How many runs of each build are compared. Where there are several, all of ours move together
-/// from run to run, which one run of each takes for a change, and some rows scatter far, of which it
-/// takes 7 in 100 comparisons for changes.
+/// from run to run, which one run of each takes for a change, and some rows scatter far, which it
+/// does in 7 of 100 comparisons.
 class Compared : public testing::TestWithParam<int> {
  protected:
   /// In how many of a hundred comparisons `tells` is true.

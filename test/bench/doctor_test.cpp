@@ -104,6 +104,7 @@ TEST(Doctor, FindsAQuota) {
     return true;
   });
   EXPECT_THAT(text, HasSubstr("costs: A control group grants the time of 0.50 CPUs"));
+  EXPECT_THAT(text, HasSubstr(" got 0."));
 }
 
 TEST(Doctor, FindsBusyNeighbours) {
