@@ -27,12 +27,12 @@ std::string text_of(const Json& json, const char* name) {
   return value.is_string() ? value.get<std::string>() : std::string{};
 }
 
+/// NaN where there is none.
 std::vector<double> positive(const Json& rounds, double unit_ns, bool is_rate) {
   std::vector<double> values;
   for (const Json& round : rounds) {
-    if (!round.is_number() || round.get<double>() <= 0) continue;
-    const double value = round.get<double>();
-    values.push_back(is_rate ? 1e9 / value : value * unit_ns);
+    const double value = round.is_number() ? round.get<double>() : 0;
+    values.push_back(value <= 0 ? std::nan("") : is_rate ? 1e9 / value : value * unit_ns);
   }
   return values;
 }
@@ -245,6 +245,8 @@ RunFile read_run(const Json& json, const std::string& source) {
       run.settings = json.at("settings").at("seconds").dump() + " s of barriers in each launch";
     for (const Json& row : json.at("results")) {
       RunRow next = read(row);
+      next.by_round = next.rounds;
+      std::erase_if(next.rounds, [](double ns) { return std::isnan(ns); });
       if (next.rounds.empty()) continue;
       next.what += ", " + next.group;
       run.rows.push_back(std::move(next));
@@ -373,11 +375,53 @@ Sides mean_of(const Rows& rows) {
   return mean;
 }
 
-/// Around their mean of each run, all together.
-double scatter_of(const Rows& rows) {
-  double sum = 0;
-  for (const auto& [what, logs] : rows) sum += logs->minus(mean_of(rows)).variance();
-  return sum;
+/// A row in all runs of both sides, the old ones first.
+struct Series {
+  std::vector<const RunRow*> runs;
+  double usual = 0;  ///< median of the logarithms of all rounds
+
+  void find_usual() {
+    std::vector<double> logs;
+    for (const RunRow* row : runs) {
+      for (const double ns : row->rounds) logs.push_back(std::log(ns));
+    }
+    usual = median(std::move(logs));
+  }
+};
+
+/// Of the middle half: a few that were disturbed are not in it.
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
+  return std::accumulate(values.begin() + cut, values.end() - cut, 0.0) /
+         static_cast<double>(values.size() - 2 * static_cast<std::size_t>(cut));
+}
+
+/// How much longer ours took in a run than the others, as logarithm, but for a constant: the median
+/// over the rounds, since what disturbs a round disturbs both.
+double beside(const std::vector<const Series*>& ours, const std::vector<const Series*>& peers,
+              std::size_t run) {
+  std::size_t rounds = 0;
+  for (const auto* all : {&ours, &peers}) {
+    for (const Series* one : *all) rounds = std::max(rounds, one->runs[run]->by_round.size());
+  }
+  const auto middle = [&](const std::vector<const Series*>& all, std::size_t from, std::size_t to) {
+    std::vector<double> logs;
+    for (const Series* one : all) {
+      const std::vector<double>& ns = one->runs[run]->by_round;
+      for (std::size_t round = from; round < std::min(to, ns.size()); ++round) {
+        if (!std::isnan(ns[round])) logs.push_back(std::log(ns[round]) - one->usual);
+      }
+    }
+    return logs.empty() ? std::nan("") : middle_mean(std::move(logs));
+  };
+  std::vector<double> differences;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const double difference = middle(ours, round, round + 1) - middle(peers, round, round + 1);
+    if (!std::isnan(difference)) differences.push_back(difference);
+  }
+  if (differences.empty()) return middle(ours, 0, rounds) - middle(peers, 0, rounds);
+  return median(std::move(differences));
 }
 
 /// Several runs of each: how far runs of one build lie apart is chance. All of ours may move
@@ -386,26 +430,32 @@ Comparison compare_sides(const std::vector<RunFile>& old_runs,
                          const std::vector<RunFile>& new_runs) {
   Comparison result;
   std::map<std::string, Sides> found;
-  std::map<std::string, const RunRow*> example;
+  std::map<std::string, Series> series;
   for (const bool is_new : {false, true}) {
     for (const RunFile& run : is_new ? new_runs : old_runs) {
       for (const RunRow& row : run.rows) {
         Sides& logs = found[row.what];
         (is_new ? logs.after : logs.before).push_back(mean_of_logs(row.rounds));
-        example[row.what] = &row;
+        series[row.what].runs.push_back(&row);
       }
     }
   }
   struct Kinds {
     Rows ours;
     Rows peers;
+    std::vector<const Series*> our_series;
+    std::vector<const Series*> peer_series;
   };
   Kinds all;
   std::map<std::string, Kinds> groups;
   for (const auto& [what, logs] : found) {
     if (logs.before.size() == old_runs.size() && logs.after.size() == new_runs.size()) {
-      for (Kinds* group : {&all, &groups[example[what]->group]}) {
-        (example[what]->ours ? group->ours : group->peers)[what] = &logs;
+      Series& its = series[what];
+      its.find_usual();
+      const RunRow& row = *its.runs.front();
+      for (Kinds* group : {&all, &groups[row.group]}) {
+        (row.ours ? group->ours : group->peers)[what] = &logs;
+        (row.ours ? group->our_series : group->peer_series).push_back(&its);
       }
       continue;
     }
@@ -422,10 +472,9 @@ Comparison compare_sides(const std::vector<RunFile>& old_runs,
   double weights = 0;
   for (const auto& [name, its] : groups) {
     if (its.ours.empty()) continue;
-    const Rows& peers = its.peers.size() >= peers_least ? its.peers : all.peers;
-    const Sides drift = mean_of(peers);
+    const Kinds& around = its.peers.size() >= peers_least ? its : all;
+    const Sides drift = mean_of(around.peers);
     const auto count = static_cast<double>(its.ours.size());
-    const auto peers_count = static_cast<double>(peers.size());
     double variance = 0;  // of a row without the drift, in the mean
     for (const auto& [what, logs] : its.ours) variance += logs->minus(drift).variance() / count;
     for (const auto& [what, logs] : its.ours) {
@@ -434,13 +483,12 @@ Comparison compare_sides(const std::vector<RunFile>& old_runs,
                              alone.change(), alone.error(std::max(variance, alone.variance())),
                              alone.freedom()));
     }
-    // By how far rows scatter within a run, which says nothing of how the mean moves between runs:
-    // weights that come from what they are applied to would find what isn't there.
-    const double row_variance =
-        (scatter_of(its.ours) + scatter_of(peers)) / (count + peers_count - 2);
-    const double weight = 1 / std::max(row_variance * (1 / count + 1 / peers_count), 1e-12);
-    whole.add(mean_of(its.ours).minus(drift), weight);
-    weights += weight;
+    for (std::size_t run = 0; run < old_runs.size() + new_runs.size(); ++run) {
+      const bool is_new = run >= old_runs.size();
+      (is_new ? whole.after[run - old_runs.size()] : whole.before[run]) +=
+          count * beside(its.our_series, around.peer_series, run);
+    }
+    weights += count;
   }
   for (std::vector<double>* side : {&whole.before, &whole.after}) {
     for (double& value : *side) value /= weights;

@@ -5,7 +5,8 @@
 // A run's rounds lie together, so they tell little of how far two runs of one build lie apart.
 // Where each build has several runs, these tell. Where it has one, the others' implementations do:
 // nobody changed them. What they have in common is the machine's drift, which is taken away in both
-// cases; how far they scatter around it is what chance does to one row.
+// cases; how far they scatter around it is what chance does to one row. Some rows and rounds are
+// far off, so of several runs ours together are what most of the rows and rounds show.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,7 +23,8 @@ struct RunRow {
   std::string what;   ///< "auto, 2 threads"
   std::string group;  ///< "2 threads": what is noisy alike
   bool ours = false;
-  std::vector<double> rounds;  ///< the mean time of each [ns]
+  std::vector<double> rounds;    ///< the mean time of each that came to an end [ns]
+  std::vector<double> by_round;  ///< the same of all; NaN where there is none
 };
 
 struct RunFile {
@@ -54,7 +56,8 @@ struct Comparison {
   double drift = 1;       ///< of the peers' times
   double chance = 0;      ///< standard deviation, relative: of one row between two runs by chance;
                           ///< with several runs of each, of ours together from one to the next
-  std::optional<Change> whole;        ///< ours together; nothing if there is no row in both
+  std::optional<Change> whole;        ///< ours together; nothing if there is no row in both. With
+                                      ///< several runs of each, what most of ours did
   std::vector<Change> rows;           ///< ours, those first that changed most beyond chance
   std::vector<std::string> only_old;  ///< in some of the old runs, not in all of both
   std::vector<std::string> only_new;

@@ -62,11 +62,15 @@ struct Instruments {
 struct Check {
   std::string_view name;
   std::string_view about;
-  double seconds;  ///< that it takes, about
+  double seconds;  ///< that it takes, about; 0: it measures nothing
   Diagnosis (*run)(const Instruments&);
 };
 
 /// In the order in which they are made: those that need quiet come first.
 const std::vector<Check>& all_checks();
+
+/// What a measurement finds costs if it is found three times: an instant's disturbance is not the
+/// machine's.
+Diagnosis examine(const Check& check, const Instruments& by);
 
 }  // namespace muster::bench

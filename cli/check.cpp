@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/check.hpp"
 
+#include <iterator>
 #include <memory>
 
 #include "barrier/registry.hpp"
 #include "check/event.hpp"
+#include "check/suite/scenario.hpp"
 #include "cli/command.hpp"
 #include "cli/program.hpp"
 #include "cli/subcommands.hpp"
@@ -52,10 +54,12 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
       ->capture_default_str();
   command->add_option("--groups", options->groups,
                       "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
-  command->add_option(
-      "--variant", options->variant,
-      "Only plain, wraps, split, gives-up, timed, destroy or reuse; one of the sleep "
-      "programs");
+  command
+      ->add_option("--variant", options->variant,
+                   "Only these of barriers: plain, wraps, split, gives-up, timed, destroy, changes "
+                   "or reuse; "
+                   "of others a name that the table has")
+      ->words({std::begin(check::variant_names), std::end(check::variant_names)});
   Option* const weaken = command->add_option(
       "--weaken", options->weaken, "Replay a mutant, FILE:LINE=ORDER, from the table of --mutate");
   Option* const mutant = command->add_option(

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -165,7 +166,9 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
   if (!options.mutant.empty()) return make_mutant_jobs(options);
   const Chosen chosen = choose(options);
   std::vector<Job> jobs;
+  std::set<std::string> variants;
   const auto add = [&](Job job) {
+    variants.insert(job.variant);
     if (options.variant.empty() || options.variant == job.variant) jobs.push_back(std::move(job));
   };
   for (const Algorithm& algorithm : chosen.barriers) {
@@ -207,11 +210,8 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
          [name](Tuning& tuning) { return check::make_sleep_program(name, tuning); }});
   }
   if (jobs.empty()) {
-    throw Error(Status::invalid,
-                "nothing to check: variants are plain, wraps, split, gives-up, timed, destroy and "
-                "reuse (all but plain for up to 3 participants; split only where arrive and depart "
-                "are apart), for sleep one, update, two-sleepers, ..., for locks and mutexes 2x1, "
-                "2x2, ...");
+    throw Error(Status::unknown_name, fmt::format("no variant \"{}\" of these; there are: {}",
+                                                  options.variant, fmt::join(variants, ", ")));
   }
   return jobs;
 }

@@ -43,10 +43,12 @@ Command* Command::add_subcommand(const std::string& name, const std::string& abo
 namespace {
 
 /// What CLI11 takes for one value, and is none: nothing, as of a script's variable that is not set;
-/// for 64 bits without a sign also "-1" and what is too large, which it wraps and cuts.
+/// for 64 bits without a sign also "-1" and what is too large, which it wraps and cuts; for a text
+/// the next option, or the "--" that ends them.
 template <class T>
 std::string fault_of(const std::string& text) {
   if (text.empty()) return "its value is empty";
+  if (std::is_same_v<T, std::string> && text.starts_with("--")) return "its value is missing";
   if constexpr (std::is_same_v<T, std::uint64_t> ||
                 std::is_same_v<T, std::optional<std::uint64_t>>) {
     std::uint64_t number = 0;

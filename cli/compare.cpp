@@ -40,18 +40,11 @@ struct Options {
   bool json = false;
 };
 
-RunFile load(const std::string& file) {
-  try {
-    return bench::read_run(read_results(file), file);
-  } catch (const Error& error) {  // 1 is the exit code of what is slower
-    throw Error(Status::invalid, error.what());
-  }
-}
-
 /// A file's run, or a folder's: all of one benchmark, as --output keeps them.
 std::vector<RunFile> load_all(const std::string& place, const std::string& benchmark) {
   std::error_code none;
-  if (!std::filesystem::is_directory(place, none)) return {load(place)};
+  if (!std::filesystem::is_directory(place, none))
+    return {bench::read_run(read_results(place), place)};
   std::map<std::string, std::vector<RunFile>> found;  // by benchmark
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(place)) {

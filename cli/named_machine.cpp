@@ -47,7 +47,7 @@ NamedMachine named_machine(const std::string& name) {
   try {
     return {Topology::from_spec(name), {}};
   } catch (const Error& error) {
-    if (error.code() != Status::invalid) throw;
+    if (error.code() != Status::invalid || name.find('/') != std::string::npos) throw;
     throw Error(error.code(), fmt::format("{}; or a machine's description file; or one of: {}",
                                           error.what(), shipped_names()));
   }

@@ -23,8 +23,7 @@ struct NamedMachine {
 };
 
 /// A shipped machine's name, a description file, hwloc's XML file or synthetic description; empty:
-/// $MUSTER_TOPOLOGY, else this machine. Throws Error: invalid, saying what there is, or system for
-/// a file that cannot be read.
+/// $MUSTER_TOPOLOGY, else this machine. Throws Error(invalid), saying what there is.
 NamedMachine named_machine(const std::string& name);
 
 /// A described machine's topology as muster_options.topology has it.

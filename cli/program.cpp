@@ -120,7 +120,8 @@ int run_command_line(int argc, char** argv,
   app.require_subcommand(1);
   app.footer(
       "Results go to standard output, messages to standard error.\n"
-      "Exit codes: 0 success, 1 failure, 2 a mistake in the command line.");
+      "Exit codes: 0 success, 1 failure, 2 a mistake in the command line, or in\n"
+      "what it names to be read.");
   Command root(&app);
   add_commands(app, root);
 

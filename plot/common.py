@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all plots share. Exit codes: 3, there is no matplotlib that works; 4, nothing to draw."""
+"""What all plots share. Exit codes: 1, it failed; 3, no matplotlib works; 4, nothing to draw."""
+import logging
 import math
 import os
 import sys
 import textwrap
+import warnings
 
+# Of a font or a cache that it does without, it says a line for each text.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+warnings.simplefilter("ignore")
 try:
     import matplotlib
     matplotlib.use("Agg")
@@ -129,5 +134,14 @@ def run(main):
     """What fails is told in a line."""
     try:
         main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        why = f"{error.filename or sys.argv[2]}: {error.strerror or error}"
+    except KeyError as error:
+        why = f"{sys.argv[1]} lacks {error}"
     except Exception as error:
-        sys.exit(f"{os.path.basename(sys.argv[0])}: {type(error).__name__}: {error}")
+        why = f"{sys.argv[1]} cannot be drawn: {type(error).__name__}: {error}"
+    else:
+        return
+    sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(why.split())}")

@@ -52,12 +52,6 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 }  // namespace
 
-const char* variant_name(Variant variant) {
-  constexpr const char* names[] = {"plain", "wraps",   "split",   "gives-up",
-                                   "timed", "destroy", "changes", "reuse"};
-  return names[static_cast<int>(variant)];
-}
-
 std::string Scenario::name() const {
   return groups.levels.empty() ? algorithm.text() : algorithm.text() + " " + format_groups(groups);
 }

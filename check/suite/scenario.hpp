@@ -19,7 +19,11 @@ enum class Variant : std::uint8_t {
   changes,   ///< rank 0 is given another schedule whenever it looks
   reuse,     ///< when all have left, the cells are cleared and the barrier is set up in them again
 };
-const char* variant_name(Variant variant);
+inline constexpr const char* variant_names[] = {"plain", "wraps",   "split",   "gives-up",
+                                                "timed", "destroy", "changes", "reuse"};
+constexpr const char* variant_name(Variant variant) {
+  return variant_names[static_cast<int>(variant)];
+}
 
 /// Of `changes`: two of them, one for more than two participants, and an episode after the last.
 constexpr unsigned episodes_of_changes(unsigned participants) { return participants > 2 ? 4 : 6; }

@@ -29,18 +29,23 @@ std::int64_t watchdog_ns() {
     const char* const text = secure_getenv("MUSTER_WATCHDOG");
     if (text == nullptr || *text == '\0') return WaitPolicy::forever;
     const char* const end = text + std::strlen(text);
+    constexpr double least = 0.001;  // a shorter one would say something at each look
+    constexpr double most = 1e9;
     double seconds = 0;  // not by strtod, for which the program's locale has the decimal point
     const auto read = std::from_chars(text, end, seconds);
-    if (read.ptr != end || read.ec != std::errc() || !(seconds >= 0 && seconds < 1e9)) {
-      static constinit std::atomic_flag told;
-      if (!told.test_and_set(std::memory_order_relaxed)) {
-        std::fprintf(stderr,
-                     "muster: MUSTER_WATCHDOG=\"%s\" is ignored: it takes seconds, such as 5\n",
-                     printable(text).c_str());
-      }
-      return WaitPolicy::forever;
+    if (read.ptr == end && read.ec == std::errc()) {
+      if (seconds == 0) return WaitPolicy::forever;
+      if (seconds >= least && seconds <= most) return static_cast<std::int64_t>(seconds * 1e9);
     }
-    return seconds > 0 ? static_cast<std::int64_t>(seconds * 1e9) : WaitPolicy::forever;
+    static constinit std::atomic_flag told;
+    if (!told.test_and_set(std::memory_order_relaxed)) {
+      std::fprintf(
+          stderr,
+          "muster: MUSTER_WATCHDOG=\"%s\" is ignored: it takes seconds, 0.001 to 1e9, or 0 "
+          "for none\n",
+          printable(text).c_str());
+    }
+    return WaitPolicy::forever;
   });
 }
 

@@ -66,8 +66,7 @@ struct Profiles {
   std::string ignored;           ///< profiles that do not serve, and why; empty if there is none
 };
 /// Of $MUSTER_PROFILE, or where it is not set the user's and the system's. A program with rights
-/// that its caller lacks reads none. Throws Error(invalid, system) if $MUSTER_PROFILE names no
-/// profile.
+/// that its caller lacks reads none. Throws Error(invalid) if $MUSTER_PROFILE names no profile.
 Profiles read_profiles(const Topology& topology, bool progresses);
 
 /// The one most like these participants. `teams` is not empty, and of this machine.

@@ -27,7 +27,7 @@ struct Fd {
 
 std::string read_text_file(const std::string& path, std::string_view what) {
   const auto fail = [&](std::string_view why) {
-    throw Error(Status::system, format("{} '{}' {}", what, path, why));
+    throw Error(Status::invalid, format("{} '{}' {}", what, path, why));
   };
   const auto fail_by_errno = [&] { fail(format("cannot be read: {}", std::strerror(errno))); };
   const Fd file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};

@@ -46,9 +46,9 @@ class Topology {
   static Topology this_machine(Cpus cpus = Cpus::of_process);
 
   /// A regular file made by hwloc (`lstopo file.xml`), or a text file with one synthetic
-  /// description ('#' begins a comment). Throws Error: system if it cannot be read, invalid if it
-  /// is malformed or of a format that this hwloc does not know. Nothing that stands in the file is
-  /// in the text: a program may read what its caller may not.
+  /// description ('#' begins a comment). Throws Error(invalid) if it cannot be read, is malformed
+  /// or of a format that this hwloc does not know. Nothing that stands in the file is in the text:
+  /// a program may read what its caller may not.
   static Topology from_file(const std::string& path);
 
   /// hwloc's synthetic description, outermost first: "package:2 numa:2 core:32 pu:1"; "[numa]" in

@@ -104,6 +104,7 @@ TEST(Doctor, FindsAQuota) {
     return true;
   });
   EXPECT_THAT(text, HasSubstr("costs: A control group grants the time of 0.50 CPUs"));
+  EXPECT_THAT(text, HasSubstr(" got 0."));
 }
 
 TEST(Doctor, FindsBusyNeighbours) {
@@ -223,14 +224,15 @@ Instruments quiet_machine() {
   by.membarrier = [] { return std::numeric_limits<long>::max(); };
   by.turn_ns = [](bool apart, unsigned) { return apart ? 3900.0 : 1000.0; };
   by.one_way_ns = [](unsigned a, unsigned b) { return a / 4 == b / 4 ? 50.0 : 84.0; };
-  by.work_share = [](unsigned, unsigned) { return 1.0; };
+  by.work_share = [](unsigned, unsigned) { return 0.91; };
   by.cold_share = [](unsigned) { return 0.81; };
   return by;
 }
 
 TEST(Doctor, FindsNothingOnAQuietMachine) {
   Instruments by = quiet_machine();
-  for (const char* const topology : {"package:2 l3:1 core:4 pu:1", "core:8 pu:1"}) {
+  for (const char* const topology :
+       {"package:2 l3:1 core:4 pu:1", "core:8 pu:1", "package:2 l3:1 core:2 pu:2"}) {
     by.topology = [topology] { return Topology::from_synthetic(topology); };
     for (const Check& one : all_checks()) {
       const Diagnosis finding = one.run(by);
@@ -238,6 +240,23 @@ TEST(Doctor, FindsNothingOnAQuietMachine) {
       EXPECT_EQ(finding.remedy, "") << one.name;
     }
   }
+}
+
+TEST(Doctor, LooksThreeTimesAtWhatIsMeasured) {
+  Instruments by = quiet_machine();
+  unsigned busy = 0;  // looks that find the CPUs so
+  by.neighbours = [&](const PuSet&) {
+    return Neighbours{true, busy > 0 && busy-- > 0 ? 0.5 : 0.0, 0, ""};
+  };
+  for (const unsigned looks : {1U, 2U}) {
+    busy = looks;
+    EXPECT_EQ(examine(check("neighbours"), by).verdict, Verdict::fine) << looks;
+  }
+  busy = 3;
+  const Diagnosis found = examine(check("neighbours"), by);
+  EXPECT_EQ(found.verdict, Verdict::costs);
+  EXPECT_EQ(found.check, "neighbours");
+  EXPECT_EQ(busy, 0U);
 }
 
 TEST(Doctor, FindsWhatCostsLittleMore) {
@@ -258,6 +277,10 @@ TEST(Doctor, FindsWhatCostsLittleMore) {
   EXPECT_EQ(costs("cpus", [](Instruments& by) { by.usable_cpus = [] { return 7U; }; }),
             "7 of 8 CPUs may be used.");
   costs("membarrier", [](Instruments& by) { by.membarrier = [] { return 0L; }; });
+  costs("siblings", [](Instruments& by) {
+    by.topology = [] { return Topology::from_synthetic("package:2 l3:1 core:4 pu:2"); };
+    by.work_share = [](unsigned, unsigned) { return 0.9; };
+  });
   costs("sessions", [](Instruments& by) {
     by.turn_ns = [](bool apart, unsigned) { return apart ? 4000.0 : 1000.0; };
   });

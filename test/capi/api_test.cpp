@@ -171,7 +171,7 @@ TEST(Create, RefusesTopologiesAndBindingsThatAreNone) {
                 o.topology = "/nowhere/machine.xml";
                 o.map_by = map_by;
               }),
-              MUSTER_ESYSTEM);
+              MUSTER_EINVAL);
     EXPECT_THAT(muster_last_error(), HasSubstr("/nowhere/machine.xml"));
     EXPECT_EQ(create_spoilt([&](muster_options& o) {
                 o.topology = "package:two";

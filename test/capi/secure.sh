@@ -28,6 +28,15 @@ grep -q "MUSTER_TOPOLOGY: topology file" <<<"$said" || fail "no word of the file
 said=$(ask env -u MUSTER_TOPOLOGY "$program")
 grep -qF 'MUSTER_WATCHDOG="often\x1b" is ignored' <<<"$said" || fail "nothing or too much: $said"
 
+for value in nan inf -1 1e-300 1e10 5s; do
+  said=$(MUSTER_WATCHDOG=$value "$program" 2>&1)
+  grep -qF "MUSTER_WATCHDOG=\"$value\" is ignored" <<<"$said" || fail "no word of $value: $said"
+done
+for value in '' 0 0.001 1e9; do
+  said=$(MUSTER_WATCHDOG=$value "$program" 2>&1)
+  ! grep MUSTER_WATCHDOG <<<"$said" || fail "$value is refused"
+done
+
 profiled() {
   MUSTER_PROFILE="$secret" "$1" explain --machine kunpeng920-2s -p 8 --map-by core 2>&1
 }

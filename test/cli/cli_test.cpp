@@ -89,6 +89,9 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"bench", "mpi", "--output", ""}, "--output: its value is empty"},
       {{"bench", "summary"}, "folder"},
       {{"topo", "--svg", ""}, "--svg: its value is empty"},
+      {{"topo", "--svg", "--json"}, "--svg: its value is missing"},
+      {{"run", "--json", "--", "true"}, "--json: its value is missing"},
+      {{"report", "/tmp", "--output", "--"}, "--output: its value is missing"},
       {{"place", "--servers", "-1"}, "--servers"},
       {{"place", "--policy", "nonsense"}, "pack, spread"},
       {{"list", "nonsense"}, "one word too many"},
@@ -141,36 +144,13 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
 }
 
 TEST(Cli, FailuresAreOne) {
-  const Outcome outcome = run_muster({"bench", "barrier", "--output", "/proc/nowhere"});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.err, StartsWith("muster: /proc/nowhere"));
-  // What the file system refuses, reading or writing, is no mistake in the command line.
   for (const Words& words :
-       {Words{"topo", "--topology", "/nowhere/a.xml"}, Words{"topo", "--topology", "/proc"},
-        Words{"topo", "--topology", "/dev/zero"}, Words{"sim", "barrier", "--machine", "/dev/zero"},
-        Words{"topo", "--svg", "/nowhere/a.svg"},
-        Words{"explain", "-m", "core", "-t", "/nowhere/a.xml"},
-        Words{"bench", "barrier", "--topology", "/nowhere/a.xml"}}) {
-    const Outcome failure = run_muster(words);
-    EXPECT_EQ(failure.exit_code, 1) << failure.err;
-    EXPECT_THAT(failure.err, StartsWith("muster: "));
-    EXPECT_THAT(failure.err, HasSubstr(words.back()));
-    EXPECT_EQ(failure.out, "");
+       {Words{"bench", "barrier", "--output", "/proc/nowhere"}, {"topo", "--svg", "/proc/a.svg"}}) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("muster: /proc/"));
+    EXPECT_EQ(outcome.out, "");
   }
-  const auto folder = std::filesystem::path(testing::TempDir()) / "no-results";
-  std::filesystem::create_directories(folder);
-  std::filesystem::remove(folder / "barrier.json");
-  std::filesystem::create_symlink("/dev/zero", folder / "barrier.json");
-  for (const Words& words : {Words{"bench", "summary", folder}, Words{"report", folder}}) {
-    const Outcome failure = run_muster(words);
-    EXPECT_EQ(failure.exit_code, 1) << failure.err;
-    EXPECT_THAT(failure.err, HasSubstr("barrier.json' is no regular file"));
-  }
-  EXPECT_THAT(run_muster({"report", "/nowhere"}).err, HasSubstr("there is no folder /nowhere"));
-  const Outcome imposed = run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "/nowhere/a.xml"}});
-  EXPECT_EQ(imposed.exit_code, 1);
-  EXPECT_THAT(imposed.err, HasSubstr("MUSTER_TOPOLOGY: topology file '/nowhere/a.xml'"));
-  EXPECT_EQ(run_muster({"topo"}, {{"MUSTER_TOPOLOGY", "nonsense"}}).exit_code, 2);
 }
 
 TEST(Explain, SpeaksOfTheNamedMachineAlone) {

@@ -138,6 +138,8 @@ cases = {  # what is typed, and what all of that may go on with
     "muster bench lock --locks ": refused("muster bench lock --locks "),
     "muster explain -a tourn": {"tournament"},
     "muster check --algorithms mutex:c": {"mutex:cna"},
+    "muster check --variant ": refused("muster check --algorithms following,sense-reversing "
+                                       "--variant "),
     "muster doctor --only ": refused("muster doctor --only "),
     "muster place --policy ": refused("muster place --policy "),
     "muster run --mutex ": refused("muster run --mutex ", "-- true"),

@@ -4,9 +4,13 @@
 
 The figures are taken from the script before they are written, and looked at as matplotlib has them.
 """
+import contextlib
+import io
 import itertools
 import json
 import os
+import resource
+import subprocess
 import sys
 import tempfile
 
@@ -19,6 +23,7 @@ except SystemExit:
     sys.exit(77)
 import plot_barrier
 import plot_lock
+import plot_measure
 import plot_mpi
 import plot_sim
 import plot_sim_lock
@@ -26,7 +31,9 @@ import plot_waits
 
 PATTERNS = ["sequential", "strided", "random"]
 figures = {}
-for script in (plot_barrier, plot_lock, plot_mpi, plot_sim, plot_sim_lock):
+drawings = {}  # what drawn() was called with
+scripts = (plot_barrier, plot_lock, plot_measure, plot_mpi, plot_sim, plot_sim_lock, plot_waits)
+for script in scripts:
     script.save = lambda figure, directory, name, **how: figures.update({name: figure})
 # No two figures alike: whatever is drawn in another's place is found out.
 values = itertools.count(3)
@@ -40,6 +47,7 @@ def row(**fields):
 def drawn(data, stem, script=plot_sim_lock):
     """The figures that the script makes of a file, by name."""
     figures.clear()
+    drawings[script, stem] = script, stem, data
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, stem + ".json")
         with open(path, "w", encoding="utf-8") as file:
@@ -195,7 +203,8 @@ def check_waits():
     expect(got, wanted, "lines")
     expect([text.get_text() for text in axes.texts], ["NUMA 0", "NUMA 1"], "units")
     takes = max(each["leaves_ns"] for each in ranks) - max(each["arrives_ns"] for each in ranks)
-    expect(plot_waits.found({"machine": "oak", "algorithm": "mcs", "ranks": ranks, "waits": waits}),
+    data = {"machine": "oak", "algorithm": "mcs", "ranks": ranks, "waits": waits}
+    expect(title_of(drawn({"waits": data}, "explain", plot_waits)["explain"]),
            f"mcs, 4 ranks on oak, predicted: all have left {takes} ns after the last arrival; of 4 "
            "waits 1 are for another unit", "title")
     expect([int(label.get_text()) for label in axes.get_yticklabels()], [0, 1, 2, 3], "ranks")
@@ -362,6 +371,68 @@ def check_mpis():
            ["2 ranks, quiet", "2 ranks, hogs"], "panels")
 
 
+def without(data, name):
+    """A copy in which nothing has such a field."""
+    if isinstance(data, dict):
+        return {key: without(value, name) for key, value in data.items() if key != name}
+    return [without(each, name) for each in data] if isinstance(data, list) else data
+
+
+def fields(data):
+    if isinstance(data, dict):
+        return set(data).union(*map(fields, data.values()))
+    return set().union(*map(fields, data)) if isinstance(data, list) else set()
+
+
+def check_spoilt():
+    """Without any of its fields a file is drawn, or why it is not is told in a line."""
+    refused = 0
+    spoilt = [*drawings.values(), *((script, "results", {}) for script in scripts)]
+    for script, stem, data in spoilt:
+        texts = [json.dumps(without(data, name)) for name in sorted(fields(data))]
+        for text in texts + ["", "nonsense", "{}", "[]", "3", "null", '{"results": [3]}', "\xff"]:
+            with tempfile.TemporaryDirectory() as folder:
+                sys.argv = [script.__name__, os.path.join(folder, stem + ".json"), folder]
+                with open(sys.argv[1], "wb") as file:
+                    file.write(text.encode("latin-1"))
+                said = io.StringIO()
+                try:
+                    with contextlib.redirect_stderr(said):
+                        common.run(script.main)
+                except SystemExit as end:
+                    refused += 1
+                    why = said.getvalue().rstrip("\n") if end.code == 4 else end.code
+                    if not isinstance(why, str) or not why or "\n" in why:
+                        sys.exit(f"FAILED: {script.__name__}: exit {end.code} says {why}")
+            common.plt.close("all")
+    if refused < 8 * len(spoilt):
+        sys.exit(f"FAILED: {refused} files were refused")
+
+
+def check_failures():
+    """What the system refuses is told in a line; of a font that is missing nothing is."""
+    def run(folder, small=False, **environment):
+        limit = (4096, 4096) if small else (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        found = subprocess.run(
+            [sys.executable, plot_waits.__file__, path, folder], env={**os.environ, **environment},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+            capture_output=True, text=True)
+        return found.returncode, found.stdout + found.stderr
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "explain.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(drawings[plot_waits, "explain"][2], file)
+        before = os.listdir(folder)
+        expect(run(folder, small=True), (1, f"plot_waits.py: {folder}: File too large\n"), "full")
+        code, said = run("/proc/nowhere")
+        expect((code, said.count("\n")), (1, 1), said)
+        expect(os.listdir(folder), before, "left behind")
+        with open(os.path.join(folder, "matplotlibrc"), "w", encoding="utf-8") as file:
+            file.write("font.family: nonsense")
+        expect(run(folder, MATPLOTLIBRC=folder, MPLCONFIGDIR="/proc/nowhere"), (0, ""), "no font")
+
+
 check_reproduction()
 check_barriers_of_the_model()
 check_titles()
@@ -370,3 +441,5 @@ check_locks()
 check_barriers()
 check_mpis()
 check_waits()
+check_spoilt()
+check_failures()

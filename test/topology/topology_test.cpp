@@ -171,10 +171,11 @@ TEST(Topology, EnvironmentStandsInForAnEmptySpec) {
 }
 
 TEST(Topology, UnreadableFiles) {
-  expect_part(error_of(Status::system, [] { Topology::from_spec("/no/such/file"); }),
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("/no/such/file"); }),
               "No such file");
-  expect_part(error_of(Status::system, [] { Topology::from_spec("nothing.xml"); }), "No such file");
-  expect_part(error_of(Status::system, [] { Topology::from_spec("/"); }), "is a directory");
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("nothing.xml"); }),
+              "No such file");
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("/"); }), "is a directory");
   const ScratchFile empty("");
   expect_part(error_of(Status::invalid, [&] { Topology::from_spec(empty.path); }), "is empty");
   const ScratchFile foreign("<?xml version=\"1.0\"?><svg></svg>");
@@ -189,7 +190,7 @@ TEST(Topology, UnreadableFiles) {
   const ScratchFile version("<topology version=\"secret\"></topology>");
   const std::string told = error_of(Status::invalid, [&] { Topology::from_spec(version.path); });
   EXPECT_EQ(told.find("secret"), std::string::npos) << told;
-  expect_part(error_of(Status::system, [] { Topology::from_spec("/dev/zero"); }),
+  expect_part(error_of(Status::invalid, [] { Topology::from_spec("/dev/zero"); }),
               "is no regular file");
 }
 
