@@ -124,6 +124,7 @@ class Estimate {
     unsigned readers = 0;
     unsigned writer = 0;
     unsigned added = 0;
+    unsigned waited = 0;  ///< of those, how many one after another found it taken
     unsigned episode = 0;
     double served = 0;   ///< who asks for it from then on has to wait for that value
     double granted = 0;  ///< when its writer had the line
@@ -428,8 +429,11 @@ class Estimate {
       if (costs_.ll_sc && counter.ready > begin) {  // all that are still to come read it again
         const double reads = costs_.read_occupancy * (step.adders - counter.added - 1);
         done = counter.ready + costs_.hit + std::max(way, reads) + way;
+        ++counter.waited;
+        for (unsigned n = 0; n < counter.waited; ++n) serve(domain_of_[number], asked);
       } else if (costs_.ll_sc) {
         done = begin + 2 * way;
+        counter.waited = 0;
       } else {
         const double there = inside ? 0 : way / 2;
         done = std::max(begin + there, counter.ready) + way - there;
