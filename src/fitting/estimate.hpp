@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long an episode of a schedule takes on a machine, roughly and at once: what `auto` chooses
-// by. The model (sim/) knows more, and takes a thousand times as long; test/sim/fitting_test.cpp
+// by. The model (sim/) knows more, and takes some hundred times as long; test/sim/fitting_test.cpp
 // holds the two together.
 #pragma once
 

@@ -30,7 +30,7 @@ struct Fitting {
   unsigned tried = 0;     ///< barriers
 };
 
-/// `ways` is not empty. Deterministic, thread-safe. Some milliseconds for hundreds of participants.
+/// `ways` is not empty. Deterministic, thread-safe. A millisecond for 128 participants.
 Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs);
 
 /// What fit_barrier() tries over each set of levels.

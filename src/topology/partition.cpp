@@ -13,10 +13,15 @@ namespace {
 // How many items share the unit of each item; 0 where there is no unit.
 std::vector<std::size_t> unit_sizes(const Column& column) {
   std::unordered_map<unsigned, std::size_t> count;
-  for (const unsigned id : column) ++count[id];
+  std::vector<std::size_t*> count_of;  // neighbours mostly share one: few are looked up
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const bool same = i > 0 && column[i] == column[i - 1];
+    count_of.push_back(same ? count_of.back() : &count[column[i]]);
+    ++*count_of.back();
+  }
   std::vector<std::size_t> sizes(column.size());
   for (std::size_t i = 0; i < column.size(); ++i) {
-    sizes[i] = is_unit(column[i]) ? count[column[i]] : 0;
+    sizes[i] = is_unit(column[i]) ? *count_of[i] : 0;
   }
   return sizes;
 }
