@@ -35,7 +35,8 @@ typedef enum muster_status {
   MUSTER_EFOREIGN = 7,
   /** The deadline passed; the barrier is broken for all its participants. */
   MUSTER_ETIMEDOUT = 8,
-  /** Another participant timed out, or a completion failed. */
+  /** Another participant timed out, a completion failed, the barrier was destroyed, or its memory
+   * overwritten; see muster_barrier_blame(). */
   MUSTER_EBROKEN = 9,
   /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). */
   MUSTER_EPEER = 10,

@@ -152,10 +152,10 @@ struct Waiting {
       return result != nullptr;
     });
   }
-  static Word inspect(void* context, std::int64_t) {
+  static Word inspect(void* context, std::int64_t, std::int64_t now) {
     auto& self = *static_cast<Waiting*>(context);
-    if (now_ns() < self.next_signals_ns) return 0;
-    self.next_signals_ns = now_ns() + signals_every_ns;
+    if (now < self.next_signals_ns) return 0;
+    self.next_signals_ns = now + signals_every_ns;
     const bool interrupted = self.released.inside([] { return PyErr_CheckSignals() != 0; });
     return interrupted ? Breakage{Status::broken, 0}.encode() : 0;
   }

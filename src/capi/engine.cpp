@@ -146,10 +146,16 @@ int fail_broken(Breakage why) noexcept {
                   format("rank {} died or has destroyed its side: the barrier is broken for all",
                          why.rank));
     }
+    if (why.cause == Status::busy) {
+      throw Error(Status::broken,
+                  format("rank {} had not left its wait when the barrier was destroyed: it is "
+                         "broken for all",
+                         why.rank));
+    }
     if (why.cause == Status::foreign) {
       throw Error(Status::broken,
-                  format("rank {} had not left its wait when the barrier was destroyed, or "
-                         "something has overwritten its memory: it is broken for all",
+                  format("something has overwritten the barrier's memory, as rank {} found: it is "
+                         "broken for all",
                          why.rank));
     }
     throw Error(Status::broken,
@@ -209,7 +215,7 @@ Breakage Engine::breakage() const {
   const Breakage why = Hardware::breakage_of(block_.domain());
   const bool is_ours = why.cause == Status::ok || why.cause == Status::timeout ||
                        why.cause == Status::broken || why.cause == Status::peer ||
-                       why.cause == Status::foreign;
+                       why.cause == Status::busy || why.cause == Status::foreign;
   return is_ours && why.rank < participants() ? why : Breakage{Status::foreign, 0};
 }
 
@@ -343,7 +349,7 @@ bool Engine::wait_until_left(bool only_own) const {
     const std::atomic<Word>& phase = own != nullptr ? own->own_phase : mark.phase;
     if (await_left(port, phase) || died) continue;
     PlainAtoms atoms;
-    break_for_all(atoms, block_.domain().broken, Breakage{Status::foreign, rank}.encode());
+    break_for_all(atoms, block_.domain().broken, Breakage{Status::busy, rank}.encode());
     if (!told) until_ns = now_ns() + leaving_ns_max;
     told = true;
     if (!await_left(port, phase) && !died) all = false;

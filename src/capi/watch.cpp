@@ -118,8 +118,10 @@ Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
   for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
     const Mark& mark = block.mark(rank);
     const auto ahead = static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine);
-    // Nobody is an episode or more away from another.
-    if (rank == rank_ ? ahead != 0 : ahead < -2 || ahead > 2) return nonsense(rank);
+    const Word pid = mark.pid.load(std::memory_order_relaxed);
+    // Nobody is an episode or more away from another, and all have come once one has gone through.
+    if (ahead < -2 || ahead > 2 || (mine > 1 && pid == 0)) return nonsense(rank);
+    if (rank == rank_ && (ahead != 0 || pid != engine_.own_pid())) return nonsense(rank);
     all_here = all_here && ahead >= 0;
     // Pairs with the store below: what it stored before its wait is seen.
     if (rank != rank_ && ahead == 0) standstill_.see(mark.looks.load(std::memory_order_acquire));

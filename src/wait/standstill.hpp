@@ -39,7 +39,8 @@ class Standstill {
     ++seen_;
   }
   bool end() noexcept {
-    if (joins_ || seen_ != others_) {  // who has gone on may have stored: all have to look again
+    // Who has gone on may have stored, and nobody is far ahead but by nonsense: all look again.
+    if (joins_ || seen_ != others_ || ahead_ > 1) {
       others_ = seen_;
       round_ = static_cast<std::uint16_t>(round_ + ahead_);
       from_ = round_;

@@ -349,7 +349,8 @@ TEST(Destruction, OfOneThatSomebodyWaitsAtInVainTellsHim) {
 class Scribbled {
  public:
   Scribbled(const std::string& algorithm, unsigned seed) : random_(seed) {
-    muster_options options = shared_options(4, algorithm.c_str(), "yield");
+    muster_options options =
+        shared_options(4, algorithm.c_str(), seed % 3 == 0 ? "sleep" : "yield");
     std::size_t bytes = 0;
     muster_barrier_memory(&options, &bytes, nullptr);
     memory_ = std::make_unique<SharedMemory>(bytes);
@@ -409,7 +410,10 @@ TEST(Garbage, InTheSharedMemoryHangsNobody) {
       for (unsigned seed = 1; seed <= 24; ++seed) {
         Scribbled barrier(name, seed);
         std::vector<std::thread> waiters = barrier.waiters(seed % 2 == 0);
-        for (int i = 0; i < 3; ++i) barrier.scribble();
+        for (int i = 0; i < 3; ++i) {
+          barrier.scribble();
+          if (seed % 4 == 3) usleep(30'000);  // also while all look after each other
+        }
         for (std::thread& waiter : waiters) waiter.join();
         barrier.scribble();
         barrier.destroy();

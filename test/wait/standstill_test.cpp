@@ -207,12 +207,80 @@ TEST(Standstill, IsNotToldWhileSomebodyCanBeReleased) {
   for (unsigned seed = 1; seed <= 3'000; ++seed) {
     expect_not_told(World(any_barrier(seed), 6, seed), seed);
   }
+  // Without forget() these are told.
+  for (const unsigned seed : {10'024U, 21'988U, 45'280U, 126'076U}) {
+    expect_not_told(World(any_barrier(seed), 6, seed), seed);
+  }
 }
 
-// Two rounds would be too few: somebody goes on while another looks at him and at the others.
-TEST(Standstill, IsNotToldTooEarly) {
-  for (const unsigned seed : {136'661U, 256'114U, 465'650U}) {
-    expect_not_told(World(chain(4, seed), 3, seed), seed);
+bool look(Standstill& own, const std::vector<const Standstill*>& others) {
+  own.begin(1);
+  for (const Standstill* other : others) own.see(other->word());
+  return own.end();
+}
+
+// `next` awaits `done`, and `last` awaits `next`. `done` stores and goes, while `next` looks at him
+// and at the others, and `last` at `next` and at him.
+TEST(Standstill, IsNotToldAfterTwoRounds) {
+  Standstill next;
+  Standstill done;
+  Standstill last;
+  EXPECT_FALSE(look(last, {&next, &done}));
+  EXPECT_FALSE(look(done, {&next, &last}));
+  EXPECT_FALSE(look(last, {&next, &done}));  // round 1
+  EXPECT_FALSE(look(done, {&next, &last}));
+  EXPECT_FALSE(look(next, {&done, &last}));  // what `done` awaits has been stored: from 1
+  EXPECT_FALSE(look(done, {&next, &last}));  // after an old look: round 2
+  last.begin(1);
+  last.see(next.word());
+  EXPECT_FALSE(look(next, {&done, &last}));  // round 2
+  next.begin(1);
+  next.see(done.word());
+  // Here `done` has stored, and gone: `last` does not see him any more.
+  EXPECT_FALSE(last.end());
+  EXPECT_FALSE(look(last, {&next}));
+  next.see(last.word());
+  EXPECT_FALSE(next.end());  // after an old look: round 3
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(look(last, {&next})) << i;
+}
+
+/// All look by turns; after how many turns it is told.
+int turns_until_told(std::vector<Standstill>& all) {
+  for (int turn = 1; turn <= 100; ++turn) {
+    for (Standstill& own : all) {
+      std::vector<const Standstill*> others;
+      for (const Standstill& other : all) {
+        if (&other != &own) others.push_back(&other);
+      }
+      if (look(own, others)) return turn;
+    }
+  }
+  return 0;
+}
+
+TEST(Standstill, IsToldSoon) {
+  std::vector<Standstill> all(4);
+  EXPECT_EQ(turns_until_told(all), 5);
+  all.resize(5);  // one that has waited less often
+  const int turns = turns_until_told(all);
+  EXPECT_GE(turns, 1);
+  EXPECT_LE(turns, 5);
+}
+
+// A word that is none is seen once.
+TEST(Standstill, IsToldSoonAfterNonsense) {
+  for (const Word round : {1'000U, 32'767U, 32'768U, 65'535U}) {
+    for (const Word from : {0U, 1'000U, 32'767U, 40'000U}) {
+      std::vector<Standstill> all(3);
+      look(all[0], {&all[1], &all[2]});
+      all[1].begin(1);  // joins, and not where all[0] is
+      all[1].see(from << 16 | round);
+      all[1].see(all[2].word());
+      all[1].end();
+      const int turns = turns_until_told(all);
+      EXPECT_GE(turns, 1) << round << ' ' << from;
+      EXPECT_LE(turns, 8) << round << ' ' << from;
+    }
   }
 }
 
