@@ -120,7 +120,7 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
       {{"sim", "barrier"}, "or one of: epyc-7763-2s, "},
-      {{"tune"}, "--machine is required: "},
+      {{"tune", "--machine", "oak", "--seconds", "1"}, "go without --machine"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "nonsense"},
        "dissemination"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--map-by", "nonsense"},
