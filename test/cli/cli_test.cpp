@@ -172,6 +172,16 @@ TEST(Explain, SpeaksOfTheNamedMachineAlone) {
   }
 }
 
+TEST(Explain, LeavesOutLevelsWhereNobodyMeets) {
+  for (const char* algorithm : {"topo", "scheduled"}) {
+    const Outcome outcome = run_muster(
+        {"explain", "-t", "kunpeng920-2s", "-p", "8", "-m", "core", "-a", algorithm, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("NUMA, 1 group of 8: "));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("of 1: ")));
+  }
+}
+
 TEST(Explain, SaysInWordsWhatHappens) {
   const auto steps = [](const char* algorithm) {
     const Outcome outcome = run_muster({"explain", "-t", "package:2 numa:2 core:4 pu:1", "-p", "16",
