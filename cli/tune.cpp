@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `muster tune`: the barrier that fits a machine, searched in the model, and tried where it is here.
+// `muster tune`: the barrier that fits a machine, searched in the model; of this one tried, too.
 #include <fmt/format.h>
 
 #include <algorithm>
