@@ -214,10 +214,15 @@ void run(const Options& options) {
   const sim::MachineModel machine =
       options.here() ? measured_here(options, progress) : options.machine.load();
   const auto teams = teams_on(options.teams, machine);
+  // Those of `bench barrier` make no MPI's progress.
+  const bool can_try = options.here() && !makes_progress(machine);
   const unsigned tried_here =
-      options.here() ? std::min(usable_cpus(), static_cast<unsigned>(machine.shape->cores().size()))
-                     : 0;
+      can_try ? std::min(usable_cpus(), static_cast<unsigned>(machine.shape->cores().size())) : 0;
   std::vector<Profile::Team>& known = profile.teams_of(*machine.shape, makes_progress(machine));
+  const auto keep = [&](const std::vector<sim::Predicted>& best, const sim::Predicted* taken) {
+    add_team(machine, best, taken, known);
+    if (!options.profile.empty()) write_file(options.profile, format_profile(profile));
+  };
   // As many ranks, as long it takes.
   double all = 0;
   for (const auto& [ranks, mapping] : teams) all += ranks;
@@ -237,16 +242,14 @@ void run(const Options& options) {
             stop_if_asked();
             tell(tries ? share / 2 : share, fmt::format("{} barriers tried", tried));
           });
-      const Trial* faster = nullptr;
+      rows.insert(rows.end(), best.begin(), best.end());
+      keep(best, nullptr);
       if (tries) {
         trials.push_back(
             try_here(machine, best.front(), options.seconds.value_or(seconds_default),
                      [&](double share, const std::string& what) { tell((1 + share) / 2, what); }));
-        faster = trials.back().faster();
+        if (const Trial* const faster = trials.back().faster()) keep(best, &faster->predicted);
       }
-      rows.insert(rows.end(), best.begin(), best.end());
-      add_team(machine, best, faster != nullptr ? &faster->predicted : nullptr, known);
-      if (!options.profile.empty()) write_file(options.profile, format_profile(profile));
       done += ranks;
     }
   } catch (const Stopped&) {
