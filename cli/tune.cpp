@@ -291,10 +291,11 @@ void add_tune(Command& app) {
                                "(default: {})",
                                rounds_default))
       ->check(Range(1U, 1000U));
-  command->add_option(
-      "--seconds", options->seconds,
-      fmt::format("How long a team of this machine tries its barriers (default: {})",
-                  seconds_default));
+  command
+      ->add_option("--seconds", options->seconds,
+                   fmt::format("How long a team of this machine tries its barriers (default: {})",
+                               seconds_default))
+      ->check(Range(0.1, 3600.0));
   command->add_option(
       "--profile", options->profile,
       "Keep the best of each team in this file, beside what it has of others. `auto` takes what "
