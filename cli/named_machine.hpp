@@ -39,6 +39,8 @@ std::string topology_statement(const std::string& spec, const Topology& topology
 constexpr const char* machine_option = "--machine,--topology";
 /// `otherwise`: what it is if not given.
 Option* add_machine_option(Command& command, std::string& name, const std::string& names,
-                           const std::string& otherwise = "$MUSTER_TOPOLOGY, else this machine");
+                           const std::string& otherwise =
+                               "a file or synthetic description in "
+                               "$MUSTER_TOPOLOGY, else this machine");
 
 }  // namespace muster

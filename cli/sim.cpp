@@ -19,8 +19,9 @@
 
 namespace muster {
 
-void MachineChoice::add_to(Command& command) {
-  add_machine_option(command, name, "--machine", "")->required();
+void MachineChoice::add_to(Command& command, const std::string& otherwise) {
+  Option* const option = add_machine_option(command, name, "--machine", otherwise);
+  if (otherwise.empty()) option->required();
   add_changes_to(command);
 }
 
@@ -43,9 +44,11 @@ void MachineChoice::add_changes_to(Command& command) {
 
 sim::MachineModel MachineChoice::load(const std::string& of) const {
   NamedMachine named = named_machine(of);
-  sim::MachineModel machine = named.model
-                                  ? std::move(*named.model)
-                                  : sim::assumed_machine(topology_statement(of, named.topology));
+  return changed(named.model ? std::move(*named.model)
+                             : sim::assumed_machine(topology_statement(of, named.topology)));
+}
+
+sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
   for (const std::string& change : set) {
     const std::size_t equals = change.find('=');
     double value = 0;
@@ -69,14 +72,16 @@ sim::MachineModel MachineChoice::load(const std::string& of) const {
   return machine;
 }
 
-void TeamChoice::add_to(Command& command) {
-  command.add_option("--ranks", ranks, "How many, a list (default: one per core)")
+void TeamChoice::add_to(Command& command, const std::string& ranks_default,
+                        const std::string& map_by_default) {
+  command
+      .add_option("--ranks", ranks, fmt::format("How many, a list (default: {})", ranks_default))
       ->delimiter(',')
       ->check(Range(1U, 4096U));
   command.add_option("--map-by", map_by, "How ranks go to cores: core, numa, socket; a list")
       ->words(mapping_names())
       ->delimiter(',')
-      ->default_str("core");
+      ->default_str(map_by_default);
 }
 
 std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel& machine) const {
@@ -120,11 +125,12 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
   return make_plan(options, true).algorithm.text();
 }
 
-std::string sim_rows_json(const sim::MachineModel& machine,
-                          const std::vector<sim::Predicted>& rows) {
+nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
+                                const std::vector<sim::Predicted>& rows) {
   nlohmann::ordered_json json;
   json["machine"] = machine.name;
   json["about"] = machine.about;
+  json["predicted"] = true;
   json["results"] = nlohmann::ordered_json::array();
   for (const sim::Predicted& row : rows) {
     json["results"].push_back({{"algorithm", row.asked()},
@@ -137,16 +143,24 @@ std::string sim_rows_json(const sim::MachineModel& machine,
                                {"exit_skew_us", row.prediction.exit_skew_us}});
     if (row.by_auto) json["results"].back()["chosen"] = row.query.algorithm;
   }
-  return format_json(json);
+  return json;
+}
+
+std::string sim_rows_json(const sim::MachineModel& machine,
+                          const std::vector<sim::Predicted>& rows) {
+  return format_json(sim_rows(machine, rows));
 }
 
 std::string sim_rows_csv(const sim::MachineModel& machine,
                          const std::vector<sim::Predicted>& rows) {
-  std::string text = "algorithm,machine,ranks,map_by,latency_us,latency_us_low,latency_us_high\n";
+  std::string text =
+      "algorithm,machine,ranks,map_by,latency_us,latency_us_low,latency_us_high,exit_skew_us,"
+      "predicted\n";
   for (const sim::Predicted& row : rows) {
-    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f}\n", row.asked(), machine.name,
+    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},true\n", row.asked(), machine.name,
                         row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
-                        row.prediction.latency_us_low, row.prediction.latency_us_high);
+                        row.prediction.latency_us_low, row.prediction.latency_us_high,
+                        row.prediction.exit_skew_us);
   }
   return text;
 }

@@ -2,6 +2,7 @@
 // What the commands around the modelled machine share.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +21,14 @@ struct MachineChoice {
   std::vector<std::string> without;
   std::vector<std::string> set;
 
-  void add_to(Command& command);
+  /// `otherwise`: what stands for `--machine`; empty: it has to be given.
+  void add_to(Command& command, const std::string& otherwise = "");
   /// `--without` and `--set` alone, for commands that know their machines.
   void add_changes_to(Command& command);
   sim::MachineModel load() const { return load(name); }
   sim::MachineModel load(const std::string& machine) const;
+  /// As `--without` and `--set` say.
+  sim::MachineModel changed(sim::MachineModel machine) const;
 };
 
 /// A machine's description file, told on standard error. Throws Error(invalid) for what could not
@@ -36,12 +40,16 @@ struct TeamChoice {
   std::vector<unsigned> ranks;  ///< empty: one a core
   std::vector<std::string> map_by{"core"};
 
-  void add_to(Command& command);
+  /// The defaults, in words.
+  void add_to(Command& command, const std::string& ranks_default = "one per core",
+              const std::string& map_by_default = "core");
   /// How many, mapped how: each of both. Throws Error(unknown_name).
   std::vector<std::pair<unsigned, Mapping>> on(const sim::MachineModel& machine) const;
 };
 
 /// One JSON object with `machine` and the rows in `results`.
+nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
+                                const std::vector<sim::Predicted>& rows);
 std::string sim_rows_json(const sim::MachineModel& machine,
                           const std::vector<sim::Predicted>& rows);
 std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<sim::Predicted>& rows);

@@ -136,6 +136,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
   Json json;
   json["machine"] = machine.name;
   json["about"] = machine.about;
+  json["predicted"] = true;
   json["array"] = options.array;
   json["window"] = options.effort.window;
   json["results"] = Json::array();
@@ -173,8 +174,8 @@ std::string to_csv(const Json& json) {
       values += value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
                                         : bench::csv_field(value);
     }
-    if (text.empty()) text = names + "\n";
-    text += values + "\n";
+    if (text.empty()) text = names + ",predicted\n";
+    text += values + ",true\n";
   }
   return text;
 }
@@ -211,7 +212,9 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
     const auto at = std::find(wide.begin(), wide.end(), placement);
     return at == wide.end() ? placement : fmt::format("[{}]", at - wide.begin() + 1);
   };
-  std::string text = wrapped(machine.name + ": " + machine.about) + "\n\n" + titles + "where\n";
+  std::string text = wrapped(fmt::format("{}: {}\nPredicted by the model, not measured.",
+                                         machine.name, machine.about)) +
+                     "\n\n" + titles + "where\n";
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
     text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f} {:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",

@@ -170,7 +170,8 @@ std::string chrome_trace(const Episode& episode) {
     }
   }
   return fmt::format(
-      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"machine\":\"{}\",\"barrier\":\"{}\"}},\n"
+      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"machine\":\"{}\",\"barrier\":\"{}\","
+      "\"predicted\":true}},\n"
       "\"traceEvents\":[\n{}\n]}}\n",
       episode.machine, episode.barrier, fmt::join(events, ",\n"));
 }

@@ -288,6 +288,12 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
                             "be of the same machine",
                             matrix.size, cpus.size()));
   }
+  std::vector<unsigned> sorted = cpus;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    throw Error(Status::invalid,
+                fmt::format("CPU {} stands for two rows of the matrix: each has its own", *twice));
+  }
   const std::vector<const Level*> levels = distance_levels(topology);
   const Level* const packages = topology.level(LevelKind::package);
   std::vector<Pair> pairs;

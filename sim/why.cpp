@@ -82,8 +82,9 @@ std::string why(const Episode& episode) {
   const std::vector<Step> path = PathFinder(episode).find();
   if (path.empty()) return "no episode was recorded\n";
   const Time origin = path.front().operation->begin;
-  std::string text = fmt::format("{} on {}: {:.2f} us an episode; the critical path of one\n\n",
-                                 episode.barrier, episode.machine, episode.latency_us);
+  std::string text = fmt::format(
+      "{} on {}: {:.2f} us an episode, predicted by the model; the critical path of one\n\n",
+      episode.barrier, episode.machine, episode.latency_us);
   std::map<std::string, std::pair<unsigned, Time>> spent;
   const auto spend = [&](const std::string& on, Time time) {
     ++spent[on].first;

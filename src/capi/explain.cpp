@@ -57,6 +57,12 @@ std::string where(const GroupLevel& level) {
                 least == most ? format("{}", most) : format("{} to {}", least, most));
 }
 
+/// Whether anybody meets anybody there.
+bool joins(const GroupLevel& level) {
+  return std::any_of(level.groups.begin(), level.groups.end(),
+                     [](const Group& group) { return group.members.size() > 1; });
+}
+
 std::string gathering(const LevelRecipe& recipe) {
   switch (recipe.gather) {
     case LevelRecipe::Gather::tree:
@@ -91,6 +97,7 @@ std::vector<std::string> steps_of_schedule(const Plan& plan) {
   std::vector<std::string> up;
   std::vector<std::string> down;
   for (std::size_t level = 0; level < groups.levels.size(); ++level) {
+    if (!joins(groups.levels[level])) continue;
     const LevelRecipe& how = part_for(recipe, level, groups.levels.size());
     const std::string at = where(groups.levels[level]) + ": ";
     up.push_back(at + gathering(how));
@@ -116,6 +123,7 @@ std::vector<std::string> steps_of(const Plan& plan) {
   if (name == "topo" || name == "topo-counter") {
     std::vector<std::string> steps;
     for (const GroupLevel& level : plan.groups.levels) {
+      if (!joins(level)) continue;
       steps.push_back(where(level) + ": " +
                       (name == "topo" ? "the leader polls a counter of each member" : counted_in));
     }

@@ -120,7 +120,7 @@ TEST(Cli, MistakesAboutTheModelAreTwo) {
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
       {{"sim", "barrier"}, "or one of: epyc-7763-2s, "},
-      {{"tune"}, "--machine is required: "},
+      {{"tune", "--machine", "oak", "--seconds", "1"}, "go without --machine"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "nonsense"},
        "dissemination"},
       {{"sim", "barrier", "--machine", "kunpeng920-2s", "--map-by", "nonsense"},
@@ -169,6 +169,16 @@ TEST(Explain, SpeaksOfTheNamedMachineAlone) {
     }
     EXPECT_EQ(row("129", {}).at("algorithm"), "sense-reversing-pu");
     EXPECT_EQ(row("200", {"-m", "core"}).at("algorithm"), "topo-counter-CORE");
+  }
+}
+
+TEST(Explain, LeavesOutLevelsWhereNobodyMeets) {
+  for (const char* algorithm : {"topo", "scheduled"}) {
+    const Outcome outcome = run_muster(
+        {"explain", "-t", "kunpeng920-2s", "-p", "8", "-m", "core", "-a", algorithm, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("NUMA, 1 group of 8: "));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("of 1: ")));
   }
 }
 

@@ -28,6 +28,7 @@ TEST_F(Command, BarrierPrintsRows) {
       muster({"sim", "barrier", "--machine", "kunpeng920-2s", "--algorithms", "mcs,topo-NUMA",
               "--ranks", "32,64", "--map-by", "core,numa", "--members", "2", "--json"});
   const json result = json::parse(text);
+  EXPECT_EQ(result.at("predicted"), true);
   ASSERT_EQ(result.at("results").size(), 8U);
   for (const json& row : result.at("results")) {
     EXPECT_EQ(row.at("machine"), "kunpeng920-2s");
@@ -105,9 +106,14 @@ TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {
   const std::string algorithms =
       "sense-reversing,sense-reversing-counter,sense-reversing-gr,combining-tree,mcs,tournament,"
       "dissemination,topo-NUMA-SOCKET,topo-NUMA,topo-SOCKET";
-  const std::string text =
+  std::istringstream rows(
       muster({"sim", "barrier", "--machine", results + "predicted.machine", "--algorithms",
-              algorithms, "--ranks", "128", "--map-by", "core,numa,socket", "--csv"});
+              algorithms, "--ranks", "128", "--map-by", "core,numa,socket", "--csv"}));
+  std::string text;  // without the exit skew, and that it is predicted: those came later
+  for (std::string row; std::getline(rows, row);) {
+    for (int later = 0; later < 2; ++later) row.resize(row.rfind(','));
+    text += row + "\n";
+  }
   EXPECT_EQ(text, read(results + "predicted.csv"));
 }
 

@@ -253,6 +253,7 @@ TEST(Import, ErrorsNameTheLine) {
   const PairMatrix matrix = parse_pair_matrix(",\n1,\n", "m");
   EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:1 pu:1"), {}), Error);
   EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:4 pu:1"), {0, 9}), Error);
+  EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:4 pu:1"), {3, 3}), Error);
 }
 
 TEST(Synthetic, DescribesWhatNestsRegularly) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "command.hpp"
 
@@ -47,8 +48,8 @@ TEST_F(Tune, ComposesABarrierThatIsFasterThanAllOthers) {
 TEST_F(Tune, WritesAProfileThatAutoTakes) {
   const std::filesystem::path path = folder_ / "made" / "profile";
   const auto tune = [&](const char* ranks, const char* set) {
-    return muster({"tune", "--machine", "epyc-7763-2s", "--ranks", ranks, "--starts", "1", "--set",
-                   set, "--profile", path, "--json"});
+    return muster({"tune", "--machine", "epyc-7763-2s", "--ranks", ranks, "--map-by", "core",
+                   "--starts", "1", "--set", set, "--profile", path, "--json"});
   };
   const json best = json::parse(tune("12", "call=250"));
   const std::string first = read(path);
@@ -82,6 +83,42 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   const json simulated = ask({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "12",
                               "--algorithms", "auto", "--members", "0", "--json"});
   EXPECT_EQ(simulated.at("chosen"), explained("12").at("algorithm"));
+}
+
+TEST_F(Tune, TakesEveryTeamSizeAndPlacementUnlessTheyAreNamed) {
+  const json result = json::parse(
+      muster({"tune", "--machine", "package:2 [numa] core:3 pu:1", "--starts", "1", "--json"}));
+  std::set<std::string> teams;
+  for (const json& row : result.at("results"))
+    teams.insert(row.at("ranks").dump() + " by " + row.at("map_by").get<std::string>());
+  EXPECT_THAT(teams, testing::ElementsAre("2 by core", "2 by numa", "4 by core", "4 by numa",
+                                          "6 by core", "6 by numa"));
+}
+
+TEST_F(Tune, MeasuresThisMachineAndTriesTheWinnerHere) {
+  const std::filesystem::path path = folder_ / "profile";
+  const Outcome outcome =
+      run_muster({"tune", "--ranks", "2", "--map-by", "core", "--rounds", "1", "--starts", "1",
+                  "--seconds", "0.2", "--profile", path, "--json"});
+  if (outcome.err.find("one core only") != std::string::npos) GTEST_SKIP() << outcome.err;
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_TRUE(result.at("predicted").get<bool>());
+  ASSERT_GE(result.at("here").size(), 2U);
+  EXPECT_EQ(result.at("here").front().at("algorithm"),
+            result.at("results").front().at("algorithm"));
+  std::set<std::string> names;
+  for (const json& row : result.at("here")) {
+    names.insert(row.at("algorithm"));
+    EXPECT_GT(row.at("predicted_us"), 0);
+    EXPECT_EQ(row.at("measured_us").is_number(), row.at("status") == "ok") << row;
+  }
+  EXPECT_EQ(names.size(), result.at("here").size());
+  const std::string profile = read(path);
+  EXPECT_THAT(profile, HasSubstr("\nteam 2 "));
+  EXPECT_TRUE(std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return profile.find(" takes " + name + " ") != std::string::npos;
+  })) << profile;
 }
 
 TEST_F(Tune, ExplainDrawsWhoWaitsForWhom) {
