@@ -20,6 +20,8 @@ constexpr std::string_view recipes[] = {"tree8+line8/all",        "count5+line8/
 constexpr std::size_t telling = 2;
 constexpr std::size_t for_many = 5;
 constexpr std::size_t participants_all_tried = 32;
+/// The first episodes of so few tell little of the later ones.
+constexpr std::size_t participants_at_length = 8;
 /// Each tells each: that is the square of messages, and never the quickest for so many.
 constexpr std::size_t members_telling_all = 24;
 
@@ -42,6 +44,9 @@ std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<
 
 Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs) {
   Fitting best;
+  const std::size_t participants = seats.levels.back().unit_of.size();
+  const bool few = participants <= participants_all_tried;
+  const bool at_length = participants <= participants_at_length;
   const NamedGroups* best_way = &ways.front();
   const auto estimate = [&](const GroupTree& groups, const Recipe& recipe) {
     const std::size_t levels = groups.levels.size();
@@ -50,7 +55,7 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
     if (tell_all && tellers > members_telling_all) return HUGE_VAL;
     try {
       return estimate_ns(compose(groups, recipe), seats, costs,
-                         best.algorithm.empty() ? HUGE_VAL : best.ns);
+                         at_length || best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
       return HUGE_VAL;  // too large for so many
@@ -68,7 +73,6 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
       }
     }
   };
-  const bool few = seats.levels.back().unit_of.size() <= participants_all_tried;
   for (const NamedGroups& way : ways) try_all(way, 0, few ? std::size(recipes) : telling);
   if (!few) try_all(*best_way, telling, for_many);
   return best;
