@@ -4,10 +4,11 @@
 // time. Every known machine, three mappings and three random subsets of the cores, threads' and an
 // MPI's settings.
 //
-//   muster-bench-fitting [--tune] [--cases] [MACHINE...]
+//   muster-bench-fitting [--tune] [--cases] [--topology] [MACHINE...]
 //
-// --tune: the best is also that of what `muster tune` finds, from all starts and at twice the
-// length, which takes hours. --cases: a line for each.
+// MACHINE: a known one, or a description file, with its own costs. --topology: `auto` sees the
+// topology alone, as on hardware. --tune: the best is also that of what `muster tune` finds, from
+// all starts and at twice the length, which takes hours. --cases: a line for each.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -153,31 +154,36 @@ std::vector<PuSet> random_subset(const Topology& topology, unsigned ranks, unsig
 int main(int count, char** words) {
   bool tunes = false;
   bool tells = false;
-  std::vector<std::string_view> asked;
+  bool sees_topology_alone = false;
+  std::vector<std::string> asked;
   for (int n = 1; n < count; ++n) {
     const std::string_view word = words[n];
     if (word == "--tune") {
       tunes = true;
     } else if (word == "--cases") {
       tells = true;
+    } else if (word == "--topology") {
+      sees_topology_alone = true;
     } else {
-      asked.push_back(word);
+      asked.emplace_back(word);
     }
+  }
+  if (asked.empty()) {
+    for (const KnownMachine& known : known_machines()) asked.emplace_back(known.name);
   }
   fmt::print("Latencies in the model, as ratios to the best known: predictions.\n\n");
   fmt::print("{:<24} {:>6}  {:>6} {:>6}  {:>10}\n", "", "cases", "auto", "worst", "registered");
   Sums all[2];
   std::vector<double> search_us;
   for (const bool progresses : {false, true}) {
-    for (const KnownMachine& known : known_machines()) {
-      if (!asked.empty() && std::find(asked.begin(), asked.end(), known.name) == asked.end()) {
-        continue;
-      }
-      sim::MachineModel machine = sim::load_machine(std::string(known.name));
+    for (const std::string& name : asked) {
+      sim::MachineModel machine = sim::load_machine(name);
       if (!progresses) {
         machine.set("call", 5, "a thread's loop");
         machine.set("poll-turn", 10, "a thread's loop");
       }
+      const MachineCosts costs =
+          sees_topology_alone ? costs_for(*machine.shape, progresses) : sim::costs_of(machine);
       const std::vector<std::string> names = contestants(machine);
       Sums sums;
       for (const unsigned ranks : teams) {
@@ -189,7 +195,7 @@ int main(int count, char** words) {
           const std::vector<PuSet> where =
               way < 3 ? machine.shape->map_ranks(map_by, ranks) : team.bindings;
           const auto begin = cpu_us();
-          const std::string chosen = fit_choice(*machine.shape, where, progresses).algorithm.text();
+          const std::string chosen = fit_choice(*machine.shape, where, costs).algorithm.text();
           if (ranks == 128) search_us.push_back(cpu_us() - begin);
           std::vector<std::string> names_here = names;
           if (tunes) {
@@ -202,13 +208,13 @@ int main(int count, char** words) {
           sums.add(judged.ratio, judged.ratio_registered);
           all[progresses ? 1 : 0].add(judged.ratio, judged.ratio_registered);
           if (tells) {
-            fmt::print("{:.3f} {}{} {} {}: {}, best {}\n", judged.ratio, known.name,
+            fmt::print("{:.3f} {}{} {} {}: {}, best {}\n", judged.ratio, machine.name,
                        progresses ? ", MPI" : "", ranks,
                        way < 3 ? mapping_name(map_by) : "somewhere", chosen, judged.best);
           }
         }
       }
-      sums.print(fmt::format("{}{}", known.name, progresses ? ", MPI" : ""));
+      sums.print(fmt::format("{}{}", machine.name, progresses ? ", MPI" : ""));
       std::fflush(stdout);
     }
   }

@@ -50,7 +50,8 @@ class Team {
         call_(sim::from_ns(machine.parameters.call_ns)),
         core_of_(all_of(ranks)),
         follower_(
-            shape_, ranks, false, [this] { return now_ns(); }, std::move(profiled)) {
+            shape_, ranks, sim::costs_of(machine), [this] { return now_ns(); },
+            std::move(profiled)) {
     for (unsigned rank = 0; rank < ranks; ++rank) {
       tickets_.push_back(barrier_.ticket(rank));
       for (unsigned cell = 0; cell < layout_.cells_per_rank; ++cell) {
@@ -154,7 +155,8 @@ Row run(const sim::MachineModel& machine, unsigned ranks, const Options& options
     team.move(random);
     row.moving_ns += team.run(options.every) / options.moves;
     const std::vector<PuSet> where = team.bindings();
-    const std::string fit = fit_choice(*machine.shape, where, false).algorithm.text();
+    const std::string fit =
+        fit_choice(*machine.shape, where, sim::costs_of(machine)).algorithm.text();
     const sim::Query query{.algorithm = fit, .ranks = ranks, .bindings = where};
     row.bound_ns += 1000 * sim::latency_us_of(machine, query, effort, 1, pool) / options.moves;
   }

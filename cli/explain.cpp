@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct Options {
   std::string algorithm = "auto";
   std::string wait = "auto";
   std::string machine;
+#ifdef MUSTER_WITH_SIM
+  MachineChoice changes;
+#endif
   std::string map_by = "none";
   std::vector<std::string> bindings;
   bool shared = false;
@@ -65,17 +69,33 @@ bool all_bound(const Options& asked, const std::vector<PuSet>& bindings) {
 }
 
 /// Why the model cannot tell what a barrier takes there; empty if it can.
-std::string unpredictable(const NamedMachine& machine, const Options& asked,
+std::string unpredictable(const Topology& topology, const Options& asked,
                           const std::vector<PuSet>& bindings) {
 #ifndef MUSTER_WITH_SIM
   return "this program was built without the model";
 #endif
-  if (!machine.model) return "no latencies are known of this machine, its topology only";
-  const std::size_t cores = machine.topology.cores().size();
+  const std::size_t cores = topology.cores().size();
   if (asked.participants > cores) {
     return fmt::format("the model gives each participant a core, and there are {}", cores);
   }
-  return all_bound(asked, bindings) ? "" : where_they_sit;
+  if (!all_bound(asked, bindings)) return where_they_sit;
+  std::set<unsigned> taken;
+  for (const PuSet& pus : bindings) {
+    if (!taken.insert(topology.core_of(pus.first())).second) {
+      return "two participants share a core: the first one of their bindings";
+    }
+  }
+  return "";
+}
+
+/// Whose waits the machine's costs are.
+std::string setting_of(const sim::MachineModel& model) {
+  const sim::Parameters& p = model.parameters;
+  const std::string costs =
+      fmt::format("{:.5g} ns a call, {:.5g} between two looks", p.call_ns, p.poll_turn_ns);
+  if (!makes_progress(model)) return "threads: " + costs;
+  return "ranks of an MPI, which make its progress: " + costs +
+         "; for threads say --set call=5,poll-turn=10";
 }
 
 #ifdef MUSTER_WITH_SIM
@@ -90,16 +110,14 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
                 const std::vector<PuSet>& bindings) {
   const Topology topology =
       machine ? machine->topology : Topology::from_spec_or_environment("", Topology::Cpus::of_host);
-  const bool known = machine && machine->model;
   sim::MachineModel model =
-      known ? *machine->model
-            : sim::assumed_machine(machine ? topology_statement(asked.machine, topology)
-                                           : sim::synthetic_description(topology, "--machine"));
+      machine ? *machine->model
+              : sim::assumed_machine(sim::synthetic_description(topology, "--machine"));
   model.shape = topology;
   const sim::Query query = query_of(plan, asked, bindings);
   const sim::Waits waits = sim::waits_of(model, query);
   Json json;
-  json["machine"] = known ? model.name : topology.source() + ", latencies assumed";
+  json["machine"] = model.is_assumed ? topology.source() + ", latencies assumed" : model.name;
   json["algorithm"] = query.algorithm;
   const std::vector<Level> levels = topology.active_levels().levels;
   const std::vector<PuSet> where =
@@ -126,24 +144,35 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
 #endif
 
 /// What the barrier of `plan` takes on the modelled machine, and the three fastest others that
-/// could do it.
+/// could do it; and what `auto` takes, if that is another one.
 void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] const Plan& plan,
-             [[maybe_unused]] const Options& asked,
+             [[maybe_unused]] const Plan& by_auto, [[maybe_unused]] const Options& asked,
              [[maybe_unused]] const std::vector<PuSet>& where, [[maybe_unused]] std::string& text,
              [[maybe_unused]] Json& row) {
 #ifdef MUSTER_WITH_SIM
-  const std::vector<sim::Predicted> rows = sim::beside_best(
-      model, query_of(plan, asked, where), 3,
-      [&](const Algorithm& other) { return !plan.split || traits_of(other.name).splits; });
+  const auto fits = [&](const Algorithm& other) {
+    return !plan.split || traits_of(other.name).splits;
+  };
+  std::vector<sim::Predicted> rows = sim::beside_best(model, query_of(plan, asked, where), 3, fits);
+  const std::string chosen = by_auto.algorithm.text();
+  if (std::none_of(rows.begin(), rows.end(),
+                   [&](const sim::Predicted& each) { return each.query.algorithm == chosen; })) {
+    rows.push_back(sim::beside_best(model, query_of(by_auto, asked, where), 0, fits).front());
+    rows.back().by_auto = true;
+    std::stable_sort(rows.begin() + 1, rows.end(), [](const auto& a, const auto& b) {
+      return a.prediction.latency_us < b.prediction.latency_us;
+    });
+  }
   const double own_us = rows.front().prediction.latency_us;
   for (std::size_t n = 0; n < rows.size(); ++n) {
     const sim::Prediction& p = rows[n].prediction;
-    text += fmt::format("{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us\n",
-                        n == 0                  ? "predicted"
-                        : p.latency_us < own_us ? "faster"
-                                                : "runner-up",
-                        n == 0 ? "" : rows[n].query.algorithm + ": predicted ", p.latency_us,
-                        p.latency_us_low, p.latency_us_high, p.exit_skew_us);
+    text += fmt::format(
+        "{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us\n",
+        n == 0                  ? "predicted"
+        : p.latency_us < own_us ? "faster"
+                                : "runner-up",
+        n == 0 ? "" : (rows[n].by_auto ? "auto, " : "") + rows[n].query.algorithm + ": predicted ",
+        p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us);
   }
   row["predicted"] = Json::parse(sim_rows_json(model, rows)).at("results");
 #endif
@@ -152,6 +181,14 @@ void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] c
 void explain(const Options& asked) {
   std::optional<NamedMachine> machine;  // none: the barrier would be one of this machine
   if (!asked.machine.empty()) machine = named_machine(asked.machine);
+  const std::string title = machine ? machine->title() : "";
+#ifdef MUSTER_WITH_SIM
+  if (machine) {
+    machine->model = asked.changes.load(asked.machine);
+  } else if (!asked.changes.set.empty() || !asked.changes.without.empty()) {
+    throw Error(Status::invalid, "--set and --without change a --machine, and none is given");
+  }
+#endif
   muster_options options;
   muster_options_init(&options);
   options.participants = asked.participants;
@@ -179,25 +216,40 @@ void explain(const Options& asked) {
     for (const std::string& text : texts) bindings.push_back(text.c_str());
     options.bindings = bindings.data();
   }
-  if (asked.shared) options.flags |= MUSTER_SHARED;
+  if (asked.shared || options.progress != nullptr) options.flags |= MUSTER_SHARED;
   if (asked.split) options.flags |= MUSTER_SPLIT;
 
   const ResultFiles files{asked.output, "explain", "plot_waits.py", ""};
-  if (!asked.output.empty() && !all_bound(asked, where)) {
-    throw Error(Status::invalid, std::string("--output: ") + where_they_sit);
+  const std::string why_not =
+      machine || !asked.output.empty()
+          ? unpredictable(machine ? machine->topology
+                                  : Topology::from_spec_or_environment("", Topology::Cpus::of_host),
+                          asked, where)
+          : "";
+  if (!asked.output.empty() && !why_not.empty()) {
+    throw Error(Status::invalid, "--output: " + why_not);
   }
   files.prepare();
-  const Plan plan = make_plan(options, machine.has_value());
+  std::optional<MachineCosts> costs;
+  if (machine && machine->model) {
+    costs = sim::costs_of(*machine->model);
+  } else if (machine) {
+    costs = costs_for(machine->topology, false);
+  }
+  const Plan plan = make_plan(options, costs ? &*costs : nullptr);
   const BlockLayout layout = Block::lay_out(plan);
   std::string text = explain_as_text(plan, layout);
   Json row = Json::parse(explain_as_json(plan, layout));
   if (machine) {
     const std::string about = machine->model ? ": " + machine->model->about : "";
-    text = fmt::format("machine       {}{}\n", machine->title(), about) + text;
-    row["machine"] = machine->title();
-    const std::string why_not = unpredictable(*machine, asked, where);
+    const std::string setting = machine->model ? setting_of(*machine->model) : "";
+    text = fmt::format("machine       {}{}\n", title, about) +
+           (setting.empty() ? "" : fmt::format("setting       {}\n", setting)) + text;
+    row["machine"] = title;
+    if (!setting.empty()) row["setting"] = setting;
     if (why_not.empty()) {
-      predict(*machine->model, plan, asked, where, text, row);
+      options.algorithm = "auto";
+      predict(*machine->model, plan, make_plan(options, &*costs), asked, where, text, row);
     } else {
       text += fmt::format("predicted     nothing: {}\n", why_not);
     }
@@ -231,6 +283,9 @@ void add_explain(Command& app) {
       ->listed({"wait"})
       ->capture_default_str();
   add_machine_option(*command, asked->machine, std::string("-t,") + machine_option);
+#ifdef MUSTER_WITH_SIM
+  asked->changes.add_changes_to(*command);
+#endif
   command
       ->add_option("-m,--map-by", asked->map_by,
                    "Rank i is bound by core, numa or socket; none: not bound")

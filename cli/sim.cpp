@@ -122,7 +122,8 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
   options.topology = topology.c_str();
   options.map_by = mapping_name(map_by).data();  // of a literal
   wait_as_on(machine, options);
-  return make_plan(options, true).algorithm.text();
+  const MachineCosts costs = sim::costs_of(machine);
+  return make_plan(options, &costs).algorithm.text();
 }
 
 nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,

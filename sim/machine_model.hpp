@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fitting/known_machines.hpp"
 #include "sim/geometry.hpp"
 #include "sim/mechanism.hpp"
 #include "topology/topology.hpp"
@@ -34,6 +35,7 @@ struct MachineModel {
   std::vector<LatencyClass> latencies;  ///< bottom up
   Parameters parameters;
   Mechanisms mechanisms = Mechanisms::all();
+  bool is_assumed = false;   ///< only the topology is known, the rest is as on another machine
   double error = 0;          ///< relative: how far off the model is known to be
   double message_error = 0;  ///< the same of barriers over messages; 0: as the others
   std::map<std::string, double, std::less<>> uncertainty;  ///< relative, by parameter or latency
@@ -67,6 +69,10 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_machin
 /// A shipped machine's name, or a file (it contains '/' or ends in ".machine"). Throws
 /// Error(unknown_name), listing the shipped ones, or Error(invalid).
 MachineModel load_machine(const std::string& name_or_file);
+
+/// What `auto` estimates with there: the machine's own costs, or if these are assumed those that it
+/// has on a machine of this topology. Waits cost what the machine says in both.
+MachineCosts costs_of(const MachineModel& machine);
 
 /// Participant i on core cores[i], a position in shape->cores(). Throws Error(unsupported) if the
 /// machine has more dies than the model can hold, or a core outside of all.

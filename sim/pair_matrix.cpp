@@ -410,6 +410,7 @@ MachineModel assumed_machine(const std::string& topology) {
                         like.value("latency-PACKAGE"), like.value("latency-MACHINE"));
   sketch.latency_source = "assumed: as for " + like.name;
   MachineModel machine = machine_like(like, sketch);
+  machine.is_assumed = true;
   for (const LatencyClass& latency : machine.latencies) {
     machine.uncertainty["latency-" + latency.name()] = 0.5;
   }

@@ -107,7 +107,7 @@ Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
 }
 
 MachineModel machine_like_shipped(const Topology& topology, const std::string& statement) {
-  const auto [known, why] = nearest_machine(topology);
+  const auto [known, why, is_alike] = nearest_machine(topology);
   const MachineModel like = load_machine(std::string(known.name));
   MachineSketch sketch;
   sketch.name = "here";

@@ -93,7 +93,7 @@ class EngineOf final : public Engine {
       const bool progresses = hooks().progress != nullptr;
       const Profiles profiles = known_profiles(machine, progresses);
       own_follower_ = std::make_unique<Follower>(
-          machine, plan().participants, progresses, now_ns,
+          machine, plan().participants, costs_for(machine, progresses), now_ns,
           profiles.serving.empty() ? std::vector<Profile::Team>{} : profiles.serving.front().teams);
       follower_.store(own_follower_.get(), std::memory_order_release);  // pairs with whereabouts()
     } catch (const Error&) {  // the machine or a profile cannot be read: nothing is learnt

@@ -28,12 +28,13 @@ const Topology& cached_topology(const std::string& spec) {
   });
 }
 
-/// A profile's, or what is composed now.
-Choice fitting_choice(const Topology& topology, const std::vector<PuSet>& bindings,
-                      bool progresses) {
+/// A profile's, or what is composed now. `costs`: as far as more is known than the topology.
+Choice fitting_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses,
+                      const MachineCosts* costs = nullptr) {
   const Profiled profiled = profiled_choice(topology, bindings, progresses);
   if (profiled.choice) return *profiled.choice;
-  Choice choice = fit_choice(topology, bindings, progresses);
+  Choice choice =
+      fit_choice(topology, bindings, costs != nullptr ? *costs : costs_for(topology, progresses));
   if (!profiled.ignored.empty()) choice.why += "; " + profiled.ignored;
   return choice;
 }
@@ -236,7 +237,7 @@ void Plan::make_schedule() {
   schedule = compose_proved(&groups, participants, algorithm.recipe);
 }
 
-Plan make_plan(const muster_options& options, bool elsewhere) {
+Plan make_plan(const muster_options& options, const MachineCosts* elsewhere) {
   check(options);
   Plan plan;
   plan.participants = options.participants;
@@ -251,8 +252,9 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
   const Bindings bindings = read_bindings(options);
   const bool bound = all_bound(bindings);
   const unsigned cpus =
-      cpus_for(bindings, elsewhere ? &cached_topology(or_default(options.topology, "")) : nullptr);
-  plan.usable_cpus = elsewhere ? cpus : limited_by_quota(cpus);
+      cpus_for(bindings,
+               elsewhere != nullptr ? &cached_topology(or_default(options.topology, "")) : nullptr);
+  plan.usable_cpus = elsewhere != nullptr ? cpus : limited_by_quota(cpus);
   if (bound && bindings.topology->is_this_machine()) plan.numa_of_rank = numa_nodes_of(bindings);
   if (bound) {
     const std::vector<unsigned> nodes = numa_nodes_of(bindings);
@@ -292,7 +294,10 @@ Plan make_plan(const muster_options& options, bool elsewhere) {
                       .compose = {}};
   if (bound) {
     situation.compose = [&] {
-      return cached_choice(*bindings.topology, bindings.pus, options.progress != nullptr);
+      const bool progresses = options.progress != nullptr;
+      return elsewhere != nullptr
+                 ? fitting_choice(*bindings.topology, bindings.pus, progresses, elsewhere)
+                 : cached_choice(*bindings.topology, bindings.pus, progresses);
     };
   }
   const auto learn = [&] {  // what takes milliseconds is done where it can matter

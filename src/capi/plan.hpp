@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "barrier/registry.hpp"
+#include "fitting/known_machines.hpp"
 #include "fitting/profile.hpp"
 #include "muster/muster.h"
 #include "topology/topology.hpp"
@@ -51,8 +52,8 @@ const Topology& whole_machine();
 /// As read_profiles(), once a process.
 Profiles known_profiles(const Topology& topology, bool progresses);
 
-/// `elsewhere`: for the machine that options.topology describes, whose CPUs count then; nobody will
-/// wait here. Throws Error: invalid, unknown_name, declined, unsupported.
-Plan make_plan(const muster_options& options, bool elsewhere = false);
+/// `elsewhere`: the costs of the machine that options.topology describes, whose CPUs count then;
+/// nobody will wait here. Throws Error: invalid, unknown_name, declined, unsupported.
+Plan make_plan(const muster_options& options, const MachineCosts* elsewhere = nullptr);
 
 }  // namespace muster

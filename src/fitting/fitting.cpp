@@ -12,30 +12,22 @@ namespace muster {
 namespace {
 
 /// In the model of six servers, 3 to 192 ranks, some of these on some set of levels is within 1 %
-/// of the best on average. The first ones tell which set that is.
-constexpr std::string_view recipes[] = {"tree8+line8/all", "count5+line8/count4+direct8",
-                                        "count4+line8/all", "all", "tree8+line4x2/all"};
+/// of the best on average. The first ones tell which set that is, the last pay for few alone.
+constexpr std::string_view recipes[] = {"tree8+line8/all",        "count5+line8/count4+direct8",
+                                        "count4+line8/all",       "all",
+                                        "tree8+line4x2/all",      "flat+line2/all",
+                                        "count+line/flat+direct8"};
 constexpr std::size_t telling = 2;
+constexpr std::size_t for_many = 5;
 constexpr std::size_t participants_all_tried = 32;
+/// The first episodes of so few tell little of the later ones.
+constexpr std::size_t participants_at_length = 8;
 /// Each tells each: that is the square of messages, and never the quickest for so many.
 constexpr std::size_t members_telling_all = 24;
-
-/// A call into MPI and a turn of its progress loop, as the machines' descriptions have them.
-constexpr double call_of_mpi_ns = 250;
-constexpr double poll_turn_of_mpi_ns = 240;
 
 }  // namespace
 
 std::span<const std::string_view> fitted_recipes() { return recipes; }
-
-Costs costs_on(const KnownMachine& like, bool progresses) {
-  Costs costs = like.costs;
-  if (progresses) {
-    costs.call = call_of_mpi_ns;
-    costs.poll_turn = poll_turn_of_mpi_ns;
-  }
-  return costs;
-}
 
 std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<PuSet>& bindings) {
   std::vector<NamedGroups> ways;
@@ -52,6 +44,9 @@ std::vector<NamedGroups> all_groups(const Topology& topology, const std::vector<
 
 Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, const Costs& costs) {
   Fitting best;
+  const std::size_t participants = seats.levels.back().unit_of.size();
+  const bool few = participants <= participants_all_tried;
+  const bool at_length = participants <= participants_at_length;
   const NamedGroups* best_way = &ways.front();
   const auto estimate = [&](const GroupTree& groups, const Recipe& recipe) {
     const std::size_t levels = groups.levels.size();
@@ -60,7 +55,7 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
     if (tell_all && tellers > members_telling_all) return HUGE_VAL;
     try {
       return estimate_ns(compose(groups, recipe), seats, costs,
-                         best.algorithm.empty() ? HUGE_VAL : best.ns);
+                         at_length || best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
       return HUGE_VAL;  // too large for so many
@@ -78,22 +73,20 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
       }
     }
   };
-  const bool few = seats.levels.back().unit_of.size() <= participants_all_tried;
   for (const NamedGroups& way : ways) try_all(way, 0, few ? std::size(recipes) : telling);
-  if (!few) try_all(*best_way, telling, std::size(recipes));
+  if (!few) try_all(*best_way, telling, for_many);
   return best;
 }
 
-Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses) {
-  const auto [like, why] = nearest_machine(topology);
+Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings,
+                  const MachineCosts& machine) {
   const Fitting best = fit_barrier(all_groups(topology, bindings),
-                                   seats_of(topology, bindings, like), costs_on(like, progresses));
+                                   seats_of(topology, bindings, machine), machine.costs);
   char us[16];
   std::snprintf(us, sizeof us, "%.2f", best.ns / 1000);
   return {parse_algorithm(best.algorithm), "the best of " + std::to_string(best.tried) +
                                                " composed for where the participants sit, " + us +
-                                               " us estimated on a machine like " +
-                                               std::string(like.name) + ", " + std::string(why)};
+                                               " us estimated; costs: " + machine.source};
 }
 
 }  // namespace muster

@@ -36,11 +36,8 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
 /// What fit_barrier() tries over each set of levels.
 std::span<const std::string_view> fitted_recipes();
 
-/// Those of a known machine; of an MPI's progress loop, if `progresses`.
-Costs costs_on(const KnownMachine& like, bool progresses);
-
-/// The same as `auto` takes it, by the costs of the nearest known machine; those of an MPI's
-/// progress loop, if `progresses`. `bindings` say where each one is. Throws as all_groups().
-Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings, bool progresses);
+/// The same as `auto` takes it. `bindings` say where each one is. Throws as all_groups().
+Choice fit_choice(const Topology& topology, const std::vector<PuSet>& bindings,
+                  const MachineCosts& machine);
 
 }  // namespace muster

@@ -51,11 +51,10 @@ bool Follower::pays_on(const Topology& topology) {
   return false;
 }
 
-Follower::Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock,
+Follower::Follower(const Topology& topology, unsigned participants, MachineCosts costs, Clock clock,
                    std::vector<Profile::Team> teams)
     : topology_(topology),
-      like_(nearest_machine(topology).machine),
-      costs_(costs_on(like_, progresses)),
+      costs_(std::move(costs)),
       clock_(std::move(clock)),
       teams_(std::move(teams)),
       candidates_(candidates_on(topology, teams_)),
@@ -105,8 +104,8 @@ void Follower::learn(std::span<const Word> pus) {
     homes_[rank] = home_of_pu_[pus[rank] - 1];
     bindings_[rank] = {pus[rank] - 1};
   }
-  seats_ = seats_of(topology_, bindings_, like_);
-  running_ns_ = estimate_ns(running_, seats_, costs_);
+  seats_ = seats_of(topology_, bindings_, costs_);
+  running_ns_ = estimate_ns(running_, seats_, costs_.costs);
   profiled_ = profiled();
   untried_ = profiled_ == none() ? fitted() : 0;
 }
@@ -130,7 +129,7 @@ std::span<const Word> Follower::compose(unsigned candidate) {
   const double least_ns = is_worth_it ? HUGE_VAL : worth * running_ns_;
   try {
     Schedule next = muster::compose(grouping.tree, algorithm.recipe, Room::cells);
-    const double ns = estimate_ns(next, seats_, costs_, least_ns);
+    const double ns = estimate_ns(next, seats_, costs_.costs, least_ns);
     if (ns >= least_ns) return {};
     std::vector<Word> packed;
     if (check_schedule(next).empty()) packed = pack(next);

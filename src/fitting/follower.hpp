@@ -27,8 +27,8 @@ class Follower {
   /// Whether there are PUs that have not all their groups in common: else all places are equal.
   static bool pays_on(const Topology& topology);
 
-  /// `topology` must outlive it. `progresses`: as fit_choice(). `teams`: a profile's.
-  Follower(const Topology& topology, unsigned participants, bool progresses, Clock clock,
+  /// `topology` must outlive it. `teams`: a profile's.
+  Follower(const Topology& topology, unsigned participants, MachineCosts costs, Clock clock,
            std::vector<Profile::Team> teams = {});
 
   /// `pus`: by rank, 1 + where it is, or 0. Empty: what runs is to go on; else a packed schedule,
@@ -51,8 +51,7 @@ class Follower {
   std::span<const Word> compose(unsigned candidate);
 
   const Topology& topology_;
-  const KnownMachine& like_;
-  Costs costs_;
+  MachineCosts costs_;
   Clock clock_;
   std::vector<Profile::Team> teams_;
   std::vector<Algorithm> candidates_;  ///< fit_barrier()'s, then one for each team

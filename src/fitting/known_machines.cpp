@@ -2,6 +2,7 @@
 #include "fitting/known_machines.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -39,6 +40,13 @@ constexpr KnownMachine machines[] = {
     {"graviton3", "aarch64", "0x41", 1, 1, 64, 46.4, 46.4, 46.4, costs(20.8, 8.5)},
 };
 
+/// About the median of those above. Which instructions it adds with nobody knows.
+constexpr KnownMachine generic{"generic", "", "", 2, 4, 8, 30, 110, 200, costs(13, 5.5)};
+
+/// A call into MPI and a turn of its progress loop, as the machines' descriptions have them.
+constexpr double call_of_mpi_ns = 250;
+constexpr double poll_turn_of_mpi_ns = 240;
+
 /// What shares a last-level cache, as far as the topology tells; null: all do.
 const Level* domain_level(const Topology& topology) {
   const Level* cache = topology.level(LevelKind::l3);
@@ -69,11 +77,14 @@ NearestMachine nearest_machine(const Topology& topology) {
     if (!processor.vendor.empty() && known.vendor == processor.vendor) return 0;
     return known.architecture == processor.architecture ? 1 : 2;
   };
+  const auto ratios = [&](const KnownMachine& known) {
+    return std::array{std::abs(std::log(packages / known.packages)),
+                      std::abs(std::log(domains / packages / known.domains)),
+                      std::abs(std::log(cores / domains / known.cores))};
+  };
   const auto distance = [&](const KnownMachine& known) {
-    return std::pair(strangeness(known),
-                     std::abs(std::log(packages / known.packages)) +
-                         std::abs(std::log(domains / packages / known.domains)) +
-                         std::abs(std::log(cores / domains / known.cores)));
+    const auto [of_packages, of_domains, of_cores] = ratios(known);
+    return std::pair(strangeness(known), of_packages + of_domains + of_cores);
   };
   const KnownMachine& nearest = *std::min_element(
       std::begin(machines), std::end(machines),
@@ -81,29 +92,76 @@ NearestMachine nearest_machine(const Topology& topology) {
   constexpr std::string_view why[] = {"the nearest of its vendor",
                                       "the nearest of its architecture",
                                       "the nearest by numbers of packages, caches and cores"};
-  return {nearest, why[strangeness(nearest)]};
+  const auto near = ratios(nearest);
+  return {nearest, why[strangeness(nearest)],
+          strangeness(nearest) < 2 && *std::min_element(near.begin(), near.end()) < std::log(2)};
+}
+
+MachineCosts costs_for(const Topology& topology, bool progresses) {
+  const auto [nearest, why, is_alike] = nearest_machine(topology);
+  const KnownMachine& like = is_alike ? nearest : generic;
+  MachineCosts result;
+  result.source = is_alike ? "those of " + std::string(like.name) + ", " + std::string(why)
+                           : "generic: no known machine is like this one";
+  result.costs = like.costs;
+  if (progresses) {
+    result.costs.call = call_of_mpi_ns;
+    result.costs.poll_turn = poll_turn_of_mpi_ns;
+  }
+  const Level* const domain = domain_level(topology);
+  if (domain == nullptr) {
+    result.classes = {{{}, like.domain_ns}};
+    return result;
+  }
+  result.domain = domain->kind;
+  result.classes = {{domain->kind, like.domain_ns}};
+  if (units(topology.level(LevelKind::package)) < 2) {
+    result.classes.push_back({{}, like.package_ns});
+    return result;
+  }
+  if (const Level* const around = level_around(topology, *domain)) {
+    result.classes.push_back({around->kind, like.package_ns});
+  }
+  // One of a single package does not tell how far another one is.
+  result.classes.push_back({{}, like.packages > 1 ? like.machine_ns : generic.machine_ns});
+  return result;
 }
 
 Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,
-               const KnownMachine& like) {
+               const MachineCosts& machine) {
   Seats seats;
-  const auto add = [&](const Level* level, double ns) {
-    if (level == nullptr || level->units.size() < 2) return;
+  const auto add = [&](const Level& level, double ns) {
     std::vector<unsigned> unit_of;
     unsigned alone = 0;  // who is in no one unit is near to nobody
-    for (const Unit& unit : level->units) alone = std::max(alone, unit.id + 1);
+    for (const Unit& unit : level.units) alone = std::max(alone, unit.id + 1);
     for (const PuSet& pus : bindings) {
-      const unsigned unit = level->unit_of_binding(pus);
+      const unsigned unit = level.unit_of_binding(pus);
       unit_of.push_back(is_unit(unit) ? unit : alone++);
     }
     seats.levels.push_back({std::move(unit_of), ns});
   };
-  const Level* const domain = domain_level(topology);
-  add(domain, like.domain_ns);
-  if (domain != nullptr) add(level_around(topology, *domain), like.package_ns);
-  const bool whole = seats.levels.empty();
-  seats.levels.push_back(
-      {std::vector<unsigned>(bindings.size(), 0), whole ? like.domain_ns : like.machine_ns});
+  const Level* domain = machine.domain ? topology.level(*machine.domain) : nullptr;
+  if (domain != nullptr && domain->units.size() < 2) domain = nullptr;
+  bool has_domain = false;
+  for (const MachineCosts::Class& each : machine.classes) {
+    const Level* const level = each.level ? topology.level(*each.level) : nullptr;
+    const bool whole = level == nullptr || level->units.size() < 2;
+    // A domain that no class is of lies within the next larger one.
+    if (domain != nullptr && !has_domain &&
+        (whole || level->cores_per_unit_max() >= domain->cores_per_unit_max())) {
+      add(*domain, each.ns);
+      seats.domain = seats.levels.size() - 1;
+      has_domain = true;
+      if (level == domain) continue;
+    }
+    if (!whole) {
+      add(*level, each.ns);
+      continue;
+    }
+    seats.levels.push_back({std::vector<unsigned>(bindings.size(), 0), each.ns});
+    break;
+  }
+  if (domain == nullptr) seats.domain = seats.levels.size() - 1;
   return seats;
 }
 

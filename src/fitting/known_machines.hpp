@@ -2,8 +2,11 @@
 // What transfers cost on the machines that the model knows, and which of them another one is like.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "fitting/estimate.hpp"
 #include "topology/topology.hpp"
@@ -27,17 +30,33 @@ struct KnownMachine {
 /// As their description files have them: test/sim/fitting_test.cpp compares.
 std::span<const KnownMachine> known_machines();
 
+/// Of those of the same vendor, else of the same architecture, else of all: the one whose numbers
+/// of packages, domains and cores are nearest, as ratios. Thread-safe.
 struct NearestMachine {
   const KnownMachine& machine;
   std::string_view why;  ///< for people: "the nearest of its vendor"
+  bool is_alike;         ///< of its architecture, and one of these numbers is less than twice so
 };
-
-/// Of those of the same vendor, else of the same architecture, else of all: the one whose numbers
-/// of packages, domains and cores are nearest, as ratios. Thread-safe.
 NearestMachine nearest_machine(const Topology& topology);
 
-/// The seats of ranks with these bindings, with that machine's latencies. Thread-safe.
+/// What an estimate has to know of a machine besides where participants sit.
+struct MachineCosts {
+  struct Class {
+    std::optional<LevelKind> level;  ///< empty: the machine, the last class
+    double ns;  ///< one way between two whose innermost common unit is of this level
+  };
+  std::string source;               ///< for people: whose costs these are
+  std::vector<Class> classes;       ///< bottom up
+  std::optional<LevelKind> domain;  ///< whose units share a cache; empty: the machine
+  Costs costs;
+};
+
+/// Of a machine that only its topology is known of: those of the nearest known one, or generic ones
+/// if that one is not alike. Of an MPI's progress loop, if `progresses`. Thread-safe.
+MachineCosts costs_for(const Topology& topology, bool progresses);
+
+/// The seats of ranks with these bindings. Thread-safe.
 Seats seats_of(const Topology& topology, const std::vector<PuSet>& bindings,
-               const KnownMachine& like);
+               const MachineCosts& machine);
 
 }  // namespace muster

@@ -156,7 +156,7 @@ struct Server {
   std::int64_t now = 0;
   std::int64_t call_takes = 0;
   unsigned calls = 0;
-  Follower follower{topology, 16, false,
+  Follower follower{topology, 16, costs_for(topology, false),
                     [this] {
                       ++calls;
                       return now += call_takes;
@@ -197,9 +197,9 @@ TEST(Follower, FindsAsGoodAsAuto) {
   EXPECT_FALSE(server.settle(by_numa_node()).empty());
   const Follower::State state = server.follower.state();
   EXPECT_GE(state.changes, 1U);
-  const KnownMachine& like = nearest_machine(server.topology).machine;
-  const Seats seats = seats_of(server.topology, bindings, like);
-  const Costs costs = costs_on(like, false);
+  const MachineCosts machine = costs_for(server.topology, false);
+  const Seats seats = seats_of(server.topology, bindings, machine);
+  const Costs& costs = machine.costs;
   const Algorithm found = parse_algorithm(state.algorithm);
   const Grouping grouping = group_ranks(server.topology.place(
       bindings, server.topology.active_levels(parse_level_mask(found.levels))));

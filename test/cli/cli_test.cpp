@@ -233,7 +233,32 @@ TEST(Explain, PredictsOnAModelledMachine) {
   EXPECT_THAT(why_not({"kunpeng920-2s", "-p", "4"}), HasSubstr("say --map-by"));
   EXPECT_THAT(why_not({"kunpeng920-2s", "-p", "129", "-m", "core"}),
               HasSubstr("gives each participant a core"));
-  EXPECT_THAT(why_not({"core:4 pu:1", "-p", "4", "-m", "core"}), HasSubstr("no latencies"));
+  EXPECT_THAT(why_not({"core:4 pu:2", "-p", "2", "-b", "0", "1"}), HasSubstr("share a core"));
+}
+
+TEST(Explain, TakesWhatTheModelTakes) {
+  if (run_muster({"sim", "--help"}).exit_code != 0) GTEST_SKIP() << "built without muster sim";
+  const auto row = [](const Words& words) {
+    const Outcome outcome = run_muster(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out).at("results").at(0);
+  };
+  for (const char* machine : {"package:2 numa:1 l3:8 core:8 pu:1", "epyc-7763-2s"}) {
+    for (const char* setting : {"call=250,poll-turn=240", "call=5,poll-turn=10"}) {
+      const json explained = row(
+          {"explain", "--machine", machine, "-p", "128", "-m", "core", "--set", setting, "--json"});
+      const json simulated = row({"sim", "barrier", "--machine", machine, "--ranks", "128",
+                                  "--algorithms", "auto", "--set", setting, "--json"});
+      EXPECT_EQ(explained.at("algorithm"), simulated.at("chosen")) << machine << " " << setting;
+      EXPECT_EQ(explained.at("predicted").at(0).at("latency_us"), simulated.at("latency_us"));
+      EXPECT_EQ(explained.at("setting").get<std::string>().starts_with("threads"),
+                setting[5] == '5');
+    }
+  }
+  const json asked = row({"explain", "--machine", "epyc-7763-2s", "-p", "128", "-m", "core", "-a",
+                          "tournament", "--json"});
+  EXPECT_EQ(asked.at("predicted").at(1).at("algorithm"), "auto");
+  EXPECT_EQ(run_muster({"explain", "--set", "call=5"}).exit_code, 2);
 }
 
 TEST(Cli, AFullDiskIsNoSuccess) {
