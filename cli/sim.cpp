@@ -88,7 +88,11 @@ std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel
   const std::vector<unsigned> all = {static_cast<unsigned>(machine.shape->cores().size())};
   std::vector<std::pair<unsigned, Mapping>> teams;
   for (const unsigned count : ranks.empty() ? all : ranks) {
-    for (const std::string& mapping : map_by) teams.emplace_back(count, parse_mapping(mapping));
+    for (const std::string& name : map_by) {
+      const Mapping mapping = parse_mapping(name);
+      static_cast<void>(sim::cores_of_ranks(machine, machine.shape->map_ranks(mapping, count)));
+      teams.emplace_back(count, mapping);
+    }
   }
   return teams;
 }

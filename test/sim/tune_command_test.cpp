@@ -95,6 +95,15 @@ TEST_F(Tune, TakesEveryTeamSizeAndPlacementUnlessTheyAreNamed) {
                                           "6 by core", "6 by numa"));
 }
 
+TEST_F(Tune, BeginsWithNoTeamWhereOneIsTooLarge) {
+  const std::filesystem::path path = folder_ / "profile";
+  const Outcome outcome =
+      run_muster({"tune", "--machine", "core:2 pu:1", "--ranks", "2,4", "--profile", path});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("ask for as many ranks at most"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(Tune, MeasuresThisMachineAndTriesTheWinnerHere) {
   const std::filesystem::path path = folder_ / "profile";
   const Outcome outcome =
