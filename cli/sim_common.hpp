@@ -43,8 +43,8 @@ struct TeamChoice {
   /// The defaults, in words.
   void add_to(Command& command, const std::string& ranks_default = "one per core",
               const std::string& map_by_default = "core");
-  /// How many, mapped how: each of both. Throws Error(unknown_name), or Error(invalid) where there are
-  /// fewer cores.
+  /// How many, mapped how: each of both. Throws Error(unknown_name), or Error(invalid) where there
+  /// are fewer cores.
   std::vector<std::pair<unsigned, Mapping>> on(const sim::MachineModel& machine) const;
 };
 
