@@ -20,13 +20,7 @@ TEST_F(MachineCommand, MeasureJudgesItsClosure) {
   const auto measure = [&](const Words& more) {
     Words words{"machine", "measure", "--rounds", "2", "--cores-max", "2", "--name", "here"};
     words.insert(words.end(), more.begin(), more.end());
-    Outcome outcome;
-    // Under load no round may have been steady: that is what it says, and no matter of the code.
-    for (int attempt = 0; attempt < 5; ++attempt) {
-      outcome = run_muster(words);
-      if (outcome.err.find("changed its speed") == std::string::npos) break;
-    }
-    return outcome;
+    return run_muster_when_steady(words);
   };
   const Outcome outcome = measure({"--json", "--output", machine});
   if (outcome.exit_code != 0) {
