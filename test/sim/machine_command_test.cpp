@@ -89,9 +89,8 @@ TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
       matrix += "\n";
     }
     write(folder_ / "m.csv", matrix);
-    const Outcome outcome =
-        run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(), "--topology",
-                    "package:2 core:4 pu:1", "--name", "eight"});
+    Outcome outcome = run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(),
+                                  "--topology", "package:2 core:4 pu:1", "--name", "eight"});
     EXPECT_EQ(outcome.exit_code, 0);
     return outcome;
   };
