@@ -201,8 +201,8 @@ MUSTER_API int muster_barrier_arrive(muster_barrier* barrier, unsigned rank);
 MUSTER_API int muster_barrier_depart(muster_barrier* barrier, unsigned rank);
 
 /** Why a barrier is broken: MUSTER_OK while it is whole, else the cause; `*rank`, if not NULL: who
- * timed out, failed or died, was waiting when it was destroyed (MUSTER_EBUSY), or found that
- * something has overwritten its memory (MUSTER_EFOREIGN). */
+ * timed out, failed or died, or was waiting when it was destroyed (MUSTER_EBUSY). MUSTER_EFOREIGN:
+ * something has overwritten its memory; `*rank` says who found it. */
 MUSTER_API int muster_barrier_blame(const muster_barrier* barrier, unsigned* rank);
 
 /** Participants of the barrier; 0 for NULL. */

@@ -154,9 +154,7 @@ int fail_broken(Breakage why) noexcept {
     }
     if (why.cause == Status::foreign) {
       throw Error(Status::broken,
-                  format("something has overwritten the barrier's memory, as rank {} found: it is "
-                         "broken for all",
-                         why.rank));
+                  "something has overwritten the barrier's memory: it is broken for all");
     }
     throw Error(Status::broken,
                 format("rank {}{}: the barrier is broken for all", why.rank,

@@ -112,7 +112,7 @@ Word Watch::inspect(std::int64_t began_ns, std::int64_t now) noexcept {
 Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
   const Block& block = engine_.block();
   const Word mine = engine_.seat(rank_)->phase();
-  const auto nonsense = [](unsigned rank) { return Breakage{Status::foreign, rank}.encode(); };
+  const Word nonsense = Breakage{Status::foreign, rank_}.encode();
   bool all_here = true;
   standstill_.begin(began_ns);
   for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
@@ -120,8 +120,8 @@ Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
     const auto ahead = static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine);
     const Word pid = mark.pid.load(std::memory_order_relaxed);
     // Nobody is an episode or more away from another, and all have come once one has gone through.
-    if (ahead < -2 || ahead > 2 || (mine > 1 && pid == 0)) return nonsense(rank);
-    if (rank == rank_ && (ahead != 0 || pid != engine_.own_pid())) return nonsense(rank);
+    if (ahead < -2 || ahead > 2 || (mine > 1 && pid == 0)) return nonsense;
+    if (rank == rank_ && (ahead != 0 || pid != engine_.own_pid())) return nonsense;
     all_here = all_here && ahead >= 0;
     // Pairs with the store below: what it stored before its wait is seen.
     if (rank != rank_ && ahead == 0) standstill_.see(mark.looks.load(std::memory_order_acquire));
@@ -132,7 +132,7 @@ Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
   }
   const bool stands = standstill_.end();
   block.mark(rank_).looks.store(standstill_.word(), std::memory_order_release);
-  return stands ? nonsense(rank_) : 0;
+  return stands ? nonsense : 0;
 }
 
 Word Watch::find_dead() const noexcept {
