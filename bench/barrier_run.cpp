@@ -152,6 +152,7 @@ class Run {
       regimes_ = {nullptr};
     } else {
       regimes_ = parse_regimes(o.regimes);
+      check_participants(regimes_, o.participants, results_.cpus);
     }
     check_turn(o.turn_ms);
     if (o.via != "c" && o.via != "template" && o.via != "both") {
@@ -182,8 +183,10 @@ class Run {
     for (const Regime* regime : regimes_) {
       if (regime == nullptr) continue;
       const std::string why = why_not(*regime, topology_.pus());
+      const std::string said =
+          why.empty() ? regime->why_fewer(options().participants, results_.cpus) : why;
+      if (!said.empty()) results_.left_out.push_back({std::string(regime->name), said});
       if (why.empty()) continue;
-      results_.left_out.push_back({std::string(regime->name), why});
       std::erase_if(groups_, [&](const Group& group) { return group.regime == regime; });
     }
   }
@@ -264,10 +267,11 @@ class Run {
     }
     std::set<std::tuple<const Regime*, Mode, unsigned>> seen;
     for (const Regime* regime : regimes_) {
-      const std::vector<unsigned> counts = !asked.empty() ? asked
-                                           : options().mpi.empty() || regime->crowded
-                                               ? regime->default_participants(results_.cpus)
-                                               : std::vector<unsigned>{2, 4};
+      std::vector<unsigned> counts = asked;
+      if (regime != nullptr) {
+        if (asked.empty() && !options().mpi.empty() && !regime->crowded) counts = {2, 4};
+        counts = regime->participants(counts, results_.cpus);
+      }
       for (const Mode mode : options().modes) {
         for (const unsigned count : counts) {
           if (!seen.insert({regime, mode, count}).second) continue;

@@ -47,9 +47,9 @@ std::vector<T> without_repeats(const std::vector<T>& items) {
 
 std::vector<unsigned> threads_of(const LockRunOptions& options, const Regime* regime,
                                  unsigned cpus) {
-  if (options.threads.empty() && regime != nullptr) return regime->default_participants(cpus);
-  if (options.threads.empty()) return {1, 2, 4, 8};
-  return without_repeats(options.threads);
+  const std::vector<unsigned> asked = without_repeats(options.threads);
+  if (regime != nullptr) return regime->participants(asked, cpus);
+  return asked.empty() ? std::vector<unsigned>{1, 2, 4, 8} : asked;
 }
 
 void check_locks(const std::vector<std::string>& names) {
@@ -183,14 +183,15 @@ class Run {
 
   void choose_regimes() {
     if (options().regimes.empty()) regimes_ = {nullptr};
-    for (const Regime* regime : parse_regimes(options().regimes)) {
+    const std::vector<const Regime*> asked = parse_regimes(options().regimes);
+    check_participants(asked, options().threads, results_.cpus);
+    for (const Regime* regime : asked) {
       const std::string why = regime->late_ns != 0 ? "nobody waits for the last one at a lock"
                                                    : why_not(*regime, topology_.pus());
-      if (why.empty()) {
-        regimes_.push_back(regime);
-      } else {
-        results_.left_out.push_back({std::string(regime->name), why});
-      }
+      if (why.empty()) regimes_.push_back(regime);
+      const std::string said =
+          why.empty() ? regime->why_fewer(options().threads, results_.cpus) : why;
+      if (!said.empty()) results_.left_out.push_back({std::string(regime->name), said});
     }
   }
 

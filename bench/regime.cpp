@@ -95,13 +95,32 @@ struct Disturbance::Shared {
   char why[512];  // it was not made
 };
 
-std::vector<unsigned> Regime::default_participants(unsigned cpus) const {
-  if (crowded) return {2 * cpus, 4 * cpus};
-  return {2, 4, 8};
+std::vector<unsigned> Regime::participants(const std::vector<unsigned>& asked,
+                                           unsigned cpus) const {
+  if (asked.empty() && crowded) return {2 * cpus, 4 * cpus};
+  if (asked.empty()) return {2, 4, 8};
+  std::vector<unsigned> counts = asked;
+  if (crowded) std::erase_if(counts, [cpus](unsigned count) { return count <= cpus; });
+  return counts;
+}
+
+std::string Regime::why_fewer(const std::vector<unsigned>& asked, unsigned cpus) const {
+  if (participants(asked, cpus).size() == asked.size() || asked.empty()) return {};
+  return fmt::format("wants more participants than the {} CPUs: fewer are left out", cpus);
 }
 
 unsigned Regime::cpus(unsigned usable) const {
   return quota_percent == 0 ? usable : std::min(usable, (quota_percent + 99) / 100);
+}
+
+void check_participants(const std::vector<const Regime*>& regimes,
+                        const std::vector<unsigned>& asked, unsigned cpus) {
+  for (const Regime* regime : regimes) {
+    if (!regime->participants(asked, cpus).empty()) return;
+  }
+  if (regimes.empty()) return;
+  throw Error(Status::invalid, fmt::format("--regime {}: it {}", regimes.front()->name,
+                                           regimes.front()->why_fewer(asked, cpus)));
 }
 
 const std::vector<Regime>& all_regimes() {

@@ -20,15 +20,17 @@ struct Regime {
   std::string_view name;
   std::string_view about;
   bool disturbed = true;  ///< participants do not have their CPUs to themselves
-  bool crowded = false;   ///< unless said otherwise, with more participants than CPUs
+  bool crowded = false;   ///< with more participants than CPUs
   bool hogs = false;      ///< a busy loop on each CPU
   bool apart = false;     ///< these are in a session of their own
   unsigned quota_percent =
       0;                     ///< of a CPU, that a control group grants all; 0: as much as there is
   std::int64_t late_ns = 0;  ///< how late the last participant is for each episode
 
-  /// How many participants where nobody says.
-  std::vector<unsigned> default_participants(unsigned cpus) const;
+  /// How many participants: of those that are asked for what it can have, else its default.
+  std::vector<unsigned> participants(const std::vector<unsigned>& asked, unsigned cpus) const;
+  /// Why it cannot have some that are asked for; empty: it can.
+  std::string why_fewer(const std::vector<unsigned>& asked, unsigned cpus) const;
   /// CPUs that a participant can count on.
   unsigned cpus(unsigned usable) const;
 };
@@ -45,6 +47,10 @@ std::vector<std::string> regime_names();
 /// Each once, in that order. "all" is all of them, "quota" both with a quota. Throws
 /// Error(unknown_name), listing the names.
 std::vector<const Regime*> parse_regimes(const std::vector<std::string>& names);
+
+/// Throws Error(invalid) where none of them can have any of those that are asked for.
+void check_participants(const std::vector<const Regime*>& regimes,
+                        const std::vector<unsigned>& asked, unsigned cpus);
 
 /// Makes a regime as long as it lives. Forks: the calling process must have one thread only. Ended
 /// in any way, Ctrl-C and SIGKILL included, that process leaves neither hogs nor a control group.

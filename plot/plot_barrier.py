@@ -267,7 +267,9 @@ def found(rows, modes, letters):
     if len(text) <= letters:
         return text
     each = [ratio for pairs in ratios.values() for _, ratio in pairs]
-    return f"{name} takes {times(min(each))} to {times(max(each))} times the best other's time"
+    least, most = times(min(each)), times(max(each))
+    span = least if least == most else f"{least} to {most}"
+    return f"{name} takes {span} times the best other's time"
 
 
 def draw(data):
@@ -312,7 +314,7 @@ def in_panels(rows):
     for row in rows:
         if row["regime"] is None:
             continue
-        row["mode"] = f"{row['regime']}: {row['mode']}"
+        row["mode"] = f"{row['mode']}, {row['regime']}"
         if row["wait_asked"] not in (None, "auto"):
             row["algorithm"] = row["wait_asked"] if row["algorithm"] == "auto" else \
                 f"{row['algorithm']}, {row['wait_asked']}"

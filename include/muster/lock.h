@@ -244,12 +244,22 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
- * muster_server_explain() and muster_server_destroy(): it was started in the parent, before a fork.
- */
+ * the next three: it was started in the parent, before a fork. */
 MUSTER_API int muster_server_move(muster_server* server, const char* where);
 /** Where it is and what it has done. As muster_lock_explain(). */
 MUSTER_API int muster_server_explain(const muster_server* server, const char* format, char* text,
                                      size_t bytes, size_t* needed);
+/** What a server has done so far. */
+typedef struct muster_server_counters {
+  uint64_t executed;    /**< sections */
+  uint64_t threads;     /**< made so far */
+  uint64_t handovers;   /**< a spare thread took over from one that was blocked in a section */
+  uint64_t by_watchdog; /**< of these, where nobody but the watchdog saw that */
+  uint64_t sleeps;      /**< it had nothing to do */
+} muster_server_counters;
+/** `size`: sizeof *counters. More members may come after these. */
+MUSTER_API int muster_server_get_counters(const muster_server* server,
+                                          muster_server_counters* counters, size_t size);
 /** Executes what was posted before, ends its threads and frees the handle. Its locks remain usable:
  * their clients then execute the sections. MUSTER_EINVAL, and it goes on, in a section of one of
  * its locks, whoever executes that: what was posted may need it. NULL is ignored. */

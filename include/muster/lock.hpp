@@ -150,6 +150,11 @@ class server {
         },
         handle_);
   }
+  muster_server_counters counters() const {
+    muster_server_counters now{};
+    detail::check(muster_server_get_counters(handle_, &now, sizeof now));
+    return now;
+  }
   muster_server* native_handle() noexcept { return handle_; }
 
  private:
@@ -252,6 +257,10 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
       MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
     return detail::try_until(*this, time);
   }
+
+  /// Tells clang's thread safety analysis, which does not follow calls of sections, that the caller
+  /// is in one: the first line of a section that is handed to execute(). Does nothing.
+  void assert_held() const noexcept MUSTER_THREAD_ANNOTATION(assert_capability(this)) {}
 
   /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
   /// returns or throws what that does, with the lock taken again (muster_lock_unlocked).

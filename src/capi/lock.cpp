@@ -174,6 +174,7 @@ int muster_lock_execute(muster_lock* lock, muster_section section, void* argumen
 int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
+  if (!muster::lock_of(lock).admits_readers()) return muster_lock_execute(lock, section, argument);
   return muster::caught([&] {
     muster::lock_of(lock).execute_shared({section, argument});
     return Status::ok;
@@ -369,6 +370,18 @@ int muster_server_explain(const muster_server* server, const char* format, char*
     muster::require(server != nullptr, "no server");
     return muster::put_explanation("server: " + server->station->describe() + "\n", format, text,
                                    bytes, needed);
+  });
+}
+
+int muster_server_get_counters(const muster_server* server, muster_server_counters* counters,
+                               size_t size) {
+  return guarded([&] {
+    muster::require(server != nullptr && counters != nullptr,
+                    "no server, or no place for its counters");
+    const muster::delegation::ServerCounters all = server->station->counters();
+    muster::give({all.executed, all.threads, all.handovers, all.by_watchdog, all.sleeps}, counters,
+                 size);
+    return Status::ok;
   });
 }
 

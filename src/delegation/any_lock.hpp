@@ -48,9 +48,10 @@ class AnyLock {
   /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
   /// in a section.
   virtual void execute(Section section) = 0;
-  /// The same beside others that are executed so, where the kind has readers. In a section that may
-  /// be executed beside others nothing is posted to this lock, and no condition of it awaited.
+  /// The same beside others that are executed so, where it has readers. In a section that may be
+  /// executed beside others nothing is posted to this lock, and no condition of it awaited.
   virtual void execute_shared(Section section) { execute(section); }
+  bool admits_readers() const noexcept { return readers_ != nullptr; }
 
   /// Of threads of which `quick` is this lock. Null: that of `auto`, or none ever is.
   ShortWay short_way() const { return short_way_; }

@@ -84,14 +84,21 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
   return {seat, habit};
 }
 
+/// Of the thread's seats but that one the first from which something is pending; null: of none.
+Station::Seat* Delegated::pending_seat(unsigned but) const {
+  const Thread& t = this_thread;
+  for (unsigned i = 0; i < t.seats; ++i) {
+    Station::Seat* const seat = t.seat(i) == but ? nullptr : station_->find_seat(t.seat(i));
+    if (seat != nullptr && is_pending(seat->last)) return seat;
+  }
+  return nullptr;
+}
+
 /// A section that waits for a condition sends its posts from a deeper seat than what its thread
 /// sends before and after: rings do not keep the order between these. Whoever has no lock may wait.
 void Delegated::await_seats(unsigned but) {
   const Thread& t = this_thread;
-  for (unsigned i = 0; i < t.seats; ++i) {
-    const unsigned number = t.seat(i);
-    Station::Seat* const other = number == but ? nullptr : station_->find_seat(number);
-    if (other == nullptr || !is_pending(other->last)) continue;
+  while (Station::Seat* const other = pending_seat(but)) {
     const int before = *t.error;
     const Blocking blocking(t.serving);
     other->port.await(*other->last, equals(0), muster::acquire);
@@ -109,10 +116,7 @@ bool Delegated::comes_back(Thread& t) {
       seat->thread_id.load(std::memory_order_relaxed) != t.id) {
     return false;
   }
-  for (unsigned i = 1; i < t.seats; ++i) {  // as await_seats()
-    const Station::Seat* const other = station_->find_seat(t.seat(i));
-    if (other != nullptr && is_pending(other->last)) return false;
-  }
+  if (pending_seat(t.first) != nullptr) return false;
   t.last_lock = number_ever();
   t.last_seat = seat;
   t.last_habit = habit;
@@ -414,13 +418,7 @@ Delegated::Client Delegated::own_client() {
 /// What the thread has posted comes first, if it may wait for that.
 bool Delegated::try_take(bool again) {
   const auto [seat, habit] = own_client();
-  if (!Inside::any()) {
-    const Thread& t = this_thread;
-    for (unsigned i = 0; i < t.seats; ++i) {
-      const Station::Seat* const its = station_->find_seat(t.seat(i));
-      if (its != nullptr && is_pending(its->last)) return false;
-    }
-  }
+  if (!Inside::any() && pending_seat(seats_max) != nullptr) return false;
   if (again && !RingPort::poll(*desk_.held, polls_before_handover)) {
     RingPort::set(station_->wanted_cell(number_));
     return false;

@@ -121,6 +121,7 @@ class Delegated final : public AnyLock {
     return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
+  Station::Seat* pending_seat(unsigned but) const;
   void await_seats(unsigned but);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;

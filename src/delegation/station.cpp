@@ -135,7 +135,6 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   }
   join_watchdog();
   register_heavy_fence(false);
-  options_ = options;
   place_ = place;
   misplaced_.clear();
   term_.begin(house_);
@@ -207,8 +206,6 @@ void Station::place(const ServerOptions& options) {
     throw Error(Status::invalid, "the server stays where it is: " + failure);
   }
   const Places::Server before = std::exchange(place_, next);
-  options_.cpus = options.cpus;
-  options_.policy = options.policy;
   misplaced_.clear();
   lock.unlock();
   places.remove_server(before);

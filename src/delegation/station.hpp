@@ -262,7 +262,6 @@ class Station final : public LeavesRequests {
   std::atomic<unsigned> senders_{0};     ///< threads that send what sections have posted
   std::vector<std::unique_ptr<Servant>> servants_;
   std::unique_ptr<std::thread> watchdog_;
-  ServerOptions options_;
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;

@@ -70,11 +70,6 @@ class Seats {
     std::erase(watched_, &where);
   }
 
-  unsigned ever() {
-    const std::scoped_lock lock(mutex_);
-    return ever_;
-  }
-
   /// In a fork's child: the other threads' are free, and what is pending in them is the parent's.
   /// Nothing is held across a fork, whose other handlers may wait for threads that end: so all is
   /// made anew, as another thread may have been in the middle of a change.
@@ -91,7 +86,6 @@ class Seats {
   void mark(unsigned number) {
     taken_[number / 64] |= bit_of(number);
     used_seats[number / 64].fetch_or(bit_of(number), std::memory_order_relaxed);
-    ever_ = std::max(ever_, number + 1);
   }
   void let_go(unsigned number) {
     for (const LeavesRequests* where : watched_) {
@@ -117,7 +111,6 @@ class Seats {
 
   std::mutex mutex_;
   std::uint64_t taken_[words] = {};
-  unsigned ever_ = 0;
   std::vector<LeavesRequests*> watched_;
   pthread_key_t at_exit_{};
   const bool has_key_;
@@ -201,8 +194,6 @@ void end_unreleased() noexcept {
   static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
   std::terminate();
 }
-
-unsigned seats_ever() { return Seats::instance().ever(); }
 
 std::atomic<unsigned> seated_threads{0};
 std::atomic<std::uint64_t> used_seats[seats_max / 64];

@@ -95,9 +95,6 @@ inline unsigned first_seat() { return this_thread.seats > 0 ? this_thread.first 
 /// know who has that.
 [[noreturn, gnu::cold]] void end_unreleased() noexcept;
 
-/// How many seats have been taken at once, at most.
-unsigned seats_ever();
-
 /// Threads that have seats.
 extern std::atomic<unsigned> seated_threads;
 

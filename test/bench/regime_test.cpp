@@ -70,9 +70,15 @@ TEST(ParseRegimes, AnUnknownOneIsToldAllNames) {
 }
 
 TEST(Regime, HowManyParticipantsAndCpus) {
-  EXPECT_EQ(regime("hogs").default_participants(2), (std::vector<unsigned>{2, 4, 8}));
-  EXPECT_EQ(regime("crowded").default_participants(2), (std::vector<unsigned>{4, 8}));
-  EXPECT_EQ(regime("crowded").default_participants(64), (std::vector<unsigned>{128, 256}));
+  EXPECT_EQ(regime("hogs").participants({}, 2), (std::vector<unsigned>{2, 4, 8}));
+  EXPECT_EQ(regime("crowded").participants({}, 2), (std::vector<unsigned>{4, 8}));
+  EXPECT_EQ(regime("crowded").participants({}, 64), (std::vector<unsigned>{128, 256}));
+  EXPECT_EQ(regime("crowded").participants({2, 3, 8}, 2), (std::vector<unsigned>{3, 8}));
+  EXPECT_EQ(regime("crowded").why_fewer({3, 8}, 2), "");
+  EXPECT_NE(regime("crowded").why_fewer({2, 8}, 2), "");
+  EXPECT_EQ(regime("hogs").why_fewer({2, 8}, 2), "");
+  EXPECT_THROW(check_participants({&regime("crowded")}, {1, 2}, 2), Error);
+  check_participants({&regime("crowded"), &regime("hogs")}, {1, 2}, 2);
   EXPECT_EQ(regime("hogs").cpus(64), 64U);
   EXPECT_EQ(regime("quota150").cpus(64), 2U);
   EXPECT_EQ(regime("quota50").cpus(64), 1U);

@@ -21,6 +21,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(Readers, TimeOfSectionsThatOthersDoNotShareIsCounted) {
+  for (const char* kind : {"auto", "mcs", "rcl", "pthread-mutex", "phase-fair"}) {
+    muster::lock lock(muster::lock_options{.kind = kind, .share = 2ms});
+    lock.execute_shared([] { std::this_thread::sleep_for(3ms); });
+    const bool has_readers = kind == std::string("phase-fair");
+    EXPECT_EQ(lock.counters().section_ns < 3'000'000, has_readers) << kind;
+  }
+}
+
 // The words are plain: ThreadSanitizer sees what is not ordered.
 TEST(Readers, FindWhatWritersLeave) {
   const HangGuard guard(120);
