@@ -80,8 +80,8 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
   const std::vector<MachineModel> members = ensemble_of(machine, effort.members);
   std::vector<BarrierOutcome> outcomes(queries.size() * members.size());
   run_parallel(outcomes.size(), [&](std::size_t n, StackPool& pool) {
-    outcomes[n] =
-        outcome_of(members[n % members.size()], queries[n / members.size()], effort, 1, pool);
+    outcomes[n] = outcome_of(members[n % members.size()], queries[n / members.size()], effort,
+                             effort.seed, pool);
   });
   std::vector<Prediction> predictions(queries.size());
   for (std::size_t q = 0; q < queries.size(); ++q) {

@@ -23,6 +23,7 @@ struct Effort {
   unsigned measured = 20;
   unsigned members = 8;  ///< of the machine's ensemble besides itself; 0: no interval
   unsigned seeds = 1;    ///< runs of each, averaged
+  unsigned seed = 1;     ///< of the first run
 };
 
 struct Prediction {
