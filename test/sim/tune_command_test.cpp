@@ -62,7 +62,7 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   EXPECT_THAT(whole, HasSubstr("\nmachine threads L3:16 NUMA:2 CORE:128\nteam 12 L3:2 "));
   static_cast<void>(tune("12", "call=250"));
   const std::string again = read(path);
-  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 6) << "a team stands there once";
+  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 7) << "a team stands there once";
 
   const std::map<std::string, std::string> environment = {{"MUSTER_PROFILE", path}};
   const auto ask = [&](const Words& words) {
@@ -76,7 +76,7 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   };
   EXPECT_EQ(explained("12").at("algorithm"), best.at("results").front().at("algorithm"));
   EXPECT_THAT(explained("12").at("why"), HasSubstr("has it for such a team"));
-  EXPECT_THAT(explained("13").at("why"), HasSubstr("nearest team, 12 L3:2 NUMA:1 apart:2,"));
+  EXPECT_THAT(explained("13").at("why"), HasSubstr("nearest team, 12 L3:2 NUMA:1 apart:2;"));
   const json unbound = ask({"explain", "--machine", "epyc-7763-2s", "-p", "12", "--json"});
   EXPECT_EQ(unbound.at("algorithm"), "following");
   EXPECT_THAT(unbound.at("why"), HasSubstr("; what profile '" + path.string() + "' has for that"));
