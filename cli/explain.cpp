@@ -112,12 +112,12 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
       machine ? machine->topology : Topology::from_spec_or_environment("", Topology::Cpus::of_host);
   sim::MachineModel model =
       machine ? *machine->model
-              : sim::assumed_machine(sim::synthetic_description(topology, "--machine"));
+              : sim::assumed_machine(topology, sim::synthetic_description(topology, "--machine"));
   model.shape = topology;
   const sim::Query query = query_of(plan, asked, bindings);
   const sim::Waits waits = sim::waits_of(model, query);
   Json json;
-  json["machine"] = model.is_assumed ? topology.source() + ", latencies assumed" : model.name;
+  json["machine"] = model.guessed.empty() ? model.name : topology.source() + ", costs assumed";
   json["algorithm"] = query.algorithm;
   const std::vector<Level> levels = topology.active_levels().levels;
   const std::vector<PuSet> where =

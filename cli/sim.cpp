@@ -44,8 +44,9 @@ void MachineChoice::add_changes_to(Command& command) {
 
 sim::MachineModel MachineChoice::load(const std::string& of) const {
   NamedMachine named = named_machine(of);
-  return changed(named.model ? std::move(*named.model)
-                             : sim::assumed_machine(topology_statement(of, named.topology)));
+  return changed(
+      named.model ? std::move(*named.model)
+                  : sim::assumed_machine(named.topology, topology_statement(of, named.topology)));
 }
 
 sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {

@@ -3,12 +3,14 @@
 #include "fitting/fitting.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "fitting/known_machines.hpp"
+#include "sim/pair_matrix.hpp"
 #include "sim/predict.hpp"
 #include "topology/text_file.hpp"
 
@@ -79,6 +81,26 @@ TEST(KnownMachines, TheNearestIsOfTheSameVendorOrArchitectureAndAlike) {
             "those of epyc-7763-2s, the nearest of its architecture");
   EXPECT_EQ(nearest_to("aarch64", "0x41"), "those of graviton3, the nearest of its vendor");
   EXPECT_EQ(nearest_to("aarch64", "0x48"), none) << "two packages of two domains of 32 cores";
+}
+
+/// `auto`, `explain`, `sim` and the report of `muster run` guess alike: one function does.
+TEST(KnownMachines, AreGuessedAlikeForTheModelAndTheEstimate) {
+  const std::string folder = std::string(MUSTER_SOURCE_DIR) + "/test/machines/";
+  for (const char* name : {"memoryless-dies.xml", "hybrid-6p8e.xml", "cpuless-numa.xml"}) {
+    const Topology topology = Topology::from_file(folder + name);
+    const MachineCosts guess = costs_for(topology, true);
+    const MachineModel machine = assumed_machine(topology, "file " + folder + name);
+    const MachineCosts model = costs_of(machine);
+    EXPECT_EQ(model.source, guess.source);
+    EXPECT_EQ(model.domain, guess.domain);
+    EXPECT_EQ(model.costs, guess.costs);
+    ASSERT_EQ(model.classes.size(), guess.classes.size());
+    for (std::size_t n = 0; n < model.classes.size(); ++n) {
+      EXPECT_EQ(model.classes[n].level, guess.classes[n].level);
+      EXPECT_EQ(model.classes[n].ns, guess.classes[n].ns);
+    }
+    EXPECT_THAT(machine.about, testing::HasSubstr(guess.source));
+  }
 }
 
 TEST(Fitting, EstimatesWhatTheModelSays) {

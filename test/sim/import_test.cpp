@@ -140,7 +140,8 @@ TEST(Import, LevelsMayCoverSomeCoresOnly) {
 
 std::vector<std::string> assumed_levels(const std::string& topology) {
   std::vector<std::string> names;
-  for (const LatencyClass& latency : assumed_machine(topology).latencies) {
+  for (const LatencyClass& latency :
+       assumed_machine(Topology::from_synthetic(topology), topology).latencies) {
     names.push_back(latency.name());
   }
   return names;
