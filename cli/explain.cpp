@@ -167,12 +167,13 @@ void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] c
   for (std::size_t n = 0; n < rows.size(); ++n) {
     const sim::Prediction& p = rows[n].prediction;
     text += fmt::format(
-        "{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us\n",
+        "{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us ({:.2f} to {:.2f})\n",
         n == 0                  ? "predicted"
         : p.latency_us < own_us ? "faster"
                                 : "runner-up",
         n == 0 ? "" : (rows[n].by_auto ? "auto, " : "") + rows[n].query.algorithm + ": predicted ",
-        p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us);
+        p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us, p.exit_skew_us_low,
+        p.exit_skew_us_high);
   }
   row["predicted"] = Json::parse(sim_rows_json(model, rows)).at("results");
 #endif

@@ -146,7 +146,9 @@ nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
                                {"latency_us", row.prediction.latency_us},
                                {"latency_us_low", row.prediction.latency_us_low},
                                {"latency_us_high", row.prediction.latency_us_high},
-                               {"exit_skew_us", row.prediction.exit_skew_us}});
+                               {"exit_skew_us", row.prediction.exit_skew_us},
+                               {"exit_skew_us_low", row.prediction.exit_skew_us_low},
+                               {"exit_skew_us_high", row.prediction.exit_skew_us_high}});
     if (row.by_auto) json["results"].back()["chosen"] = row.query.algorithm;
   }
   return json;

@@ -283,10 +283,11 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
     }
   }
   if (cpus.size() != matrix.size) {
-    throw Error(Status::invalid,
-                fmt::format("the matrix has {} CPUs, {} of which the topology knows: they have to "
-                            "be of the same machine",
-                            matrix.size, cpus.size()));
+    throw Error(
+        Status::invalid,
+        fmt::format("the matrix has {} CPUs, the topology or --cpus {}: they have to be of the "
+                    "same machine",
+                    matrix.size, cpus.size()));
   }
   std::vector<unsigned> sorted = cpus;
   std::sort(sorted.begin(), sorted.end());

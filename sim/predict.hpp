@@ -32,6 +32,8 @@ struct Prediction {
   double latency_us_low = 0;
   double latency_us_high = 0;
   double exit_skew_us = 0;  ///< from the first to the last that leaves an episode, mean
+  double exit_skew_us_low = 0;
+  double exit_skew_us_high = 0;
   std::uint64_t events = 0;
 };
 
