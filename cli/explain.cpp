@@ -117,6 +117,7 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
   const sim::Query query = query_of(plan, asked, bindings);
   const sim::Waits waits = sim::waits_of(model, query);
   Json json;
+  json["predicted"] = true;
   json["machine"] = model.guessed.empty() ? model.name : topology.source() + ", costs assumed";
   json["algorithm"] = query.algorithm;
   const std::vector<Level> levels = topology.active_levels().levels;

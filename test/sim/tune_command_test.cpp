@@ -175,6 +175,7 @@ TEST_F(Tune, ExplainDrawsWhoWaitsForWhom) {
   expect_written(folder, outcome, {"explain.json"}, {"explain"});
   const json written = json::parse(read(folder / "explain.json"));
   EXPECT_EQ(written.at("results"), json::parse(outcome.out).at("results"));
+  EXPECT_TRUE(written.at("waits").at("predicted").get<bool>());
   EXPECT_EQ(written.at("waits").at("ranks").size(), 8U);
   EXPECT_EQ(written.at("waits").at("ranks").at(5).at("unit"), "NUMA 1");
   EXPECT_FALSE(written.at("waits").at("waits").empty());
