@@ -171,6 +171,23 @@ TEST(Fitting, ComposesForThousands) {
   EXPECT_EQ(schedule.participants(), ranks);
 }
 
+// Each set of levels there has more groups than may tell each other.
+TEST(Fitting, GathersAlikeWhereTooManyWouldTellEachOther) {
+  constexpr unsigned ranks = 4096;
+  const char* const shape = "package:64 numa:2 core:32 pu:1";
+  const Topology topology = Topology::from_synthetic(shape);
+  const MachineModel machine = assumed_machine(topology, shape);
+  const Choice choice =
+      fit_choice(topology, topology.map_ranks(Mapping::core, ranks), costs_of(machine));
+  StackPool pool;
+  constexpr Effort effort{.warm_up = 2, .measured = 4, .members = 0};
+  const auto latency_us = [&](const std::string& name) {
+    return latency_us_of(machine, {name, ranks, Mapping::core}, effort, 1, pool);
+  };
+  EXPECT_LT(latency_us(choice.algorithm.text()), 1.3 * latency_us("topo-counter"))
+      << choice.algorithm.text();
+}
+
 // So `auto` need not know where two sit: dissemination is as good as any other everywhere.
 TEST(Two, AreServedBestByTheSameBarrierWhereverTheySit) {
   StackPool pool;
