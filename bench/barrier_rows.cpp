@@ -61,6 +61,18 @@ void rank_rows(std::vector<Row>& rows) {
   }
 }
 
+std::size_t surely_fastest(const std::vector<const Row*>& rows, const Noise& noise) {
+  std::size_t found = 0;
+  if (noise.noisy || rows.front()->status != RowStatus::ok) return found;
+  for (std::size_t n = 1; n < rows.size(); ++n) {
+    const Row& row = *rows[n];
+    if (row.status != RowStatus::ok || row.interval_ns().hi >= rows.front()->interval_ns().lo)
+      continue;
+    if (found == 0 || row.typical_ns() < rows[found]->typical_ns()) found = n;
+  }
+  return found;
+}
+
 Conclusion<Row> conclude(const std::vector<const Row*>& group) {
   Conclusion<Row> result;
   for (const Row* row : group) {

@@ -76,6 +76,10 @@ struct RunResults {
 /// Of a group that was measured in turns; `best_own` is of our fixed wait policies.
 Conclusion<Row> conclude(const std::vector<const Row*>& group);
 
+/// The fastest of those whose intervals are below the first one's: a position in `rows`, 0 if there
+/// is nobody. Where it was noisy nothing is sure.
+std::size_t surely_fastest(const std::vector<const Row*>& rows, const Noise& noise);
+
 /// Ours under one MPI in one regime, as a multiple of the MPI's own: the geometric mean of the
 /// ratios of means.
 struct MpiConclusion {

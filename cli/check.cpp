@@ -36,7 +36,8 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
       "check", "Explore every execution that C++'s memory model allows, for a few participants");
   command
       ->add_option("--algorithms", options->algorithms,
-                   "Barriers by name, locks as lock:NAME, mutexes of `muster run` as mutex:NAME, "
+                   "Barriers by name (with each radix or recipe that is checked of it, or the one "
+                   "that the name has), locks as lock:NAME, mutexes of `muster run` as mutex:NAME, "
                    "sleep for the sleep protocol, or all; "
                    "with --mutate also lifetime, for how waits begin and end")
       ->words(usual_names())

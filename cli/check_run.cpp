@@ -118,10 +118,16 @@ Chosen choose(const CheckOptions& options) {
     } else if (name == lifetime_name && options.mutate) {
       chosen.lifetime = true;
     } else {
-      chosen.barriers.push_back(check::parse_checked_algorithm(name));
-      if (chosen.barriers.back().name == "auto") {
+      const Algorithm named = check::parse_checked_algorithm(name);
+      if (named.name == "auto") {
         throw Error(Status::invalid, "auto picks one of the others: name it, or say all");
       }
+      // A name alone stands for each radix and recipe that is checked of it.
+      const std::size_t before = chosen.barriers.size();
+      for (const Algorithm& algorithm : check::checked_algorithms()) {
+        if (name == algorithm.name) chosen.barriers.push_back(algorithm);
+      }
+      if (chosen.barriers.size() == before) chosen.barriers.push_back(named);
     }
   }
   return chosen;

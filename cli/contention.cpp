@@ -260,7 +260,7 @@ void predict_contention(Json& process, [[maybe_unused]] const std::string& machi
         machine.empty() ? NamedMachine{Topology::this_machine(), {}} : named_machine(machine);
     const sim::MachineModel model =
         named.model ? *named.model
-                    : sim::machine_like_shipped(
+                    : sim::assumed_machine(
                           named.topology,
                           machine.empty() ? sim::synthetic_description(named.topology, "--machine")
                                           : topology_statement(machine, named.topology));

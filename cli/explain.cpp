@@ -112,12 +112,13 @@ Json waits_json(const std::optional<NamedMachine>& machine, const Plan& plan, co
       machine ? machine->topology : Topology::from_spec_or_environment("", Topology::Cpus::of_host);
   sim::MachineModel model =
       machine ? *machine->model
-              : sim::assumed_machine(sim::synthetic_description(topology, "--machine"));
+              : sim::assumed_machine(topology, sim::synthetic_description(topology, "--machine"));
   model.shape = topology;
   const sim::Query query = query_of(plan, asked, bindings);
   const sim::Waits waits = sim::waits_of(model, query);
   Json json;
-  json["machine"] = model.is_assumed ? topology.source() + ", latencies assumed" : model.name;
+  json["predicted"] = true;
+  json["machine"] = model.guessed.empty() ? model.name : topology.source() + ", costs assumed";
   json["algorithm"] = query.algorithm;
   const std::vector<Level> levels = topology.active_levels().levels;
   const std::vector<PuSet> where =
@@ -167,12 +168,13 @@ void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] c
   for (std::size_t n = 0; n < rows.size(); ++n) {
     const sim::Prediction& p = rows[n].prediction;
     text += fmt::format(
-        "{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us\n",
+        "{:<14}{}{:.2f} us ({:.2f} to {:.2f}), exit skew {:.2f} us ({:.2f} to {:.2f})\n",
         n == 0                  ? "predicted"
         : p.latency_us < own_us ? "faster"
                                 : "runner-up",
         n == 0 ? "" : (rows[n].by_auto ? "auto, " : "") + rows[n].query.algorithm + ": predicted ",
-        p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us);
+        p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us, p.exit_skew_us_low,
+        p.exit_skew_us_high);
   }
   row["predicted"] = Json::parse(sim_rows_json(model, rows)).at("results");
 #endif

@@ -44,8 +44,9 @@ void MachineChoice::add_changes_to(Command& command) {
 
 sim::MachineModel MachineChoice::load(const std::string& of) const {
   NamedMachine named = named_machine(of);
-  return changed(named.model ? std::move(*named.model)
-                             : sim::assumed_machine(topology_statement(of, named.topology)));
+  return changed(
+      named.model ? std::move(*named.model)
+                  : sim::assumed_machine(named.topology, topology_statement(of, named.topology)));
 }
 
 sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
@@ -145,7 +146,9 @@ nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
                                {"latency_us", row.prediction.latency_us},
                                {"latency_us_low", row.prediction.latency_us_low},
                                {"latency_us_high", row.prediction.latency_us_high},
-                               {"exit_skew_us", row.prediction.exit_skew_us}});
+                               {"exit_skew_us", row.prediction.exit_skew_us},
+                               {"exit_skew_us_low", row.prediction.exit_skew_us_low},
+                               {"exit_skew_us_high", row.prediction.exit_skew_us_high}});
     if (row.by_auto) json["results"].back()["chosen"] = row.query.algorithm;
   }
   return json;

@@ -49,22 +49,8 @@ struct Trial {
 /// The winner, then the registered barriers that were predicted to be the fastest.
 struct Trials {
   std::vector<Trial> all;
-  bool noisy = false;
-
-  /// Who was surely faster here than the winner, the fastest of them; null if none was.
-  const Trial* faster() const {
-    const bench::Row& winner = all.front().measured;
-    const Trial* found = nullptr;
-    if (noisy || winner.status != bench::RowStatus::ok) return nullptr;
-    for (const Trial& trial : all) {
-      const bench::Row& row = trial.measured;
-      if (row.status != bench::RowStatus::ok || row.latency_ns.ci95.hi >= winner.latency_ns.ci95.lo)
-        continue;
-      if (found == nullptr || row.latency_ns.median < found->measured.latency_ns.median)
-        found = &trial;
-    }
-    return found;
-  }
+  bench::Noise noise;
+  std::size_t taken = 0;
 };
 
 /// Ctrl-C: what whole teams have found is kept.
@@ -114,12 +100,15 @@ Trials try_here(const sim::MachineModel& machine, const sim::Predicted& best, do
   const bench::RunResults results = bench::run_barriers(
       run, [&](const bench::Progress& progress) { tell(progress.share, progress.what); });
   stop_if_asked();
-  trials.noisy = results.noise.noisy;
+  trials.noise = results.noise;
   for (const bench::Row& row : results.rows) {
     for (Trial& trial : trials.all) {
       if (row.ours && row.algorithm == trial.predicted.query.algorithm) trial.measured = row;
     }
   }
+  std::vector<const bench::Row*> rows;
+  for (const Trial& trial : trials.all) rows.push_back(&trial.measured);
+  trials.taken = bench::surely_fastest(rows, trials.noise);
   return trials;
 }
 
@@ -127,7 +116,7 @@ std::string to_text(const Trials& trials) {
   const sim::Query& team = trials.all.front().predicted.query;
   std::string text = fmt::format("\n{} by {}, measured on this machine{}\n{:>9}  {:>8}   {}\n",
                                  counted(team.ranks, "ranks"), mapping_name(team.map_by),
-                                 trials.noisy ? ", which was not quiet" : "", "predicted",
+                                 trials.noise.noisy ? ", which was not quiet" : "", "predicted",
                                  "measured", "interval, us");
   for (const auto& [predicted, row] : trials.all) {
     const std::string name = predicted.query.algorithm;
@@ -139,9 +128,9 @@ std::string to_text(const Trials& trials) {
                 : fmt::format("{:>27}", bench::row_status_name(row.status));
     text += fmt::format("  {}{}\n", name.size() > 46 ? "\n    " : "", name);
   }
-  if (const Trial* const faster = trials.faster()) {
+  if (trials.taken > 0) {
     text += wrapped(fmt::format("{} was faster here than what the model had found: it is taken.",
-                                faster->predicted.query.algorithm)) +
+                                trials.all[trials.taken].predicted.query.algorithm)) +
             "\n";
   }
   return text;
@@ -149,7 +138,8 @@ std::string to_text(const Trials& trials) {
 
 nlohmann::ordered_json to_json(const Trials& trials) {
   nlohmann::ordered_json rows;
-  for (const auto& [predicted, row] : trials.all) {
+  for (std::size_t n = 0; n < trials.all.size(); ++n) {
+    const auto& [predicted, row] = trials.all[n];
     const bool good = row.status == bench::RowStatus::ok;
     const auto us = [&](double ns) {
       return good ? nlohmann::ordered_json(bench::rounded(ns / 1000, 1e-4)) : nullptr;
@@ -162,9 +152,28 @@ nlohmann::ordered_json to_json(const Trials& trials) {
                     {"measured_us", us(row.latency_ns.median)},
                     {"measured_us_low", us(row.latency_ns.ci95.lo)},
                     {"measured_us_high", us(row.latency_ns.ci95.hi)},
-                    {"noisy", trials.noisy}});
+                    {"noisy", trials.noise.noisy},
+                    {"taken", n == trials.taken}});
   }
   return rows;
+}
+
+/// What the result goes by, defaults included.
+nlohmann::ordered_json asked_for(const Options& options,
+                                 const std::vector<std::pair<unsigned, Mapping>>& teams) {
+  nlohmann::ordered_json json;
+  json["machine"] = nullptr;
+  if (!options.here()) json["machine"] = options.machine.name;
+  for (const auto& [ranks, mapping] : teams)
+    json["teams"].push_back({{"ranks", ranks}, {"map_by", mapping_name(mapping)}});
+  json["set"] = options.machine.set;
+  json["without"] = options.machine.without;
+  json["starts"] = options.effort.starts;
+  json["seed"] = options.effort.final.seed;
+  if (!options.here()) return json;
+  json["rounds"] = options.rounds.value_or(rounds_default);
+  json["seconds"] = options.seconds.value_or(seconds_default);
+  return json;
 }
 
 /// What is there already stays, but for the teams that are found anew.
@@ -248,7 +257,8 @@ void run(const Options& options) {
         trials.push_back(
             try_here(machine, best.front(), options.seconds.value_or(seconds_default),
                      [&](double share, const std::string& what) { tell((1 + share) / 2, what); }));
-        if (const Trial* const faster = trials.back().faster()) keep(best, &faster->predicted);
+        const std::size_t taken = trials.back().taken;
+        if (taken > 0) keep(best, &trials.back().all[taken].predicted);
       }
       done += ranks;
     }
@@ -259,6 +269,7 @@ void run(const Options& options) {
   if (!options.profile.empty()) write_and_tell(options.profile, format_profile(profile));
   if (options.json) {
     nlohmann::ordered_json json = sim_rows(machine, rows);
+    json["asked"] = asked_for(options, teams);
     for (const Trials& each : trials) {
       for (auto& row : to_json(each)) json["here"].push_back(std::move(row));
     }
@@ -284,6 +295,8 @@ void add_tune(Command& app) {
       ->add_option("--starts", options->effort.starts,
                    "Recipes that the search begins with on each set of levels")
       ->check(Range(1U, 5U))
+      ->capture_default_str();
+  command->add_option("--seed", options->effort.final.seed, "Of the model's runs")
       ->capture_default_str();
   command
       ->add_option("--rounds", options->rounds,

@@ -95,27 +95,22 @@ Geometry geometry_of(const MachineModel& machine, const std::vector<unsigned>& c
 
 MachineCosts costs_of(const MachineModel& machine) {
   const Parameters& p = machine.parameters;
-  if (machine.is_assumed) {
-    MachineCosts assumed = costs_for(*machine.shape, false);
-    assumed.costs.call = p.call_ns;
-    assumed.costs.poll_turn = p.poll_turn_ns;
-    return assumed;
-  }
-  MachineCosts costs{.source = "those of " + machine.name,
-                     .classes = {},
-                     .domain = machine.domain,
-                     .costs = {.call = p.call_ns,
-                               .poll_turn = p.poll_turn_ns,
-                               .hit = p.hit_ns,
-                               .load_gap = p.load_gap_ns,
-                               .store_gap = p.store_gap_ns,
-                               .rmw_local = p.rmw_local_ns,
-                               .read_occupancy = p.read_occupancy_ns,
-                               .agent_occupancy = p.agent_occupancy_ns,
-                               .poll_overlap = p.poll_overlap,
-                               .poll_ways = static_cast<unsigned>(p.poll_ways),
-                               .set_fill = p.set_fill_ns,
-                               .ll_sc = machine.mechanisms.has(Mechanism::ll_sc)}};
+  MachineCosts costs{
+      .source = machine.guessed.empty() ? "those of " + machine.name : machine.guessed,
+      .classes = {},
+      .domain = machine.domain,
+      .costs = {.call = p.call_ns,
+                .poll_turn = p.poll_turn_ns,
+                .hit = p.hit_ns,
+                .load_gap = p.load_gap_ns,
+                .store_gap = p.store_gap_ns,
+                .rmw_local = p.rmw_local_ns,
+                .read_occupancy = p.read_occupancy_ns,
+                .agent_occupancy = p.agent_occupancy_ns,
+                .poll_overlap = p.poll_overlap,
+                .poll_ways = static_cast<unsigned>(p.poll_ways),
+                .set_fill = p.set_fill_ns,
+                .ll_sc = machine.mechanisms.has(Mechanism::ll_sc)}};
   for (const LatencyClass& each : machine.latencies) costs.classes.push_back({each.level, each.ns});
   return costs;
 }

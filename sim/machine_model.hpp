@@ -35,7 +35,7 @@ struct MachineModel {
   std::vector<LatencyClass> latencies;  ///< bottom up
   Parameters parameters;
   Mechanisms mechanisms = Mechanisms::all();
-  bool is_assumed = false;   ///< only the topology is known, the rest is as on another machine
+  std::string guessed;       ///< whose costs these are, if only the topology is known; else empty
   double error = 0;          ///< relative: how far off the model is known to be
   double message_error = 0;  ///< the same of barriers over messages; 0: as the others
   std::map<std::string, double, std::less<>> uncertainty;  ///< relative, by parameter or latency
@@ -70,8 +70,7 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_machin
 /// Error(unknown_name), listing the shipped ones, or Error(invalid).
 MachineModel load_machine(const std::string& name_or_file);
 
-/// What `auto` estimates with there: the machine's own costs, or if these are assumed those that it
-/// has on a machine of this topology. Waits cost what the machine says in both.
+/// What `auto` estimates with there.
 MachineCosts costs_of(const MachineModel& machine);
 
 /// Participant i on core cores[i], a position in shape->cores(). Throws Error(unsupported) if the

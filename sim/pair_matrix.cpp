@@ -283,10 +283,11 @@ Distances distances_of(const PairMatrix& matrix, const Topology& topology,
     }
   }
   if (cpus.size() != matrix.size) {
-    throw Error(Status::invalid,
-                fmt::format("the matrix has {} CPUs, {} of which the topology knows: they have to "
-                            "be of the same machine",
-                            matrix.size, cpus.size()));
+    throw Error(
+        Status::invalid,
+        fmt::format("the matrix has {} CPUs, the topology or --cpus {}: they have to be of the "
+                    "same machine",
+                    matrix.size, cpus.size()));
   }
   std::vector<unsigned> sorted = cpus;
   std::sort(sorted.begin(), sorted.end());
@@ -382,35 +383,33 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   return machine;
 }
 
-std::vector<LatencyClass> assumed_latencies(const Topology& topology, double die_ns,
-                                            double package_ns, double machine_ns) {
-  const std::optional<LevelKind> die = die_level(topology);
-  if (!die) return {{{}, die_ns}};
-  std::vector<LatencyClass> latencies{{die, die_ns}};
-  const Level* const package = topology.level(LevelKind::package);
-  if (package == nullptr || package->units.size() < 2) {
-    latencies.push_back({{}, package_ns});
-    return latencies;
-  }
-  if (const Level* const around = level_around(topology, *topology.level(*die))) {
-    latencies.push_back({around->kind, package_ns});
-  }
-  latencies.push_back({{}, machine_ns});
-  return latencies;
-}
-
-MachineModel assumed_machine(const std::string& topology) {
-  const MachineModel like = load_machine("kunpeng920-2s");
+MachineModel assumed_machine(const Topology& topology, const std::string& statement) {
+  const MachineCosts guess = costs_for(topology, true);
+  const std::string source = "assumed: " + guess.source;
   MachineSketch sketch;
   sketch.name = "assumed";
-  sketch.about = topology + ", with latencies assumed as on " + like.name;
-  sketch.topology = topology;
-  sketch.latencies =
-      assumed_latencies(read_statement(topology), like.value("latency-NUMA"),
-                        like.value("latency-PACKAGE"), like.value("latency-MACHINE"));
-  sketch.latency_source = "assumed: as for " + like.name;
-  MachineModel machine = machine_like(like, sketch);
-  machine.is_assumed = true;
+  sketch.about = statement + ", costs assumed: " + guess.source;
+  sketch.topology = statement;
+  sketch.ll_sc = guess.costs.ll_sc;
+  for (const MachineCosts::Class& each : guess.classes) {
+    sketch.latencies.push_back({each.level, each.ns});
+  }
+  sketch.latency_source = source;
+  MachineModel machine = machine_like(load_machine(std::string(guess.like)), sketch);
+  machine.domain = guess.domain;
+  machine.guessed = guess.source;
+  const std::pair<const char*, double> costs[] = {{"call", guess.costs.call},
+                                                  {"poll-turn", guess.costs.poll_turn},
+                                                  {"hit", guess.costs.hit},
+                                                  {"load-gap", guess.costs.load_gap},
+                                                  {"store-gap", guess.costs.store_gap},
+                                                  {"rmw-local", guess.costs.rmw_local},
+                                                  {"read-occupancy", guess.costs.read_occupancy},
+                                                  {"agent-occupancy", guess.costs.agent_occupancy},
+                                                  {"poll-overlap", guess.costs.poll_overlap},
+                                                  {"poll-ways", guess.costs.poll_ways},
+                                                  {"set-fill", guess.costs.set_fill}};
+  for (const auto& [key, value] : costs) machine.set(key, value, source);
   for (const LatencyClass& latency : machine.latencies) {
     machine.uncertainty["latency-" + latency.name()] = 0.5;
   }

@@ -85,14 +85,10 @@ struct MachineSketch {
 /// Throws as Topology does.
 MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch);
 
-/// Inside a die, inside what holds several dies, and beyond; without one that no two dies have.
-std::vector<LatencyClass> assumed_latencies(const Topology& topology, double die_ns,
-                                            double package_ns, double machine_ns);
-
-/// A machine of which nothing but the topology is known, as in a machine file. All else is assumed
-/// to be as on kunpeng920-2s: the latencies inside a die, inside a package and beyond, too. Throws
-/// likewise.
-MachineModel assumed_machine(const std::string& topology);
+/// A machine of which nothing but the topology is known: an MPI's ranks with the costs that
+/// costs_for() guesses; what it says nothing of is as on the known machine that is nearest.
+/// `statement`: the topology as in a machine file. Throws likewise.
+MachineModel assumed_machine(const Topology& topology, const std::string& statement);
 
 /// hwloc's synthetic description of a topology whose levels nest regularly. Throws
 /// Error(unsupported) for others, and says by which option of the caller's a file is named.

@@ -80,21 +80,25 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
   const std::vector<MachineModel> members = ensemble_of(machine, effort.members);
   std::vector<BarrierOutcome> outcomes(queries.size() * members.size());
   run_parallel(outcomes.size(), [&](std::size_t n, StackPool& pool) {
-    outcomes[n] =
-        outcome_of(members[n % members.size()], queries[n / members.size()], effort, 1, pool);
+    outcomes[n] = outcome_of(members[n % members.size()], queries[n / members.size()], effort,
+                             effort.seed, pool);
   });
   std::vector<Prediction> predictions(queries.size());
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const auto begin = outcomes.begin() + static_cast<std::ptrdiff_t>(q * members.size());
+    const auto end = begin + static_cast<std::ptrdiff_t>(members.size());
     const auto [least, most] = std::minmax_element(
-        begin, begin + static_cast<std::ptrdiff_t>(members.size()),
-        [](const auto& a, const auto& b) { return a.latency_ns < b.latency_ns; });
+        begin, end, [](const auto& a, const auto& b) { return a.latency_ns < b.latency_ns; });
+    const auto [even, uneven] = std::minmax_element(
+        begin, end, [](const auto& a, const auto& b) { return a.exit_skew_ns < b.exit_skew_ns; });
     const bool sends = queries[q].algorithm.starts_with("base-") && machine.message_error > 0;
     const double error = sends ? machine.message_error : machine.error;
     predictions[q].latency_us = begin->latency_ns / 1000;
     predictions[q].latency_us_low = least->latency_ns / 1000 / (1 + error);
     predictions[q].latency_us_high = most->latency_ns / 1000 * (1 + error);
     predictions[q].exit_skew_us = begin->exit_skew_ns / 1000;
+    predictions[q].exit_skew_us_low = even->exit_skew_ns / 1000 / (1 + error);
+    predictions[q].exit_skew_us_high = uneven->exit_skew_ns / 1000 * (1 + error);
     predictions[q].events = begin->events;
   }
   return predictions;

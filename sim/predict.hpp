@@ -23,6 +23,7 @@ struct Effort {
   unsigned measured = 20;
   unsigned members = 8;  ///< of the machine's ensemble besides itself; 0: no interval
   unsigned seeds = 1;    ///< runs of each, averaged
+  unsigned seed = 1;     ///< of the first run
 };
 
 struct Prediction {
@@ -31,6 +32,8 @@ struct Prediction {
   double latency_us_low = 0;
   double latency_us_high = 0;
   double exit_skew_us = 0;  ///< from the first to the last that leaves an episode, mean
+  double exit_skew_us_low = 0;
+  double exit_skew_us_high = 0;
   std::uint64_t events = 0;
 };
 

@@ -106,20 +106,6 @@ Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
   return remedies;
 }
 
-MachineModel machine_like_shipped(const Topology& topology, const std::string& statement) {
-  const auto [known, why, is_alike] = nearest_machine(topology);
-  const MachineModel like = load_machine(std::string(known.name));
-  MachineSketch sketch;
-  sketch.name = "here";
-  sketch.about = fmt::format("costs as of {}, {}", known.name, why);
-  sketch.topology = statement;
-  sketch.ll_sc = known.costs.ll_sc;
-  sketch.latency_source = fmt::format("assumed: as for {}", known.name);
-  sketch.latencies =
-      assumed_latencies(topology, known.domain_ns, known.package_ns, known.machine_ns);
-  return machine_like(like, sketch);
-}
-
 SleepCosts measure_sleep() {
   constexpr unsigned rounds = 60;
   std::atomic<Word> word{0};

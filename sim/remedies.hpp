@@ -40,10 +40,6 @@ struct Remedies {
 Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
                           const SleepCosts& sleep, const LockProgress& progress);
 
-/// A machine of which only the topology is known: costs are those of the shipped machine that is
-/// most like it. `statement`: the topology as in a machine file. Throws as machine_like().
-MachineModel machine_like_shipped(const Topology& topology, const std::string& statement);
-
 /// What sleeping costs on this machine; takes some 20 ms. Two of the CPUs that the caller may use.
 SleepCosts measure_sleep();
 

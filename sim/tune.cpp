@@ -33,7 +33,8 @@ Query of_team(Query team, const std::string& algorithm) {
 
 class Search {
  public:
-  Search(const MachineModel& machine, const Query& team) : machine_(machine), team_(team) {}
+  Search(const MachineModel& machine, const Query& team, unsigned seed)
+      : machine_(machine), team_(team), seed_(seed) {}
 
   unsigned tried() const { return static_cast<unsigned>(tried_.size()); }
 
@@ -46,7 +47,7 @@ class Search {
     std::vector<double> latency_us(fresh.size());
     run_parallel(fresh.size(), [&](std::size_t n, StackPool& pool) {
       try {
-        latency_us[n] = latency_us_of(machine_, of_team(team_, fresh[n]), coarse, 1, pool);
+        latency_us[n] = latency_us_of(machine_, of_team(team_, fresh[n]), coarse, seed_, pool);
       } catch (const Error& error) {
         if (error.code() != Status::invalid) throw;
         latency_us[n] = HUGE_VAL;  // a recipe too large for so many
@@ -126,6 +127,7 @@ class Search {
 
   const MachineModel& machine_;
   const Query& team_;
+  unsigned seed_;
   std::map<std::string, double> tried_;
 };
 
@@ -136,7 +138,7 @@ bool is_composed(const std::string& name) { return name.starts_with("scheduled")
 std::vector<Predicted> tune(const MachineModel& machine, const Query& team,
                             const TuneEffort& effort,
                             const std::function<void(double, unsigned)>& tell) {
-  Search search(machine, team);
+  Search search(machine, team, effort.final.seed);
   std::vector<std::string> names;
   std::vector<std::string> prefixes = {"scheduled-MACHINE"};
   for (const std::string& name : all_algorithms(machine)) {

@@ -9,17 +9,19 @@ set(files
   src/barrier/flat_tree.hpp
   src/barrier/following.hpp
   src/barrier/mcs.hpp
+  src/barrier/scheduled.hpp
   src/barrier/sense_reversing.hpp
   src/barrier/topo_counter.hpp
   src/barrier/tournament.hpp)
 set(rows "")
 begin_patches()
 
+# A schedule's recipe may follow.
 function(mutant name file class variant participants)
   patch("${name}" src/barrier/${file})
   string(APPEND rows
     "      mutant_of_barrier(\"${name}\", Variant::${variant}, {${participants}},\n"
-    "                        rehearse<muster::${id}::${class}<Checked>>),\n")
+    "                        rehearse<muster::${id}::${class}<Checked>>, \"${ARGN}\"),\n")
   set(rows "${rows}" PARENT_SCOPE)
 endfunction()
 
@@ -95,6 +97,42 @@ replace([[if (!meet(m, t)) return false;]] "")
 
 mutant("following: not met after" following.hpp Following changes "2, 3")
 replace([[take(m, t) && meet(m, t)]] [[take(m, t)]])
+
+mutant("scheduled: a flag not awaited" scheduled.hpp Scheduled plain "2" flat+line)
+replace([[if (!m.await(**cell, at_least(episode), acquire)) return false;]] "")
+
+mutant("scheduled: the last of some flags not awaited" scheduled.hpp Scheduled plain "3" flat+line)
+replace([[m.await_all({cell, step.awaits}]] [[m.await_all({cell, step.awaits - 1}]])
+
+mutant("scheduled: the last flag not stored" scheduled.hpp Scheduled plain "2, 3" flat+line)
+replace([[n < step.stores;]] [[n + 1 < step.stores;]])
+
+mutant("scheduled: stored before the wait" scheduled.hpp Scheduled plain "3" tree1+line)
+replace([[if (step.awaits == 1) {]]
+  [[for (unsigned n = step.awaits; n < step.awaits + step.stores; ++n) {
+        m.store(*cell[n], episode, release);
+      }
+      if (step.awaits == 1) {]])
+replace([[m.store(**cell, episode, release);]] "")
+
+mutant("scheduled: nobody counted" scheduled.hpp Scheduled plain "2" count+line)
+replace([[m.fetch_add(**cell, 1, acq_rel)]] [[m.load(**cell, acquire)]])
+
+mutant("scheduled: counted by load and store" scheduled.hpp Scheduled plain "2" count+line)
+replace([[m.fetch_add(**cell, 1, acq_rel);]]
+  [[m.load(**cell, acquire); m.store(**cell, before + 1, release);]])
+
+mutant("scheduled: the last but one goes on" scheduled.hpp Scheduled plain "2, 3" count+line)
+replace([[before + 1 !=]] [[before + 2 !=]])
+
+mutant("scheduled: all go on" scheduled.hpp Scheduled plain "2, 3" count+line)
+replace([[s = t.departures - 1;]] [[s += 0;]])
+
+mutant("scheduled: a departure left out" scheduled.hpp Scheduled plain "2, 3" count+line)
+replace([[s = t.departures - 1;]] [[s = t.departures;]])
+
+mutant("scheduled: a counter begins like a flag" scheduled.hpp Scheduled wraps "2" count+line)
+replace([[first_episode_ * step.adders]] [[first_episode_]])
 
 patch("episodes counted" src/barrier/dissemination.hpp)
 replace([[t.sense ^= parity;]] [[t.sense += 1;]])

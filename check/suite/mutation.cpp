@@ -147,13 +147,15 @@ const char* fate_name(Fate fate) {
 
 HandWritten mutant_of_barrier(const char* name, Variant variant,
                               std::initializer_list<unsigned> participants,
-                              Program (*rehearse)(const Scenario&, Tuning&)) {
+                              Program (*rehearse)(const Scenario&, Tuning&), const char* recipe) {
   HandWritten made{name, {}};
+  Algorithm algorithm;
+  if (*recipe != '\0') algorithm = parse_algorithm(std::string("scheduled:") + recipe);
   for (const unsigned n : participants) {
     const unsigned e = variant == Variant::changes ? episodes_of_changes(n) : 3;
     made.programs.push_back(
         {"P=" + std::to_string(n) + " E=" + std::to_string(e), [=](Tuning& tuning) {
-           return rehearse({{}, n, e, variant}, tuning);
+           return rehearse({algorithm, n, e, variant}, tuning);
          }});
   }
   return made;

@@ -59,10 +59,10 @@ struct HandWritten {
 };
 /// Those of barriers (barrier_mutants.cmake).
 std::vector<HandWritten> hand_written_mutants();
-/// One of them, with 3 episodes, or as many as there are of changes.
+/// One of them, with 3 episodes, or as many as there are of changes. `recipe`: of a schedule.
 HandWritten mutant_of_barrier(const char* name, Variant variant,
                               std::initializer_list<unsigned> participants,
-                              Program (*rehearse)(const Scenario&, Tuning&));
+                              Program (*rehearse)(const Scenario&, Tuning&), const char* recipe);
 
 /// Runs a mutant's programs until one notices. Its access and its weaker order mean nothing.
 Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs);

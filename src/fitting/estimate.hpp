@@ -27,6 +27,7 @@ struct Costs {
   unsigned poll_ways = 8;
   double set_fill = 0;
   bool ll_sc = false;
+  bool operator==(const Costs&) const = default;
 };
 
 /// Where the participants sit.

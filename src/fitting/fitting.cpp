@@ -25,6 +25,17 @@ constexpr std::size_t participants_at_length = 8;
 /// Each tells each: that is the square of messages, and never the quickest for so many.
 constexpr std::size_t members_telling_all = 24;
 
+/// Over these groups: where too many would tell each other they gather as those below; empty if
+/// nothing is left of it.
+std::string_view recipe_over(const GroupTree& groups, std::string_view text) {
+  const Recipe recipe = parse_recipe(text);
+  const std::size_t levels = groups.levels.size();
+  const std::size_t tellers = groups.levels.back().groups.front().members.size();
+  const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
+  if (!tell_all || tellers <= members_telling_all) return text;
+  return recipe.size() > 1 ? text.substr(0, text.rfind('/')) : "";
+}
+
 }  // namespace
 
 std::span<const std::string_view> fitted_recipes() { return recipes; }
@@ -48,13 +59,10 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
   const bool few = participants <= participants_all_tried;
   const bool at_length = participants <= participants_at_length;
   const NamedGroups* best_way = &ways.front();
-  const auto estimate = [&](const GroupTree& groups, const Recipe& recipe) {
-    const std::size_t levels = groups.levels.size();
-    const std::size_t tellers = groups.levels.back().groups.front().members.size();
-    const bool tell_all = part_for(recipe, levels - 1, levels).gather == LevelRecipe::Gather::all;
-    if (tell_all && tellers > members_telling_all) return HUGE_VAL;
+  const auto estimate = [&](const GroupTree& groups, std::string_view recipe) {
+    if (recipe.empty()) return HUGE_VAL;
     try {
-      return estimate_ns(compose(groups, recipe), seats, costs,
+      return estimate_ns(compose(groups, parse_recipe(recipe)), seats, costs,
                          at_length || best.algorithm.empty() ? HUGE_VAL : best.ns);
     } catch (const Error& error) {
       if (error.code() != Status::invalid) throw;
@@ -63,11 +71,12 @@ Fitting fit_barrier(const std::vector<NamedGroups>& ways, const Seats& seats, co
   };
   const auto try_all = [&](const NamedGroups& way, std::size_t first, std::size_t end) {
     for (std::size_t n = first; n < end; ++n) {
-      const double ns = estimate(way.groups, parse_recipe(recipes[n]));
+      const std::string_view recipe = recipe_over(way.groups, recipes[n]);
+      const double ns = estimate(way.groups, recipe);
       if (ns == HUGE_VAL) continue;
       ++best.tried;
       if (best.algorithm.empty() || ns < best.ns) {
-        best.algorithm = "scheduled-" + way.levels + ":" + std::string(recipes[n]);
+        best.algorithm = "scheduled-" + way.levels + ":" + std::string(recipe);
         best.ns = ns;
         best_way = &way;
       }

@@ -103,6 +103,7 @@ MachineCosts costs_for(const Topology& topology, bool progresses) {
   MachineCosts result;
   result.source = is_alike ? "those of " + std::string(like.name) + ", " + std::string(why)
                            : "generic: no known machine is like this one";
+  result.like = nearest.name;
   result.costs = like.costs;
   if (progresses) {
     result.costs.call = call_of_mpi_ns;

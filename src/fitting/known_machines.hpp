@@ -46,13 +46,15 @@ struct MachineCosts {
     double ns;  ///< one way between two whose innermost common unit is of this level
   };
   std::string source;               ///< for people: whose costs these are
+  std::string_view like = {};       ///< of a guess: the known machine that is nearest
   std::vector<Class> classes;       ///< bottom up
   std::optional<LevelKind> domain;  ///< whose units share a cache; empty: the machine
   Costs costs;
 };
 
-/// Of a machine that only its topology is known of: those of the nearest known one, or generic ones
-/// if that one is not alike. Of an MPI's progress loop, if `progresses`. Thread-safe.
+/// A guess at a machine that only its topology is known of, for all who have to guess: the costs of
+/// the nearest known one, or generic ones if that one is not alike. Of an MPI's progress loop, if
+/// `progresses`. Thread-safe.
 MachineCosts costs_for(const Topology& topology, bool progresses);
 
 /// The seats of ranks with these bindings. Thread-safe.

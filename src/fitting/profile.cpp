@@ -15,7 +15,9 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view first_line = "muster-profile 1";
+constexpr std::string_view first_lines =
+    "muster-profile 1\n"
+    "# Behind a barrier: the microseconds that the model predicts. None is measured.\n";
 constexpr const char* system_profile = "/etc/muster/profile";
 constexpr const char* apart = "apart";
 
@@ -236,8 +238,7 @@ Profile parse_profile(std::string_view text, const std::string& name) {
 }
 
 std::string format_profile(const Profile& profile) {
-  std::string text(first_line);
-  text += "\n";
+  std::string text(first_lines);
   for (const Profile::Section& machine : profile.sections) {
     text += std::string("machine ") + (machine.progresses ? "mpi " : "threads ") +
             format_counts(machine.levels) + "\n";
@@ -308,9 +309,9 @@ Profiled profiled_choice(const Topology& topology, const std::vector<PuSet>& bin
         nearest.participants == participants && nearest.spread == spread_of(topology, bindings);
     std::string why = "profile '" + path + "' has it for ";
     why += exact ? "such a team" : "the nearest team, " + format_class(nearest);
-    why += ", predicted " + format_us(nearest.us) + " us";
+    why += "; the model predicts " + format_us(nearest.us) + " us";
     if (!nearest.other.empty()) {
-      why += " beside " + nearest.other + "'s " + format_us(nearest.other_us);
+      why += ", and " + format_us(nearest.other_us) + " for " + nearest.other;
     }
     result.choice = Choice{algorithm, why};
     return result;

@@ -2,11 +2,11 @@
 // Profiles: which barriers `muster tune` found for which teams, in a file that `auto` reads.
 //
 //     muster-profile 1
+//     # Behind a barrier: the microseconds that the model predicts. None is measured.
 //     machine mpi NUMA:4 PACKAGE:2 CORE:128
 //     team 128 NUMA:4 PACKAGE:2 apart:4 takes scheduled-NUMA:tree7/all 1.53 not topo-NUMA 2.52
 //
-// A statement a line, '#' begins a comment. Teams are of the machine above them. Behind a barrier's
-// name stands how many microseconds it was predicted to take.
+// A statement a line, '#' begins a comment. Teams are of the machine above them.
 #pragma once
 
 #include <optional>

@@ -66,8 +66,8 @@ TEST_F(Profiles, GiveATeamItsBarrier) {
   EXPECT_EQ(choice(16, Mapping::numa), "mcs");
   EXPECT_EQ(choice(128), "scheduled-NUMA:tree7+line12/all");
   EXPECT_EQ(ask(16).choice->why, "profile '" + path +
-                                     "' has it for such a team, predicted 0.85 us beside "
-                                     "topo-NUMA's 1.00");
+                                     "' has it for such a team; the model predicts 0.85 us, "
+                                     "and 1.00 for topo-NUMA");
 }
 
 TEST_F(Profiles, GiveATeamThatTheyLackTheNearestOnes) {
@@ -75,7 +75,7 @@ TEST_F(Profiles, GiveATeamThatTheyLackTheNearestOnes) {
   EXPECT_EQ(choice(20), "scheduled-MACHINE:tree8+line");
   EXPECT_EQ(choice(20, Mapping::numa), "mcs");
   EXPECT_EQ(choice(100), "scheduled-NUMA:tree7+line12/all");
-  EXPECT_THAT(ask(20).choice->why, HasSubstr("the nearest team, 16 NUMA:1 PACKAGE:1 apart:0,"));
+  EXPECT_THAT(ask(20).choice->why, HasSubstr("the nearest team, 16 NUMA:1 PACKAGE:1 apart:0;"));
 }
 
 TEST_F(Profiles, TellThreadsFromRanksOfAnMpi) {
@@ -181,6 +181,7 @@ TEST_F(Profiles, AreWrittenAsTheyAreRead) {
   const std::string text = format_profile(profile);
   EXPECT_EQ(format_profile(parse_profile(text, "again")), text);
   ASSERT_EQ(profile.sections.size(), 3U);
+  EXPECT_THAT(text, HasSubstr("\n# Behind a barrier: the microseconds that the model predicts"));
   EXPECT_THAT(text, HasSubstr("team 16 NUMA:1 PACKAGE:1 apart:0 takes scheduled-MACHINE:tree8+line "
                               "0.85 not topo-NUMA 1.00\nteam 16 NUMA:4"));
 }

@@ -176,6 +176,34 @@ TEST(RunBarriers, EveryoneHasATurnOfTheSameLengthInEachRound) {
   EXPECT_LE(ratio, 1.4);
 }
 
+Row row_of(double low, double median, double high, RowStatus status = RowStatus::ok) {
+  Row row;
+  row.status = status;
+  row.latency_ns.median = median;
+  row.latency_ns.ci95 = {low, high};
+  return row;
+}
+
+TEST(SurelyFastest, IsWhoseIntervalIsBelowTheFirstOnes) {
+  const auto position = [](const std::vector<Row>& rows, bool noisy = false) {
+    std::vector<const Row*> all;
+    for (const Row& row : rows) all.push_back(&row);
+    return surely_fastest(all, {.noisy = noisy, .why = ""});
+  };
+  const Row first = row_of(90, 100, 110);
+  const Row meets = row_of(70, 75, 90);
+  const Row faster = row_of(80, 85, 89);
+  const Row fastest = row_of(60, 70, 80);
+  EXPECT_EQ(position({first}), 0U);
+  EXPECT_EQ(position({first, row_of(120, 130, 140), meets}), 0U);
+  EXPECT_EQ(position({first, meets, faster}), 2U);
+  EXPECT_EQ(position({first, faster, fastest, faster}), 2U);
+  EXPECT_EQ(position({first, faster, fastest}, true), 0U) << "nothing is sure where it was noisy";
+  const Row failed = row_of(1, 2, 3, RowStatus::did_not_finish);
+  EXPECT_EQ(position({first, failed, faster}), 2U);
+  EXPECT_EQ(position({failed, faster}), 0U) << "there is nothing to compare with";
+}
+
 TEST(LongestRun, EndsWithinFortySecondsByDefault) {
   // The rest is for the statistics.
   EXPECT_LE(longest_s(kSecondsDefault), 39);

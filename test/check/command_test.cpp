@@ -92,6 +92,16 @@ TEST(CheckCommand, KnowsLocksByTheirPrefix) {
   EXPECT_EQ(algorithms, (std::set<std::string>{"lock:mcs", "mcs"}));
 }
 
+TEST(CheckCommand, TakesABarriersNameForAllThatIsCheckedOfIt) {
+  std::set<std::string> algorithms;
+  for (const json& row :
+       results_of({"--algorithms", "scheduled", "--participants", "2", "--variant", "plain"})) {
+    algorithms.insert(row["algorithm"]);
+  }
+  EXPECT_EQ(algorithms.size(), 5U);
+  EXPECT_EQ(algorithms.count("scheduled:count2+line1/count+line"), 1U);
+}
+
 TEST(CheckCommand, ShowsMutantsOfLocksAndMutexes) {
   const std::pair<std::string, std::string> mutants[] = {
       {"cc-synch: a link read after its slot is done", "cc-synch, 2 clients, 2 sections"},

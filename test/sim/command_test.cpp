@@ -35,7 +35,9 @@ TEST_F(Command, BarrierPrintsRows) {
     EXPECT_GT(row.at("latency_us").get<double>(), 0);
     EXPECT_LE(row.at("latency_us_low"), row.at("latency_us"));
     EXPECT_GE(row.at("latency_us_high"), row.at("latency_us"));
-    EXPECT_GT(row.at("exit_skew_us"), 0);
+    EXPECT_GT(row.at("exit_skew_us_low"), 0);
+    EXPECT_GT(row.at("exit_skew_us"), row.at("exit_skew_us_low"));
+    EXPECT_LT(row.at("exit_skew_us"), row.at("exit_skew_us_high"));
     EXPECT_LT(row.at("exit_skew_us"), row.at("latency_us"));
   }
 }

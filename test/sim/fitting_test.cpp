@@ -3,12 +3,14 @@
 #include "fitting/fitting.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "fitting/known_machines.hpp"
+#include "sim/pair_matrix.hpp"
 #include "sim/predict.hpp"
 #include "topology/text_file.hpp"
 
@@ -81,6 +83,26 @@ TEST(KnownMachines, TheNearestIsOfTheSameVendorOrArchitectureAndAlike) {
   EXPECT_EQ(nearest_to("aarch64", "0x48"), none) << "two packages of two domains of 32 cores";
 }
 
+/// `auto`, `explain`, `sim` and the report of `muster run` guess alike: one function does.
+TEST(KnownMachines, AreGuessedAlikeForTheModelAndTheEstimate) {
+  const std::string folder = std::string(MUSTER_SOURCE_DIR) + "/test/machines/";
+  for (const char* name : {"memoryless-dies.xml", "hybrid-6p8e.xml", "cpuless-numa.xml"}) {
+    const Topology topology = Topology::from_file(folder + name);
+    const MachineCosts guess = costs_for(topology, true);
+    const MachineModel machine = assumed_machine(topology, "file " + folder + name);
+    const MachineCosts model = costs_of(machine);
+    EXPECT_EQ(model.source, guess.source);
+    EXPECT_EQ(model.domain, guess.domain);
+    EXPECT_EQ(model.costs, guess.costs);
+    ASSERT_EQ(model.classes.size(), guess.classes.size());
+    for (std::size_t n = 0; n < model.classes.size(); ++n) {
+      EXPECT_EQ(model.classes[n].level, guess.classes[n].level);
+      EXPECT_EQ(model.classes[n].ns, guess.classes[n].ns);
+    }
+    EXPECT_THAT(machine.about, testing::HasSubstr(guess.source));
+  }
+}
+
 TEST(Fitting, EstimatesWhatTheModelSays) {
   StackPool pool;
   double sum = 0;
@@ -147,6 +169,23 @@ TEST(Fitting, ComposesForThousands) {
   const Schedule schedule = compose_proved(&all_groups(topology, bindings).front().groups, ranks,
                                            choice.algorithm.recipe);
   EXPECT_EQ(schedule.participants(), ranks);
+}
+
+// Each set of levels there has more groups than may tell each other.
+TEST(Fitting, GathersAlikeWhereTooManyWouldTellEachOther) {
+  constexpr unsigned ranks = 4096;
+  const char* const shape = "package:64 numa:2 core:32 pu:1";
+  const Topology topology = Topology::from_synthetic(shape);
+  const MachineModel machine = assumed_machine(topology, shape);
+  const Choice choice =
+      fit_choice(topology, topology.map_ranks(Mapping::core, ranks), costs_of(machine));
+  StackPool pool;
+  constexpr Effort effort{.warm_up = 2, .measured = 4, .members = 0};
+  const auto latency_us = [&](const std::string& name) {
+    return latency_us_of(machine, {name, ranks, Mapping::core}, effort, 1, pool);
+  };
+  EXPECT_LT(latency_us(choice.algorithm.text()), 1.3 * latency_us("topo-counter"))
+      << choice.algorithm.text();
 }
 
 // So `auto` need not know where two sit: dissemination is as good as any other everywhere.

@@ -140,7 +140,8 @@ TEST(Import, LevelsMayCoverSomeCoresOnly) {
 
 std::vector<std::string> assumed_levels(const std::string& topology) {
   std::vector<std::string> names;
-  for (const LatencyClass& latency : assumed_machine(topology).latencies) {
+  for (const LatencyClass& latency :
+       assumed_machine(Topology::from_synthetic(topology), topology).latencies) {
     names.push_back(latency.name());
   }
   return names;
@@ -251,7 +252,16 @@ TEST(Import, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(",\n,\n"), HasSubstr("no pair has a time"));
   EXPECT_EQ(error_of(",\n1,\n"), "");
   const PairMatrix matrix = parse_pair_matrix(",\n1,\n", "m");
-  EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:1 pu:1"), {}), Error);
+  const auto refusal = [&](const char* topology) -> std::string {
+    try {
+      static_cast<void>(infer_numbering(matrix, Topology::from_synthetic(topology)));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal("core:4 pu:1"), HasSubstr("has 2 CPUs, the topology or --cpus 4:"));
+  EXPECT_THAT(refusal("core:1 pu:1"), HasSubstr("has 2 CPUs, the topology or --cpus 1:"));
   EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:4 pu:1"), {0, 9}), Error);
   EXPECT_THROW(distances_of(matrix, Topology::from_synthetic("core:4 pu:1"), {3, 3}), Error);
 }

@@ -13,6 +13,7 @@
 #include "sim/lock_placements.hpp"
 #include "sim/lock_predict.hpp"
 #include "sim/lock_run.hpp"
+#include "sim/pair_matrix.hpp"
 #include "sim/remedies.hpp"
 
 namespace muster::sim {
@@ -358,7 +359,7 @@ TEST(Remedies, MoreThreadsThanCoresComeAsOften) {
 
 TEST(Remedies, OfAMachineOfWhichOnlyTheTopologyIsKnown) {
   for (const char* shape : {"core:2 pu:1", "package:2 numa:2 core:4 pu:2", "core:1 pu:1"}) {
-    const MachineModel machine = machine_like_shipped(Topology::from_synthetic(shape), shape);
+    const MachineModel machine = assumed_machine(Topology::from_synthetic(shape), shape);
     const Remedies found = predict_remedies(
         machine, {.threads = 2, .held_ns = 50, .apart_ns = 50, .moved_ns = 50}, {}, {});
     EXPECT_GT(found.now().sections_s, 0) << shape;

@@ -69,13 +69,16 @@ TEST(Waits, AreSeenOfEveryBarrier) {
 
 /// Rank 0's flag is read by all others, from 100 dies.
 TEST(Waits, ReachAllOfManyDies) {
-  const MachineModel machine = assumed_machine("package:100 core:2 pu:1");
+  const auto assumed = [](const char* shape) {
+    return assumed_machine(Topology::from_synthetic(shape), shape);
+  };
+  const MachineModel machine = assumed("package:100 core:2 pu:1");
   std::set<unsigned> released;
   for (const Wait& wait : waits_of(machine, {"sense-reversing-counter", 200}).waits) {
     if (wait.of == 0) released.insert(wait.by);
   }
   EXPECT_EQ(released.size(), 199U);
-  EXPECT_THROW(waits_of(assumed_machine("package:129 core:2 pu:1"), {"mcs", 4}), Error);
+  EXPECT_THROW(waits_of(assumed("package:129 core:2 pu:1"), {"mcs", 4}), Error);
   EXPECT_EQ(first_die(die_bit(99) | die_bit(127)), 99U);
   EXPECT_EQ(first_die(die_bit(99) | die_bit(63)), 63U);
 }
