@@ -507,7 +507,7 @@ static int barrier_watched(team* of) {
   const int status = wait_inside(of);
   /* It is asked to attend about once a microsecond. */
   if (status == 0 && (at->polls != 0 || watch_may_count(number))) {
-    watch_leave(at->watch, of->size, at->rank, number, came_ns);
+    watch_leave(at->watch, of->size, at->rank, number, came_ns, at->polls != 0);
   }
   return status;
 }

@@ -111,14 +111,20 @@ static arrivals arrivals_at(const watch* of, unsigned ranks, uint64_t number) {
   return seen;
 }
 
-void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns) {
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
+                 bool polled) {
   const unsigned weight = rank == 0 ? weight_of(number, ranks) : 0;
   const int64_t left_ns = counter_ns_after(clock_of(of));
   if (left_ns - came_ns < long_ns(ranks) && weight == 0) return;
   const coming* const all = coming_of(of, 0);
   const arrivals seen = arrivals_at(of, ranks, number);
-  /* Once: by the first of those that waited long, if there are any. */
-  const int64_t times = seen.first_long == rank ? 1 : seen.first_long < ranks ? 0 : weight;
+  /* Once: by the first of those that waited long, if there are any. If the barrier itself was long,
+   * rank 0 counts it each time, or one such in 64 would stand for 64. */
+  const bool long_itself = polled && rank == 0 && left_ns - seen.last_ns >= long_ns(ranks);
+  const int64_t times = seen.first_long == rank   ? 1
+                        : seen.first_long < ranks ? 0
+                        : long_itself             ? 1
+                                                  : weight;
   if (times == 0) return;
   account* const sums = account_of(of, ranks);
   int64_t caused_ns = 0;

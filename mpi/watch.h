@@ -6,8 +6,9 @@
  *
  * Each rank notes when it comes, on a line of its own. To read all lines costs more than a
  * barrier. So a wait that was long pays for it, and is counted by the first of the ranks that
- * waited long. Of the short ones one in some, chosen by the barrier's number, is counted for all,
- * by rank 0. A barrier pays for one look at the counter (clock.h).
+ * waited long, or by rank 0 if nobody was late. Of the short ones one in some, chosen by the
+ * barrier's number, is counted for all, by rank 0. A barrier pays for one look at the counter
+ * (clock.h).
  */
 #ifndef MUSTER_MPI_WATCH_H
 #define MUSTER_MPI_WATCH_H
@@ -49,8 +50,9 @@ int64_t watch_come(watch* of, unsigned rank, uint64_t number);
 
 /** It leaves that barrier. All ranks call it where watch_may_count(): rank 0 counts, and would come
  * late to the next barrier if it alone did. Else who surely waited a few microseconds at most need
- * not. */
-void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns);
+ * not: then `polled` is false. */
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
+                 bool polled);
 
 /** For rank 0, after it has left that barrier: waits until who counts it has done so, though not
  * long. */
