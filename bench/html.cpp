@@ -30,7 +30,8 @@ figure img { background: #fff; border-radius: 6px; padding: .5rem; box-sizing: b
   width: 100%; min-width: 38rem; display: block; }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-radius: 6px;
   font-size: .8125rem; } pre.again { white-space: pre-wrap; }
-@media print { body { max-width: none; } figure img { min-width: 0; }
+@media print { body { max-width: none; } figure img { min-width: 0;
+  max-height: 22cm; object-fit: contain; }
   pre { white-space: pre-wrap; } pre, table { font-size: .6875rem; }
   th, td { padding-right: .5rem; } td:last-child:not(.n) { min-width: 0; }
   .wide, figure, pre { overflow: visible; } h2, h3 { break-after: avoid; }

@@ -57,6 +57,7 @@ std::string origins(const ReportSource& source) {
           fmt::format(", {}, {}", counted(cell(machine, "cpus"), "CPUs"), cell(machine, "kernel"));
     std::string quiet = noise.is_object() ? cell(noise, "verdict") : "";
     if (noise.is_object() && !cell(noise, "why").empty()) quiet += ": " + cell(noise, "why");
+    if (where.empty() && !build.is_object()) continue;  // doctor's
     rows.push_back({name + ".json", where, build.is_object() ? cell(build, "commit") : "", quiet});
   }
   return "<h2 id=machine>The machine, and when it was quiet</h2>\n" +

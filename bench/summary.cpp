@@ -386,8 +386,8 @@ std::string times_as_fast(double ratio) {
 }
 
 std::string findings_to_text(const ResultSummary& summary) {
-  constexpr std::size_t kColumns = 79;
-  constexpr std::size_t kRest = 2 + 9 + 2 + 9 + 2 + 17;  // times, verdict, and what is between
+  constexpr std::size_t kColumns = 80;
+  constexpr std::size_t kRest = 2 + 8 + 2 + 8 + 2 + 18;  // times, verdict, and what is between
   std::size_t where = 0;
   for (const Finding& finding : summary.findings) {
     where =
@@ -400,11 +400,11 @@ std::string findings_to_text(const ResultSummary& summary) {
         Finding::predicted_barrier, Finding::predicted_lock}) {
     const auto all = of_kind(summary, kind);
     if (all.empty()) continue;
-    text += fmt::format("{}{:<{}}{:>9}  {}\n", text.empty() ? "" : "\n", title(kind), where + 2,
+    text += fmt::format("{}{:<{}}{:>8}  {}\n", text.empty() ? "" : "\n", title(kind), where + 2,
                         "Muster", "best of the others");
     for (const Finding* f : all) {
       text +=
-          fmt::format("  {:<{}}{:>9}  {:<{}.{}}{:>9}  {}\n", where_of(*f), where,
+          fmt::format("  {:<{}}{:>8}  {:<{}.{}}{:>8}  {}\n", where_of(*f), where,
                       std::isnan(f->ours_ns) ? "-" : format_ns(f->ours_ns), f->other, other, other,
                       std::isnan(f->other_ns) ? "" : format_ns(f->other_ns), word_of(*f));
     }

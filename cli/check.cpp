@@ -15,6 +15,8 @@
 namespace muster {
 namespace {
 
+#include "check_names.inc"  // mutant_names, weakened_sources
+
 /// What shells complete; the few that stand for parts of locks are not among them.
 std::vector<std::string> usual_names() {
   std::vector<std::string> names{"all", sleep_name};
@@ -61,11 +63,18 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
                    "or reuse; "
                    "of others a name that the table has")
       ->words({std::begin(check::variant_names), std::end(check::variant_names)});
-  Option* const weaken = command->add_option(
-      "--weaken", options->weaken, "Replay a mutant, FILE:LINE=ORDER, from the table of --mutate");
-  Option* const mutant = command->add_option(
-      "--mutant", options->mutant,
-      "A barrier, mutex or lock with a fault, by the name that --mutate gives it");
+  std::vector<std::string> sources;
+  for (const char* const source : weakened_sources) sources.push_back(std::string(source) + ":");
+  Option* const weaken = command
+                             ->add_option("--weaken", options->weaken,
+                                          "Replay a mutant, FILE:LINE=ORDER, from the table of "
+                                          "--mutate")
+                             ->words(sources);
+  Option* const mutant =
+      command
+          ->add_option("--mutant", options->mutant,
+                       "A barrier, mutex or lock with a fault, by the name that --mutate gives it")
+          ->words({std::begin(mutant_names), std::end(mutant_names)});
   mutant->excludes(weaken);
   command
       ->add_flag("--mutate", options->mutate,

@@ -155,10 +155,10 @@ std::string to_text(const sim::Measured& measured, const std::vector<sim::Closur
       measured.ping_pong_ns, measured.rounds_kept, measured.rounds);
   const auto table = [&](const char* title, bool predictions) {
     text +=
-        fmt::format("{:<50} {:>11} {:>11} {:>9}\n", title, "measured ns", "modelled ns", "error");
+        fmt::format("{:<47} {:>11} {:>11} {:>8}\n", title, "measured ns", "modelled ns", "error");
     for (const sim::MicroResult& result : measured.results) {
       if (result.barrier != predictions) continue;
-      text += fmt::format("{:<50} {:>11.1f} {:>11.1f} {:>+7.1f} %\n", result.what.label,
+      text += fmt::format("{:<47} {:>11.1f} {:>11.1f} {:>+6.1f} %\n", result.what.label,
                           result.measured_ns, result.modelled_ns, 100 * result.error());
     }
     for (const sim::Closure& c : closures) {

@@ -220,13 +220,13 @@ std::string for_bash(const CLI::App& root, const Command& commands) {
   return "# Completion of muster for bash: source it, or put it into bash-completion's folder.\n" +
          reader(root, commands) +
          R"(_muster() {
-  local at option takes files part broken
+  local at option takes files part broken word
   local -a subs opts values typed words=()
-  read -ra typed <<<"${COMP_LINE:0:COMP_POINT}"
+  read -a typed <<<"${COMP_LINE:0:COMP_POINT}"
   [[ ${COMP_LINE:0:COMP_POINT} != *[[:space:]] ]] || typed+=('')
   part=${typed[${#typed[@]} - 1]}
   # What bash itself takes for words before the last one: at "=" and ":".
-  broken=${part%"${part##*[$COMP_WORDBREAKS]}"}
+  broken=${part%"${part##*[${COMP_WORDBREAKS//[[:space:]]/}]}"}
   _muster_read "${typed[@]:1:${#typed[@]} - 2}"
   if [[ $takes == one || $takes == list && $part != -* ]]; then
     words=("${values[@]}")
@@ -240,8 +240,14 @@ std::string for_bash(const CLI::App& root, const Command& commands) {
     [[ $part != -* && ( $files == yes || ${#words[@]} -gt 0 ) ]] || words=("${opts[@]%%:*}")
   fi
   [[ $takes != list || $part != *,* ]] || words=("${values[@]/#/${part%,*},}")
-  mapfile -t COMPREPLY < <(compgen -W "${words[*]}" -- "$part")
-  COMPREPLY=("${COMPREPLY[@]#"$broken"}")
+  COMPREPLY=()
+  for word in "${words[@]}"; do
+    [[ $word == "$part"* ]] || continue
+    [[ $word != *: ]] || compopt -o nospace
+    word=${word#"$broken"}
+    [[ $word != *' '* ]] || printf -v word %q "$word"
+    COMPREPLY+=("$word")
+  done
   [[ $files != yes ]] || compopt -o default
 }
 complete -F _muster muster
@@ -272,7 +278,7 @@ std::string for_zsh(const CLI::App& root, const Command& commands) {
     return
   fi
   [[ $takes != list ]] || compset -P '*,'
-  compadd -a values
+  if [[ $values[1] == *: ]]; then compadd -S '' -a values; else compadd -a values; fi
   [[ $files != yes ]] || _files
 }
 if [[ $funcstack[1] == _muster ]]; then _muster "$@"; else compdef _muster muster; fi
@@ -295,7 +301,11 @@ std::string for_fish(const CLI::App& root, const Command& commands) {
       for (const std::string& name : option->get_snames()) names += " -s " + name;
       if (names.empty()) continue;
       const Value value = value_of(*option, commands);
-      std::string words = fmt::format("{}", fmt::join(value.words, " "));
+      std::string words;
+      for (const std::string& word : value.words) {
+        const std::string quote = word.find(' ') == std::string::npos ? "" : "\"";
+        words += (words.empty() ? "" : " ") + quote + word + quote;
+      }
       if (value.list && !words.empty()) words = "(__muster_list " + words + ")";
       if (!words.empty()) words = " -a " + in_quotes(words);
       const char* const takes = !value.needed ? "" : value.file ? " -rF" : " -x";

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "mpi/clock.h"
 #include "mpi/pool.h"
 
 static void (*progress)(void);

@@ -338,6 +338,7 @@ static slot* make_fresh(const identity* members, unsigned count, const muster_op
       made->room = at;
       made->members = list;
       made->watch = watch_in(in, at->offset, at->bytes, behind);
+      if (watched) watch_begin(made->watch, count);
       ++in->slots;
       return made;
     }

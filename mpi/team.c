@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "mpi/attend.h"
+#include "mpi/clock.h"
 #include "mpi/host.h"
 #include "mpi/library.h"
 #include "mpi/report.h"
@@ -53,6 +54,7 @@ static void say_choice(const team* of, unsigned inside, unsigned hosts, const ch
 void team_start(const mpi_operations* operations, const mpi_settings* chosen) {
   mpi = operations;
   settings = chosen;
+  if (chosen->report != NULL) counter_clock_start();
   attend_with(operations->progress);
   pool_set_progress(attend);
 }
@@ -505,7 +507,7 @@ static int barrier_watched(team* of) {
   const int status = wait_inside(of);
   /* It is asked to attend about once a microsecond. */
   if (status == 0 && (at->polls != 0 || watch_may_count(number))) {
-    watch_leave(at->watch, of->size, at->rank, number, came_ns);
+    watch_leave(at->watch, of->size, at->rank, number, came_ns, at->polls != 0);
   }
   return status;
 }

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "mpi/clock.h"
+
 enum { line = 128 };
 
 typedef _Atomic int64_t number64;
@@ -13,6 +15,11 @@ typedef _Atomic int64_t number64;
 typedef struct coming {
   _Alignas(line) number64 at_ns[2];
 } coming;
+
+/* Before all others; only read. */
+typedef struct head {
+  _Alignas(line) counter_clock clock;
+} head;
 
 typedef struct counted {
   number64 waited_ns;
@@ -32,15 +39,26 @@ static size_t account_bytes(unsigned ranks) {
   return (bytes + line - 1) / line * line;
 }
 
-size_t watch_bytes(unsigned ranks) { return ranks * sizeof(coming) + account_bytes(ranks); }
+size_t watch_bytes(unsigned ranks) {
+  return sizeof(head) + ranks * sizeof(coming) + account_bytes(ranks);
+}
 
-static coming* coming_of(const watch* of, unsigned rank) { return (coming*)(void*)of + rank; }
+static const counter_clock* clock_of(const watch* of) {
+  return &((const head*)(const void*)of)->clock;
+}
+
+static coming* coming_of(const watch* of, unsigned rank) {
+  return (coming*)(void*)((head*)(void*)of + 1) + rank;
+}
 
 static account* account_of(const watch* of, unsigned ranks) {
   return (account*)(void*)(coming_of(of, 0) + ranks);
 }
 
-void watch_begin(watch* of, unsigned ranks) { memset((void*)of, 0, watch_bytes(ranks)); }
+void watch_begin(watch* of, unsigned ranks) {
+  memset((void*)of, 0, watch_bytes(ranks));
+  *(head*)(void*)of = (head){.clock = counter_clock_made()};
+}
 
 static int64_t get(const number64* from) {
   return atomic_load_explicit(from, memory_order_relaxed);
@@ -51,7 +69,7 @@ static void add(number64* to, int64_t what) {
 }
 
 int64_t watch_come(watch* of, unsigned rank, uint64_t number) {
-  const int64_t now = now_ns();
+  const int64_t now = counter_ns(clock_of(of));
   /* Relaxed: the barrier orders it before whoever leaves. */
   atomic_store_explicit(&coming_of(of, rank)->at_ns[number % 2], now, memory_order_relaxed);
   return now;
@@ -93,14 +111,20 @@ static arrivals arrivals_at(const watch* of, unsigned ranks, uint64_t number) {
   return seen;
 }
 
-void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns) {
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
+                 bool polled) {
   const unsigned weight = rank == 0 ? weight_of(number, ranks) : 0;
-  const int64_t left_ns = now_ns();
+  const int64_t left_ns = counter_ns_after(clock_of(of));
   if (left_ns - came_ns < long_ns(ranks) && weight == 0) return;
   const coming* const all = coming_of(of, 0);
   const arrivals seen = arrivals_at(of, ranks, number);
-  /* Once: by the first of those that waited long, if there are any. */
-  const int64_t times = seen.first_long == rank ? 1 : seen.first_long < ranks ? 0 : weight;
+  /* Once: by the first of those that waited long, if there are any. If the barrier itself was long,
+   * rank 0 counts it each time, or one such in 64 would stand for 64. */
+  const bool long_itself = polled && rank == 0 && left_ns - seen.last_ns >= long_ns(ranks);
+  const int64_t times = seen.first_long == rank   ? 1
+                        : seen.first_long < ranks ? 0
+                        : long_itself             ? 1
+                                                  : weight;
   if (times == 0) return;
   account* const sums = account_of(of, ranks);
   int64_t caused_ns = 0;

@@ -2,12 +2,13 @@
 /*
  * Who came when to a barrier of one host, for MUSTER_REPORT: how long each rank waited for the last
  * one, who that was, and what the barrier itself took. Lies in shared memory behind the barrier's
- * own, all 0 at first.
+ * own.
  *
  * Each rank notes when it comes, on a line of its own. To read all lines costs more than a
  * barrier. So a wait that was long pays for it, and is counted by the first of the ranks that
- * waited long. Of the short ones one in some, chosen by the barrier's number, is counted for all,
- * by rank 0. A barrier pays for one look at the clock.
+ * waited long, or by rank 0 if nobody was late. Of the short ones one in some, chosen by the
+ * barrier's number, is counted for all, by rank 0. A barrier pays for one look at the counter
+ * (clock.h).
  */
 #ifndef MUSTER_MPI_WATCH_H
 #define MUSTER_MPI_WATCH_H
@@ -15,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 typedef struct watch watch;
 
@@ -25,12 +25,6 @@ typedef struct watched_rank {
   int64_t caused_ns; /**< all others, for it */
   int64_t last;      /**< times it came last */
 } watched_rank;
-
-static inline int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
-}
 
 enum { watch_one_in = 64 };
 
@@ -56,8 +50,9 @@ int64_t watch_come(watch* of, unsigned rank, uint64_t number);
 
 /** It leaves that barrier. All ranks call it where watch_may_count(): rank 0 counts, and would come
  * late to the next barrier if it alone did. Else who surely waited a few microseconds at most need
- * not. */
-void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns);
+ * not: then `polled` is false. */
+void watch_leave(watch* of, unsigned ranks, unsigned rank, uint64_t number, int64_t came_ns,
+                 bool polled);
 
 /** For rank 0, after it has left that barrier: waits until who counts it has done so, though not
  * long. */

@@ -62,6 +62,13 @@ def time_axis(axis, subs=(1, 2, 3, 5), **keywords):
     axis.set_minor_formatter(NullFormatter())
 
 
+def number_axis(axis):
+    """Logarithmic."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def spread_out(heights, least):
     """Heights of labels, no nearer than that, each as near to its own as that allows."""
     groups = []  # [sum of heights less their places in it, how many]

@@ -13,9 +13,9 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import (COLOURS, format_us, in_order, name_ends, nothing_to_draw, open_frame, plt, run,
-                    save, times, title)
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from common import (COLOURS, format_us, in_order, name_ends, nothing_to_draw, number_axis,
+                    open_frame, plt, run, save, times, title)
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 # Families of barriers: colour and line. `auto` and the best other stand out.
 FAMILIES = (("base-", "#8a8a8a", ":", "an MPI's, over messages"),
@@ -28,12 +28,6 @@ MAPPINGS = {"core": ("o", "#000000"), "numa": ("s", COLOURS[0]), "socket": ("^",
 
 def family(name):
     return next(each for each in FAMILIES if name.startswith(each[0]))
-
-
-def log_us(axis):
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def found(data, rows):
@@ -86,7 +80,7 @@ def by_ranks(axes, rows):
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     axes.set_yscale("log")
-    log_us(axes.yaxis)
+    number_axis(axes.yaxis)
     axes.set_xlabel("ranks")
     axes.set_ylabel("predicted latency of an episode, \u00b5s")
     name_ends(axes, [(f"{name if len(mappings) == 1 else f'{name}, by {mapping}'}  "
@@ -132,7 +126,7 @@ def by_algorithm(axes, rows):
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * 1.35)
-    log_us(axes.xaxis)
+    number_axis(axes.xaxis)
     axes.set_xlabel("predicted latency of an episode, \u00b5s; lines: where 80 % should lie")
     if len(mappings) > 1:
         axes.legend(fontsize=8, frameon=False, loc="upper right")
@@ -160,7 +154,7 @@ def against_measured(axes, rows):
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * 1.25)
-    log_us(axes.xaxis)
+    number_axis(axes.xaxis)
     axes.set_xlabel("latency of an episode, \u00b5s; beside it, by how much the prediction is off")
     axes.legend(fontsize=8, frameon=False, loc="upper right")
 

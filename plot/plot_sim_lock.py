@@ -12,8 +12,8 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # this may be the source tree, or an installed one
-from common import (COLOURS, in_order, name_ends, nothing_to_draw, open_frame, plt, run, save,
-                    times, title)
+from common import (COLOURS, in_order, name_ends, nothing_to_draw, number_axis, open_frame, plt,
+                    run, save, times, title)
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -206,7 +206,7 @@ def curves(axes, rows):
         ends.append((f"{lock}  {values[-1]:.3g}", threads[-1], values[-1], chosen))
     count_axis(axes, rows)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    number_axis(axes.yaxis)
     name_ends(axes, ends)
     open_frame(axes)
 

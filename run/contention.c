@@ -381,7 +381,7 @@ static void print(int file) {
     told[place].which = at;
     told[place].its = its;
   }
-  dprintf(file, "{\"program\": \"");
+  dprintf(file, "{\"schema\": 1, \"program\": \"");
   print_escaped(file, program_invocation_short_name, "u00");
   dprintf(file, "\", \"process\": %ld, \"elapsed_ns\": %" PRIu64 ", \"threads\": %u, ",
           (long)getpid(), now_ns() - begun_ns, atomic_load(&threads));

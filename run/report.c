@@ -103,7 +103,7 @@ static void print(int file) {
 
 /* False, with errno, if the last of it could not be written: then this was no report. */
 static bool print_json(int file) {
-  dprintf(file, "{\"program\": \"");
+  dprintf(file, "{\"schema\": 1, \"program\": \"");
   print_escaped(file, program_invocation_short_name, "u00");
   dprintf(file,
           "\", \"process\": %ld, \"threads\": {\"created\": %" PRIu64

@@ -118,6 +118,14 @@ TEST(HtmlReport, ShowsThePictureOfMpis) {
   EXPECT_THAT(page, Not(HasSubstr("id=groups")));  // it is not shown twice
 }
 
+TEST(HtmlReport, FitsPaperAndHasNoEmptyRow) {
+  const Json findings{{"findings", Json::array()}};
+  const std::string page = html_report({"r", {{"doctor", findings}, {"sim", sim(2)}}, {}, {}});
+  EXPECT_THAT(page, HasSubstr("max-height: 22cm"));
+  EXPECT_THAT(page, HasSubstr("<td>sim.json</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("<td>doctor.json</td>")));
+}
+
 TEST(HtmlReport, SplitsWaits) {
   const Json job = Json::parse(R"({"schema": 1, "process": 7, "communicators": [
     {"called": "MPI_COMM_<WORLD>", "ranks": 2, "communicators": 1, "barriers": 5000,

@@ -72,6 +72,14 @@ TEST(Summary, AWinIsSureAndBesideTheBestPeer) {
   EXPECT_THAT(findings_to_text(summary), HasSubstr("2.0 times as fast"));
 }
 
+TEST(Summary, NamesHaveRoom) {
+  ResultSummary summary = of_barriers(
+      {barrier_row("auto", 8, {50, 51, 52}), barrier_row("pthread_barrier", 8, {99, 99, 99})});
+  ASSERT_EQ(summary.findings.size(), 1U);
+  summary.findings[0].where = std::string(24, 'w');
+  EXPECT_THAT(findings_to_text(summary), HasSubstr("  pthread_barrier "));
+}
+
 TEST(Summary, ALossIsSaid) {
   const ResultSummary summary =
       of_barriers({barrier_row("auto", 2, {60, 60, 60}), barrier_row("x", 2, {30, 30, 30})});

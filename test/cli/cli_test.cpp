@@ -425,12 +425,16 @@ TEST(Doctor, StrictFailsWhereSomethingCosts) {
 
 TEST(Compare, JudgesFiles) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compare";
-  ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads",
-                        "--algorithms", "auto", "--seconds", "3", "--output", folder})
-                .exit_code,
-            0);
   const std::string file = folder / "barrier.json";
-  const Outcome same = run_muster({"compare", file, file, "--fail-if", "slower:1%"});
+  Outcome same;
+  for (const char* const seconds : {"3", "15", "90"}) {  // some end no episode on a busy machine
+    ASSERT_EQ(run_muster({"bench", "barrier", "--participants", "2", "--mode", "threads",
+                          "--algorithms", "auto", "--seconds", seconds, "--output", folder})
+                  .exit_code,
+              0);
+    same = run_muster({"compare", file, file, "--fail-if", "slower:1%"});
+    if (same.err.find("are in all runs") == std::string::npos) break;
+  }
   EXPECT_EQ(same.exit_code, 0) << same.err;
   EXPECT_NE(same.out.find("no more than chance"), std::string::npos) << same.out;
   std::filesystem::remove_all(folder);

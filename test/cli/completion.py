@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,8 @@ class Typed:
         os.write(self.terminal, line.encode() + b"\x14\x07")
         completed = self.read_until(rb"\n<<(.*)>>\r?\n").group(1).decode()
         os.write(self.terminal, b"\x15")
-        return [word.rstrip("/") for word in completed[line.rindex(" ") + 1:].split()]
+        before = len(shlex.split(line)) - (not line.endswith(" "))
+        return [word.rstrip("/") for word in shlex.split(completed)[before:]]
 
 
 def bash():
@@ -101,6 +103,8 @@ def refused(line, more=""):
     found = re.search(r"(?:there are:|mappings are) (.*)", said)
     if not found:
         sys.exit(f"{line}nonsense: {said}")
+    if found.group(1).startswith('"'):
+        return set(re.findall(r'"([^"]*)"', found.group(1)))
     return set(re.sub(r" \([^)]*\)|,", "", found.group(1)).split())
 
 
@@ -140,6 +144,10 @@ cases = {  # what is typed, and what all of that may go on with
     "muster check --algorithms mutex:c": {"mutex:cna"},
     "muster check --variant ": refused("muster check --algorithms following,sense-reversing "
                                        "--variant "),
+    "muster check --mutant ": refused("muster check --mutant "),
+    "muster check --mutant mutex:\\ a\\ cl": {"mutex: a claim dropped"},
+    "muster check --mutant sense\\ n": {"sense not reversed"},
+    "muster check --weaken src/barrier/mc": {"src/barrier/mcs.hpp:"},
     "muster doctor --only ": refused("muster doctor --only "),
     "muster place --policy ": refused("muster place --policy "),
     "muster run --mutex ": refused("muster run --mutex ", "-- true"),

@@ -105,7 +105,7 @@ std::string read(const std::string& path) {
 }
 
 TEST(Mutants, WrittenByHandAreNoticedAsTheListSays) {
-  const std::string rows = read("test/lock/mutants.txt");
+  const std::string rows = read("check/suite/mutants.txt");
   auto listed = std::count(rows.begin(), rows.end(), '\n') - 1;  // the first line is no row
   std::map<std::string, int> noticed;
   for (const auto& mutants : {hand_written_mutants(), hand_written_mutexes(), hand_written_locks(),
@@ -116,14 +116,14 @@ TEST(Mutants, WrittenByHandAreNoticedAsTheListSays) {
       // `muster check` prints it in apostrophes, to be typed again.
       EXPECT_EQ(std::string(mutant.name).find('\''), std::string::npos) << mutant.name;
       const std::string row = std::string("\n") + mutant.name + " | " + verdict_name(made.verdict);
-      EXPECT_NE(rows.find(row), std::string::npos) << "test/lock/mutants.txt should say:" << row;
+      EXPECT_NE(rows.find(row), std::string::npos) << "check/suite/mutants.txt should say:" << row;
       --listed;
       ++noticed[verdict_name(made.verdict)];
       std::printf("%-60s %-8s %s\n", mutant.name, verdict_name(made.verdict),
                   made.caught_by.c_str());
     }
   }
-  EXPECT_EQ(listed, 0) << "test/lock/mutants.txt tells of mutants that are not there";
+  EXPECT_EQ(listed, 0) << "check/suite/mutants.txt tells of mutants that are not there";
 
   std::string counts;
   for (const auto& [verdict, count] : noticed) {

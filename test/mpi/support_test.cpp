@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the C interface has for MPI's sake: others that want the CPUs, scheduling groups, memory
-// that the caller hands out, barriers over messages.
+// that the caller hands out, barriers over messages. And the clock of its report, and what that
+// counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <muster/muster.h>
@@ -8,13 +9,20 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+extern "C" {
+#include "mpi/clock.h"
+#include "mpi/watch.h"
+}
 
 namespace {
 
@@ -263,6 +271,51 @@ TEST(OverMessagesByName, UnknownOnesAreNull) {
   int count = 0;
   for (const char* const* name = muster_message_barrier_names(); *name != nullptr; ++name) ++count;
   EXPECT_EQ(count, 5);
+}
+
+TEST(CounterClock, KeepsTheKernelsTime) {
+  const counter_clock clock = counter_clock_made();
+#if defined(__x86_64__)
+  std::string source;
+  std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> source;
+  EXPECT_EQ(clock.ns_per_tick != 0, source == "tsc");
+#endif
+  const std::int64_t from = now_ns();
+  for (const int ms : {0, 10, 200}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    const std::int64_t before = now_ns();
+    const std::int64_t counted = counter_ns_after(&clock);
+    const std::int64_t after = now_ns();
+    const std::int64_t off = 1000 + (after - from) / 1000;
+    EXPECT_GE(counted, before - off);
+    EXPECT_LE(counted, after + off);
+  }
+}
+
+// One in 64 barriers that take long by themselves does not stand for 64.
+TEST(Watch, CountsABarrierThatIsLongItselfOnce) {
+  constexpr unsigned ranks = 2;
+  struct alignas(128) Line {
+    char bytes[128];
+  };
+  std::vector<Line> memory(watch_bytes(ranks) / sizeof(Line));
+  auto* const of = reinterpret_cast<watch*>(memory.data());
+  watch_begin(of, ranks);
+  std::uint64_t drawn = 64;
+  while (!watch_may_count(drawn)) ++drawn;
+  std::uint64_t others = drawn;
+  while (watch_may_count(others)) ++others;
+  for (const std::uint64_t number : {drawn, others}) {
+    const std::int64_t counted = watch_own_ns(of, ranks);
+    const std::int64_t before = now_ns();
+    const std::int64_t came = watch_come(of, 0, number);
+    watch_come(of, 1, number);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    watch_leave(of, ranks, 0, number, came, true);
+    const std::int64_t took = now_ns() - before;
+    EXPECT_GE(watch_own_ns(of, ranks) - counted, 1000000);
+    EXPECT_LE(watch_own_ns(of, ranks) - counted, took + took / 100);
+  }
 }
 
 }  // namespace

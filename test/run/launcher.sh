@@ -50,9 +50,11 @@ ln -s "$(type -P true)" "$name"
 expect 127 'a\\x1b\[2Jc: ' -- "./${name%b}c"
 expect 0 '^muster run: \./a\\x1b\[2Jb$' --verbose -- "./$name"
 grep -q '^muster run: a\\x1b\[2Jb (process' err || fail "the report names it otherwise: $(cat err)"
-! grep -q "$name" err || fail "the name is shown as it is"
+! grep -qF "$name" err || fail "the name is shown as it is"
 "$muster" run --json name-report -- "./$name"
-grep -qF '"program": "a\u001b[2Jb"' name-report || fail "in JSON: $(cat name-report)"
+grep -qF '{"schema": 1, "program": "a\u001b[2Jb"' name-report || fail "in JSON: $(cat name-report)"
+"$muster" run --report --json name-report -- "./$name" 2>err
+grep -q '"program":"a\\u001b\[2Jb","schema":1,' name-report || fail "in JSON: $(cat name-report)"
 
 echo "-- what cannot be preloaded"
 printf 'int main(void) { return 0; }\n' >empty.c

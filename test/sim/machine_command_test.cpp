@@ -58,6 +58,8 @@ TEST_F(MachineCommand, MeasureJudgesItsClosure) {
   if (text.err.find("changed its speed") != std::string::npos) GTEST_SKIP() << text.err;
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, testing::ContainsRegex("\nping-pong    (closes|does not close) "));
+  // Each row in one line of a terminal.
+  EXPECT_THAT(text.out, testing::ContainsRegex("\na flag's round trip, cores 0 and 1 .* %\n"));
   EXPECT_EQ(text.out.find("does not close ") != std::string::npos,
             text.out.find("This description does not close") != std::string::npos);
   EXPECT_EQ(text.out.find("barriers"), std::string::npos);

@@ -169,6 +169,11 @@ def check_locks():
                 if each["pattern"] == pattern and each["threads"] == 4}
         expect([text.get_text().split("  ")[0] for text in axes.texts],
                sorted(last, key=last.get), "names at the ends, the slowest first")
+        for low, high, wanted in ((4, 90, ["5", "10", "20", "50"]), (3.5, 5.5, ["4", "5"])):
+            axes.set_ylim(low, high)
+            texts = [label.get_text() for label in axes.get_yticklabels(which="both")
+                     if low <= label.get_position()[1] <= high and label.get_text()]
+            expect([text for text in texts if "." not in text], wanted, "numbers")
 
     rows = lock_rows("all", ["Sww.m|....", "S...m|ww.."])
     picture = drawn({"machine": "oak", "results": rows}, "sim-lock")["sim-lock"]
