@@ -290,6 +290,6 @@ class Checked : public NobodySleeps<Checked> {
   Patience patience_{nullptr, 0, {}};
 };
 
-static_assert(LockMachine<Checked>);
+static_assert(LockMachine<Checked> && MortalMachine<Checked>);
 
 }  // namespace muster::check

@@ -168,7 +168,7 @@ class Modelled : public NobodySleeps<Modelled> {
   Composer composer_;
 };
 
-static_assert(LockMachine<Modelled>);
+static_assert(LockMachine<Modelled> && MortalMachine<Modelled>);
 
 }  // namespace muster::sim
 

@@ -33,7 +33,7 @@ class Beds {
     here.push_back(participant);  // before it looks: so no wake-up is missed
     engine_.delay(participant, from_ns(costs_.call));
     if (engine_.load(participant, on) != seen && std::erase(here, participant) != 0) return;
-    engine_.await(participant, bed(participant), Test::of(locks::Differs{woken_[participant]}));
+    engine_.await(participant, bed(participant), Test::of(Differs{woken_[participant]}));
     woken_[participant] = bed(participant).value;
     engine_.delay(participant, from_ns(costs_.runs_after - costs_.wake));
   }

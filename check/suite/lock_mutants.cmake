@@ -8,9 +8,9 @@ set(files
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rcl_batch.hpp src/lock/rings.hpp
   src/lock/bell.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp src/lock/round.hpp
-  src/lock/attended.hpp src/lock/rcl.hpp
+  src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
-  check/suite/departure.hpp check/suite/kept_posts.hpp)
+  check/suite/departure.hpp check/suite/kept_posts.hpp check/suite/robust.hpp)
 set(rows "")
 begin_patches()
 
@@ -102,6 +102,49 @@ replace([[m.store(served(client), Served{next.executed + 1, next.place, false}.w
 mutant_of_rings("rings: requests without a number" rings.hpp rings rehearse_rings)
 replace([[request(Word number, Word lock)]] [[request(Word, Word lock)]])
 replace([[(number << lock_bits | (lock + 1)) & 0x7fff'ffffU;]] [[lock + 1;]])
+
+# Of the scenarios of `robust`, those of that variant.
+function(mutant_of_robust name variant)
+  set(file robust.hpp)
+  patch_locks()
+  string(APPEND rows "      mutant_of_lock(\"${name}\", \"robust\", \"${variant}\",\n"
+    "                     ${id}::rehearse_robust),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+
+mutant_of_robust("robust: a wake-up forgotten" parks)
+replace([[return m.unpark(word());]] [[return;]])
+
+mutant_of_robust("robust: taken after a sleep as if alone" parks)
+replace([[mine = m.identity() | sleeps;
+]] "")
+
+mutant_of_robust("robust: taken over without a word" dies)
+replace([[m.store(damaged(), 1, relaxed);
+    return true;]] [[return true;]])
+
+mutant_of_robust("robust: given before it is said to be damaged" dies)
+replace([[if (!m.compare_exchange(word(), seen, mine, muster::acquire)) return false;
+    m.store(damaged(), 1, relaxed);]]
+  [[if (!m.compare_exchange(word(), seen, 0, acq_rel)) return false;
+    m.store(damaged(), 1, relaxed);
+    if (!take(m)) return false;]])
+
+mutant_of_robust("robust: whoever is told enters" dies)
+replace([=[if (!is_damaged(m)) [[likely]]]=] "")
+
+mutant_of_robust("robust: a foreign word overwritten" overwritten)
+replace([[if (m.compare_exchange(word(), seen, 0, muster::release)) return;]]
+  [[seen = m.exchange(word(), 0, muster::release);
+    if (seen == m.identity()) return;]])
+replace([[seen == (m.identity() | sleeps) &&
+        m.compare_exchange(word(), seen, 0, muster::release)]] [[true]])
+
+mutant_of_robust("robust: no word of what was overwritten" overwritten)
+replace([[return m.unpark(word());
+    }
+    m.store(damaged(), 1, relaxed);]] [[return m.unpark(word());
+    }]])
 
 foreach(lock Rcl Auto)  # it has seen no answer, and takes the lock: another one may have had it
   string(TOLOWER ${lock} name)

@@ -28,6 +28,10 @@ enum class LockVariant : std::uint8_t {
   shares,     ///< all but the first client read, and that acquires
   successor,  ///< the last participant goes on in the seat of the first client, which ends
   stranger,   ///< as `successor`, with a new ticket: a fault
+  // Of `robust`: clients sleep. A slice of sleep is over only when there has been trouble.
+  parks,
+  dies,         ///< the first client may die at any step; who is told sets right what it has left
+  overwritten,  ///< the last participant writes nonsense over the word
   // Of a station, with so many threads of its server:
   aside,        ///< one steps aside while its section blocks, and comes back
   again,        ///< twice: there is a spare then

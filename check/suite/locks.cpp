@@ -8,6 +8,7 @@
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/rings_rehearsal.hpp"
+#include "check/suite/robust.hpp"
 #include "check/suite/station.hpp"
 #include "lock/attended.hpp"
 #include "lock/registry.hpp"
@@ -24,11 +25,11 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain", "server",      "shutdown", "attended", "closing",    "newcomer", "two",
-      "drain", "visited",     "yields",   "rings",    "wraps",      "leaving",  "sleeps",
-      "ends",  "acquires",    "reads",    "shares",   "successor",  "stranger", "aside",
-      "again", "interrupted", "watched",  "roused",   "overlooked", "unmade",   "crowd",
-      "ended", "reused",      "owners"};
+      "plain",      "server",      "shutdown", "attended", "closing",     "newcomer", "two",
+      "drain",      "visited",     "yields",   "rings",    "wraps",       "leaving",  "sleeps",
+      "ends",       "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
+      "dies",       "overwritten", "aside",    "again",    "interrupted", "watched",  "roused",
+      "overlooked", "unmade",      "crowd",    "ended",    "reused",      "owners"};
   return names[static_cast<int>(variant)];
 }
 
@@ -70,6 +71,9 @@ unsigned LockScenario::known() const {
 
 Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.lock == station_name) return rehearse_station(scenario, tuning);
+  if (scenario.variant >= LockVariant::parks && scenario.variant <= LockVariant::overwritten) {
+    return rehearse_robust(scenario, tuning);
+  }
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
   if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps) return rehearse_bell(scenario, tuning);
@@ -124,6 +128,11 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 2, {V::reads, V::shares});
     add(3, 1, {V::reads, V::shares});
     add(4, 1, {V::shares});  // two readers of one cluster
+  }
+  if (lock == locks::Robust<Checked>::traits.name) {
+    add(2, 1, {V::parks, V::dies, V::overwritten});
+    add(2, 2, {V::parks, V::dies});
+    add(3, 1, {V::parks, V::dies});
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

@@ -6,19 +6,12 @@
 
 #include "check/checked.hpp"
 #include "check/graph.hpp"
+#include "check/suite/futex_queue.hpp"
 #include "lock/parking_cna.hpp"
 #include "lock/parking_mcs.hpp"
 
 namespace muster::check {
 namespace {
-
-/// The kernel's queue of those that sleep on a cell. What it does it does under a lock.
-struct Queue {
-  Location next;  ///< of the lock: tickets
-  Location serving;
-  std::vector<Location> sleeping;  ///< by participant
-  std::vector<Location> wakeups;   ///< how often each was woken
-};
 
 constexpr unsigned globals = 7;
 
@@ -27,7 +20,7 @@ enum Patience : std::uint8_t { endless, any, none };
 
 struct Room {
   Checked::Cells cells;
-  std::map<Location, Queue> queues;
+  std::map<Location, FutexQueue> queues;
   Checked::Plain<Word> memory;  ///< read at each access to the mutex, written by who frees it
   Checked::Plain<Word> count;
   MutexFault fault = MutexFault::none;
@@ -36,8 +29,7 @@ struct Room {
   bool wakes_for_no_reason = false;
 };
 
-/// The checked machine with what lock/parking.hpp asks for beside. A wake-up goes to anybody who
-/// sleeps; the kernel's own order is one of these.
+/// The checked machine with what lock/parking.hpp asks for beside.
 class SleepingPort : public Checked {
  public:
   SleepingPort(Thread& thread, Tuning& tuning, Room& room, bool has_deadline)
@@ -104,29 +96,21 @@ class SleepingPort : public Checked {
 
   bool park(Cell& cell, Word seen, Site site = Site::here()) {
     touch(cell, site);
-    if (room_.stay_awake) return poll(cell, locks::Differs{seen}, site);
+    if (room_.stay_awake) return poll(cell, Differs{seen}, site);
     if (may_wake_ && thread().choose(2, site) != 0) {
       may_wake_ = false;
       return true;
     }
-    Queue& queue = room_.queues.at(cell.location);
-    const unsigned me = thread().id();
-    lock(queue, site);
-    const bool changed = Checked::load(cell, relaxed, site) != seen;
-    if (changed && room_.fault != MutexFault::sleeps_blindly) {
-      unlock(queue, site);
-      return true;
+    const FutexQueue& queue = room_.queues.at(cell.location);
+    const auto changed = [&] {
+      const bool differs = Checked::load(cell, relaxed, site) != seen;
+      return differs && room_.fault != MutexFault::sleeps_blindly;
+    };
+    if (!queue.fall_asleep(thread(), changed, site)) return true;
+    if (has_deadline_ && thread().choose(2, site) != 0 && queue.get_up(thread(), site)) {
+      return false;
     }
-    thread().write(queue.sleeping[me], 1, site);
-    unlock(queue, site);
-    if (has_deadline_ && thread().choose(2, site) != 0) {
-      lock(queue, site);
-      const bool still = thread().read(queue.sleeping[me], site) != 0;
-      if (still) thread().write(queue.sleeping[me], 0, site);
-      unlock(queue, site);
-      if (still) return false;
-    }
-    thread().await(queue.wakeups[me], Predicate(equals(++wakeups_[cell.location])),
+    thread().await(queue.wakeups(thread().id()), Predicate(equals(++wakeups_[cell.location])),
                    Ordering::acquire, site);
     return true;
   }
@@ -134,19 +118,7 @@ class SleepingPort : public Checked {
   void unpark(Cell& cell, Site site = Site::here()) {
     if (room_.fault == MutexFault::wakes_nobody) return;
     if (room_.fault == MutexFault::touches_late) load(cell, relaxed, site);
-    Queue& queue = room_.queues.at(cell.location);
-    lock(queue, site);
-    std::vector<unsigned> asleep;
-    for (unsigned id = 0; id < queue.sleeping.size(); ++id) {
-      if (thread().read(queue.sleeping[id], site) != 0) asleep.push_back(id);
-    }
-    if (!asleep.empty()) {
-      const auto many = static_cast<Word>(asleep.size());
-      const unsigned woken = asleep[many > 1 ? thread().choose(many, site) : 0];
-      thread().write(queue.sleeping[woken], 0, site);
-      thread().fetch_add(queue.wakeups[woken], 1, Ordering::release, site);
-    }
-    unlock(queue, site);
+    room_.queues.at(cell.location).wake_one(thread(), site);
   }
 
  private:
@@ -165,19 +137,11 @@ class SleepingPort : public Checked {
       if (cell.location == room_.cells.global(i).location) read(room_.memory, site);
     }
   }
-  void lock(Queue& queue, Site site) {
-    ticket_ = thread().fetch_add(queue.next, 1, Ordering::relaxed, site);
-    thread().await(queue.serving, Predicate(equals(ticket_)), Ordering::acquire, site);
-  }
-  void unlock(Queue& queue, Site site) {
-    thread().store(queue.serving, ticket_ + 1, Ordering::release, site);
-  }
 
   Room& room_;
   bool has_deadline_;
   bool may_wake_;
   bool has_claim_ = false;
-  Word ticket_ = 0;
   std::map<Location, Word> wakeups_;
 };
 
@@ -317,16 +281,7 @@ class MutexRehearsal {
   }
 
   void add_queue(Memory& memory, const Checked::Cell& cell) {
-    const auto word = [&](const std::string& what) {
-      return memory.add(0, what + " of " + memory.name(cell.location));
-    };
-    Queue& queue = room_.queues[cell.location];
-    queue.next = word("ticket");
-    queue.serving = word("ticket served");
-    for (unsigned p = 0; p < scenario_.participants; ++p) {
-      queue.sleeping.push_back(word("sleeper " + std::to_string(p)));
-      queue.wakeups.push_back(word("wake-ups " + std::to_string(p)));
-    }
+    room_.queues[cell.location] = {memory, cell.location, scenario_.participants};
   }
 
   const MutexScenario scenario_;

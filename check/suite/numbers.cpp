@@ -58,11 +58,6 @@ class Owner : public Checked {
   }
 
  private:
-  struct Differs {
-    Word from;
-    bool operator()(Word seen) const { return seen != from; }
-  };
-
   NumbersFault fault_;
   Location held_;
   Location looked_at_{};

@@ -10,11 +10,6 @@
 namespace muster::check {
 namespace {
 
-struct Differs {
-  Word from;
-  bool operator()(Word seen) const { return seen != from; }
-};
-
 /// Thrown by a participant's lot: it has died.
 struct Dead {};
 

@@ -55,8 +55,8 @@ typedef struct muster_lock_options {
                             first "rcl" lock starts theirs, which stays; that of "auto" locks comes
                             when clients meet and a core is free, and leaves by itself. The lock
                             keeps it alive. */
-  void* memory; /**< "pthread-mutex" between processes: muster_lock_memory() bytes, aligned to
-                   128, which the caller shares; default NULL */
+  void* memory; /**< between processes, for "robust" (then the default kind): muster_lock_memory()
+                   bytes, aligned to 128, which the caller shares; default NULL */
   int attach;   /**< nonzero: another process has made the lock that is there */
   const char* own_server; /**< "rcl" and "auto", instead of `server`: one of this lock's own, placed
                              when the lock is made [PS18, Algorithm 1] and ended with it. "pack" or
@@ -105,8 +105,9 @@ MUSTER_API size_t muster_lock_memory(void);
  * locks. A thread's first call may allocate. No cancellation point, but for those in the section.
  * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.
  * MUSTER_EBUSY: the lock was made before a fork, in the parent.
- * MUSTER_EPEER: a process died in a section of this shared lock (EOWNERDEAD), and nothing was
- * executed: see muster_lock_recover().
+ * MUSTER_EPEER: a process or thread died in a section of this "robust" lock (EOWNERDEAD), or
+ * nonsense was written to its memory, and nothing was executed: see muster_lock_recover(). It takes
+ * some 20 to 40 ms to find that out.
  * MUSTER_ENOMEM: more than 16,384 threads use locks at once; one that has nested sections counts up
  * to once more for each level. */
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
@@ -121,9 +122,9 @@ MUSTER_API int muster_lock_execute_shared(muster_lock* lock, muster_section sect
 
 /** Takes the lock for the calling thread, until muster_lock_release(): for sections that stay where
  * they are, while others are calls. Meanwhile the thread is in a section of the lock, for all
- * functions here. `auto`, `rcl`, `pthread-mutex`, `phase-fair`, `mcs`, `ticket` and `cas-spin`;
- * MUSTER_ENOTSUP for other kinds. Inside of other locks' sections, too; outside of all, what the
- * thread has posted to the lock's server comes before. Not a cancellation point; errno is
+ * functions here. `auto`, `rcl`, `robust`, `pthread-mutex`, `phase-fair`, `mcs`, `ticket` and
+ * `cas-spin`; MUSTER_ENOTSUP for other kinds. Inside of other locks' sections, too; outside of all,
+ * what the thread has posted to the lock's server comes before. Not a cancellation point; errno is
  * untouched. Else fails as muster_lock_execute() does. */
 MUSTER_API int muster_lock_acquire(muster_lock* lock);
 /** The same if it is free at once, else MUSTER_ETIMEDOUT; also if what the thread has posted to its
@@ -179,9 +180,9 @@ MUSTER_API int muster_lock_unlocked(muster_lock* lock, muster_section outside, v
  * child. Thread-safe. */
 MUSTER_API unsigned muster_process_number(void);
 
-/** A shared lock whose holder died is refused to everybody with MUSTER_EPEER until one process has
+/** A "robust" lock whose holder died is refused to everybody with MUSTER_EPEER until somebody has
  * set right what it protects, in this section. MUSTER_EINVAL in a section of this very lock.
- * MUSTER_ENOTSUP: it is not shared. MUSTER_EBUSY: as muster_lock_execute(). */
+ * MUSTER_ENOTSUP: other kinds. MUSTER_EBUSY: as muster_lock_execute(). */
 MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
 
 /** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */

@@ -17,6 +17,7 @@
 #include "capi/sized.hpp"
 #include "capi/text.hpp"
 #include "machine/format.hpp"
+#include "machine/identity.hpp"
 #include "machine/made_once.hpp"
 #include "memory/pages.hpp"
 
@@ -118,7 +119,7 @@ std::unique_ptr<muster_barrier> attach_to_fd(int fd) {
 
 std::unique_ptr<muster_barrier> create(const muster_options& options) {
   Plan plan = make_plan(options);
-  plan.pid_namespace = own_pid_namespace();
+  plan.namespaces = own_thread().namespaces;
   const BlockLayout layout = Block::lay_out(plan);
   auto barrier = std::make_unique<muster_barrier>();
   if (options.memory != nullptr) {

@@ -113,7 +113,7 @@ std::vector<std::byte> describe(const Plan& plan) {
   out.number(plan.split);
   out.number(plan.completes);
   out.number(plan.first_episode);
-  out.number(plan.pid_namespace);
+  out.number(plan.namespaces);
   out.text(plan.asked);
   out.text(plan.algorithm.text());
   out.text(plan.why);
@@ -143,7 +143,7 @@ Plan read_description(const std::vector<std::byte>& bytes) {
   plan.split = in.number(1) != 0;
   plan.completes = in.number(1) != 0;
   plan.first_episode = static_cast<Word>(in.number(0xffffffff));
-  plan.pid_namespace = in.number(~std::uint64_t{0});
+  plan.namespaces = in.number(~std::uint64_t{0});
   plan.asked = in.text();
   plan.algorithm = parse_algorithm(in.text());
   static_cast<void>(traits_of(plan.algorithm.name));

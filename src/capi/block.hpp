@@ -18,11 +18,11 @@ namespace muster {
 
 /// Names what is in a segment made for one barrier, or for many: attachers must be of the same
 /// layout.
-inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0008;  // "MUST", format 1, revision 8
+inline constexpr std::uint64_t layout_hash = 0x4d55'5354'0001'0009;  // "MUST", format 1, revision 9
 
 /// A rank's own line: who uses the rank, and how far it is. Written by the rank alone.
 struct Mark {
-  std::atomic<Word> pid;    ///< of the process that waits as this rank; 0 before its first wait
+  std::atomic<Word> pid;    ///< own_process() of who waits as this rank; 0 before its first wait
   std::atomic<Word> phase;  ///< 2 e after its e-th wait, 2 e + 1 inside the next; modular
   std::atomic<Word> looks;  ///< in vain, in a long wait; see wait/standstill.hpp
 };

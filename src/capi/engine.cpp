@@ -2,13 +2,13 @@
 #include "capi/engine.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <optional>
 
 #include "capi/failure.hpp"
 #include "fitting/follower.hpp"
 #include "machine/format.hpp"
+#include "machine/identity.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
@@ -206,7 +206,7 @@ std::unique_ptr<Engine> Engine::make(const Plan& plan, const Block& block, const
 
 void Engine::drop_seats() {
   for (unsigned rank = 0; rank < participants(); ++rank) seats_[rank].reset();
-  is_seen_ = plan_.pid_namespace == own_pid_namespace();
+  is_seen_ = plan_.namespaces == own_thread().namespaces;
 }
 
 Breakage Engine::breakage() const {
@@ -222,7 +222,7 @@ Engine::Engine(const Plan& plan, const Block& block, const UserHooks& hooks)
       plan_(plan),
       block_(block),
       hooks_(hooks),
-      is_seen_(plan.pid_namespace == own_pid_namespace()) {}
+      is_seen_(plan.namespaces == own_thread().namespaces) {}
 
 Learnt Engine::learnt() const {
   Learnt all;
@@ -239,9 +239,7 @@ Learnt Engine::learnt() const {
   return all;
 }
 
-Word Engine::own_pid() const noexcept {
-  return is_seen_ ? static_cast<Word>(getpid()) : unseen_pid;
-}
+Word Engine::own_pid() const noexcept { return is_seen_ ? own_process() : unseen_pid; }
 
 /// Null if the rank is another process's, whose ticket it is, or if this process lacks the
 /// completion: see refuse_seat().

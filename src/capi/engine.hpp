@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "capi/block.hpp"
 #include "capi/explain.hpp"
@@ -29,10 +30,7 @@ class Follower;
 /// tell whether it lives.
 inline constexpr Word unseen_pid = ~Word{1};
 
-/// Tells PID namespaces apart; 0 if /proc does not say.
-std::uint64_t own_pid_namespace() noexcept;
-
-/// Whether a process is gone or a zombie (kill(pid, 0) calls zombies alive).
+/// Whether a mark's process is gone or a zombie.
 bool has_died(Word pid) noexcept;
 
 /// What a participant looks after when a wait takes long: whether another one died, whether the
@@ -53,6 +51,7 @@ class Watch {
   Word inspect(std::int64_t began_ns, std::int64_t now) noexcept;
   Word find_dead() const noexcept;
   Word find_nonsense(std::int64_t began_ns) noexcept;
+  bool is_strange(unsigned rank, Word pid) noexcept;
   void report_missing(std::int64_t waited_ns) const noexcept;
 
   const Engine& engine_;
@@ -63,6 +62,7 @@ class Watch {
   std::int64_t swept_ns_ = 0;     // when all others were last looked at
   std::int64_t reported_ns_ = 0;  // when the last report was made
   Standstill standstill_;
+  std::vector<Word> known_;  // of each rank, in other processes: its mark's pid, once looked up
 };
 
 /// Two lines: 64 bytes each on x86, up to 128 elsewhere.
@@ -174,7 +174,7 @@ class Engine {
   const UserHooks& hooks() const { return hooks_; }
   /// For seats made after.
   void set_hooks(const UserHooks& hooks) { hooks_ = hooks; }
-  /// By which others watch this process: its pid, or unseen_pid.
+  /// By which others watch this process: own_process(), or unseen_pid.
   Word own_pid() const noexcept;
   bool is_seen() const noexcept { return is_seen_; }
   /// Its cause is `foreign` where the word is none that we write.

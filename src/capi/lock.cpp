@@ -143,7 +143,11 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
     if (theirs != nullptr) {
       constexpr size_t first = offsetof(muster_lock_options, turn_ns) + sizeof theirs->turn_ns;
       options = muster::complete(*theirs, first, muster_lock_options_init_sized);
-      if (options->kind != nullptr) made.kind = options->kind;
+      if (options->kind != nullptr) {
+        made.kind = options->kind;
+      } else if (options->memory != nullptr) {
+        made.kind = muster::delegation::shared_kind;
+      }
       if (options->server != nullptr) made.station = options->server->station;
       made.shared_memory = options->memory;
       made.creates = options->attach == 0;

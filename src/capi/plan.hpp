@@ -21,7 +21,7 @@ struct Plan {
   bool split = false;
   bool completes = false;  ///< a completion runs once an episode
   Word first_episode = 0;
-  std::uint64_t pid_namespace = 0;  ///< its creator's: whose pids mean something there
+  std::uint64_t namespaces = 0;  ///< its creator's: whose pids mean something there
 
   std::string asked;    ///< the algorithm as asked for
   Algorithm algorithm;  ///< the one that serves; never "auto"

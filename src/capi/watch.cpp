@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 
 #include "capi/engine.hpp"
 #include "fitting/follower.hpp"
+#include "machine/identity.hpp"
 #include "machine/made_once.hpp"
 
 namespace muster {
@@ -51,25 +50,14 @@ std::int64_t watchdog_ns() {
 
 }  // namespace
 
-std::uint64_t own_pid_namespace() noexcept {
-  struct stat status {};
-  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-// By syscall(2), since poll and close are cancellation points, and a wait is none.
 bool has_died(Word pid) noexcept {
-  if (pid == 0 || pid == departed || pid == unseen_pid) return false;
-  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-  if (fd < 0) return errno == ESRCH || errno == EINVAL;  // or no process's number at all
-  pollfd ended{fd, POLLIN, 0};
-  const timespec at_once{};
-  const bool died = syscall(SYS_ppoll, &ended, 1, &at_once, nullptr, 0) == 1;
-  syscall(SYS_close, fd);
-  return died;
+  return pid != 0 && pid != departed && pid != unseen_pid && is_process_gone(pid);
 }
 
 Watch::Watch(const Engine& engine, unsigned rank, const UserHooks& hooks)
-    : engine_(engine), hooks_(hooks), rank_(rank), limit_ns_(watchdog_ns()) {}
+    : engine_(engine), hooks_(hooks), rank_(rank), limit_ns_(watchdog_ns()) {
+  if (engine.plan().shared) known_.resize(engine.plan().participants);
+}
 
 Hooks Watch::hooks() noexcept {
   Hooks hooks;
@@ -122,6 +110,7 @@ Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
     // Nobody is an episode or more away from another, and all have come once one has gone through.
     if (ahead < -2 || ahead > 2 || (mine > 1 && pid == 0)) return nonsense;
     if (rank == rank_ && (ahead != 0 || pid != engine_.own_pid())) return nonsense;
+    if (is_strange(rank, pid)) return nonsense;
     all_here = all_here && ahead >= 0;
     // Pairs with the store below: what it stored before its wait is seen.
     if (rank != rank_ && ahead == 0) standstill_.see(mark.looks.load(std::memory_order_acquire));
@@ -133,6 +122,16 @@ Word Watch::find_nonsense(std::int64_t began_ns) noexcept {
   const bool stands = standstill_.end();
   block.mark(rank_).looks.store(standstill_.word(), std::memory_order_release);
   return stands ? nonsense : 0;
+}
+
+/// A number is looked up once, since that takes longer than to see whether it lives. From then on
+/// nobody changes it but its own process, which departs.
+bool Watch::is_strange(unsigned rank, Word pid) noexcept {
+  Word& known = known_[rank];
+  if (pid == known || pid == 0 || pid == departed || pid == unseen_pid) return false;
+  if (known != 0 || (engine_.is_seen() && is_another(pid))) return true;
+  known = pid;
+  return false;
 }
 
 Word Watch::find_dead() const noexcept {
@@ -161,8 +160,9 @@ void Watch::report_missing(std::int64_t waited_ns) const noexcept {
   engine_.each_missing(mine, [&](unsigned rank, const Mark& mark) {
     ++missing;
     if (length > static_cast<int>(sizeof text) - 32) return;
-    length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length),
-                            " %u (pid %u)", rank, mark.pid.load(std::memory_order_relaxed));
+    length +=
+        std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), " %u (pid %u)",
+                      rank, number_of(mark.pid.load(std::memory_order_relaxed)));
   });
   length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), "%s\n",
                           missing == 0 ? " nobody" : "");

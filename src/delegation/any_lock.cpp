@@ -86,7 +86,7 @@ void AnyLock::post_by_share(Section section) {
 }
 
 void AnyLock::recover(Section) {
-  throw Error(Status::unsupported, std::string(traits_.name) + ": only shared locks are recovered");
+  throw Error(Status::unsupported, std::string(traits_.name) + ": only robust locks are recovered");
 }
 
 void AnyLock::prepare_wait() {
@@ -217,7 +217,7 @@ bool AnyLock::try_take(bool) {
   throw Error(Status::unsupported,
               std::string(traits_.name) +
                   ": no thread takes this lock for itself; use auto, rcl, pthread-mutex, "
-                  "phase-fair, mcs, ticket or cas-spin, or execute sections only");
+                  "robust, phase-fair, mcs, ticket or cas-spin, or execute sections only");
 }
 
 /// Out of turn: who stands in line cannot leave.

@@ -106,7 +106,7 @@ class AnyLock {
   }
   /// The thread has taken it.
   void enter_acquired() noexcept;
-  /// A shared lock whose holder died: sets right what it protects, and the lock is whole again.
+  /// A robust lock whose holder died: sets right what it protects, and the lock is whole again.
   virtual void recover(Section section);
 
   /// Whose server may execute its sections.

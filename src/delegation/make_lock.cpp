@@ -13,6 +13,7 @@
 #include "delegation/delegated.hpp"
 #include "delegation/kept.hpp"
 #include "delegation/places.hpp"
+#include "delegation/robust_lock.hpp"
 #include "delegation/station.hpp"
 #include "delegation/work.hpp"
 #include "lock/registry.hpp"
@@ -390,124 +391,41 @@ class Plain : public AnyLock {
   std::unique_ptr<std::thread> server_;
 };
 
-/// A lock between processes, in memory that they share.
-struct SharedLock {
-  static constexpr std::uint64_t made = 0x4d55535445524c31;  // "MUSTERL1"
-
-  std::atomic<std::uint64_t> state;  ///< `made` once the mutex is
-  std::uint64_t bytes = sizeof(SharedLock);
-  locks::PthreadMutex mutex{true};
-
-  static SharedLock& create_at(void* memory) {
-    require_alignment(memory);
-    new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
-    auto& lock = *new (memory) SharedLock{.state = 0};
-    lock.state.store(made, std::memory_order_release);
-    return lock;
-  }
-  static SharedLock& attach_to(void* memory) {
-    require_alignment(memory);
-    auto& lock = *std::launder(static_cast<SharedLock*>(memory));
-    if (lock.state.load(std::memory_order_acquire) != made || lock.bytes != sizeof(SharedLock)) {
-      throw Error(Status::invalid,
-                  "there is no lock of this version of the library: let one process make it there, "
-                  "without `attach`, before the others attach");
-    }
-    return lock;
-  }
-
- private:
-  static void require_alignment(const void* memory) {
-    if (reinterpret_cast<std::uintptr_t>(memory) % line_bytes == 0) return;
-    throw Error(Status::invalid, "a shared lock's memory is aligned to " +
-                                     std::to_string(line_bytes) +
-                                     " bytes: mmap() gives such memory");
-  }
-};
-
-/// The C library's mutex, also between processes.
+/// The C library's mutex.
 class Pthread final : public AnyLock {
  public:
-  explicit Pthread(const LockOptions& options)
-      : AnyLock(locks::PthreadMutex::traits, nullptr, options.shared_memory != nullptr) {
-    if (!is_shared()) {
-      mutex_ = new locks::PthreadMutex;
-    } else if (options.creates) {
-      mutex_ = &SharedLock::create_at(options.shared_memory).mutex;
-    } else {
-      mutex_ = &SharedLock::attach_to(options.shared_memory).mutex;
-    }
-  }
-  ~Pthread() override {
-    if (!is_shared()) delete mutex_;
-  }
+  Pthread() : AnyLock(locks::PthreadMutex::traits) {}
 
   void execute(Section section) override {
     admit();
-    if (!mutex_->acquire()) [[unlikely]]
-      refuse_damaged();
-    run(section);
-  }
-  void give_up() override { mutex_->release(); }
-  bool take_again() override { return mutex_->acquire_anyway(); }
-  void allow_conditions() override {}
-  void recover(Section section) override {
-    if (!is_shared()) return AnyLock::recover(section);
-    if (Inside::of(this)) {
-      throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
-    }
-    static_cast<void>(mutex_->acquire_anyway());
-    mutex_->make_whole();
-    run(section);
-  }
-
- protected:
-  bool try_take(bool) override {
-    bool whole = true;
-    if (!mutex_->try_acquire_anyway(whole)) return false;
-    if (whole) return true;
-    mutex_->release();
-    refuse_damaged();
-  }
-  bool wait_to_take(std::int64_t end_ns) override {
-    if (end_ns != WaitPolicy::forever) return AnyLock::wait_to_take(end_ns);
-    if (!mutex_->acquire()) [[unlikely]]
-      refuse_damaged();
-    return true;
-  }
-
- private:
-  [[noreturn, gnu::cold]] static void refuse_damaged() {
-    throw Error(Status::peer,
-                "a process died inside a section of this lock: what it protects may be half "
-                "changed. Set it right in muster_lock_recover()");
-  }
-  /// With the mutex taken, which it gives back. No thread is quick here: there is no short way.
-  void run(Section section) {
-    this_thread.quick = 0;
+    mutex_.acquire();
+    this_thread.quick = 0;  // there is no short way
     const unsigned process = generation();
     std::optional<Inside> inside(std::in_place, this, false);
     section.run_own([this, &inside, process] {
       if (process == generation()) run_deferred();
       inside.reset();
-      if (process == generation()) [[likely]] {
-        mutex_->release();
-      } else {
-        // A fork's child: the mutex is its parent's. What it has posted to a shared one needs it.
-        for (const Section& posted : take_deferred()) execute(posted);
-      }
+      if (process == generation()) mutex_.release();  // else a fork's child: it is its parent's
       send_kept_posts();
     });
   }
+  void give_up() override { mutex_.release(); }
+  bool take_again() override {
+    mutex_.acquire();
+    return true;
+  }
+  void allow_conditions() override {}
 
-  locks::PthreadMutex* mutex_;
+ protected:
+  bool try_take(bool) override { return mutex_.try_acquire(); }
+
+ private:
+  locks::PthreadMutex mutex_;
 };
 
 }  // namespace
 
-std::size_t shared_lock_bytes() {
-  return (sizeof(SharedLock) + line_bytes - 1) / line_bytes * line_bytes;
-}
+std::size_t shared_lock_bytes() { return sizeof(RobustMemory); }
 
 std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
   const locks::Traits& traits = locks::traits_of(options.kind);
@@ -517,24 +435,27 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
     throw Error(Status::unsupported,
                 options.kind + ": only auto and rcl have turns that can be set");
   }
-  if (traits.name == locks::PthreadMutex::traits.name) return std::make_unique<Pthread>(options);
-  if (options.shared_memory != nullptr) {
-    throw Error(Status::unsupported, options.kind +
-                                         ": its requests are addresses in one process; between "
-                                         "processes use pthread-mutex");
+  if (options.shared_memory != nullptr && traits.name != shared_kind) {
+    throw Error(Status::unsupported,
+                options.kind + ": it is one process's; between processes use " + shared_kind);
   }
+  if (traits.name == locks::PthreadMutex::traits.name) return std::make_unique<Pthread>();
   register_heavy_fence(false);
   if (has_turns) {
     return std::make_unique<Delegated>(
         traits, options.station, options.turn_ns != 0 ? options.turn_ns : locks::Visit::usual_ns);
   }
   return locks::with_lock<PlainPort>(options.kind, [&]<class L>() -> std::unique_ptr<AnyLock> {
-    // Who is head next may notice only some microseconds later: seldom.
-    locks::Shape shape{.clients = seats_max, .limit = 256};
-    if constexpr (has_clusters<L>) {
-      shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
+    if constexpr (std::is_same_v<L, locks::Robust<PlainPort>>) {
+      return std::make_unique<RobustLock>(options.shared_memory, options.creates);
+    } else {
+      // Who is head next may notice only some microseconds later: seldom.
+      locks::Shape shape{.clients = seats_max, .limit = 256};
+      if constexpr (has_clusters<L>) {
+        shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
+      }
+      return std::make_unique<Plain<L>>(shape);
     }
-    return std::make_unique<Plain<L>>(shape);
   });
 }
 

@@ -11,10 +11,13 @@
 
 namespace muster::delegation {
 
+/// The kind that processes may share.
+inline constexpr const char* shared_kind = "robust";
+
 struct LockOptions {
   std::string kind = "auto";
   std::shared_ptr<Station> station;  ///< whose server executes; null: the default one
-  void* shared_memory = nullptr;     ///< pthread-mutex: of shared_lock_bytes()
+  void* shared_memory = nullptr;     ///< robust: of shared_lock_bytes()
   bool creates = true;               ///< the shared lock; else it attaches
   std::int64_t turn_ns = 0;          ///< rcl, auto: as locks::Visit; 0: its usual one
 };

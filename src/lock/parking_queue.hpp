@@ -25,12 +25,6 @@
 
 namespace muster::locks {
 
-/// Anything but one word.
-struct Differs {
-  Word from;
-  constexpr bool operator()(Word seen) const noexcept { return seen != from; }
-};
-
 /// `Order` says whom the first one, who has the word, calls: choose(m, queue, ticket, next) where
 /// there is a next in line, else rest(m, queue, ticket): the first of those set aside, or 0.
 template <class M, template <class> class Order>

@@ -21,6 +21,7 @@
 #include "lock/pthread_mutex.hpp"
 #include "lock/rcl.hpp"
 #include "lock/rcl_batch.hpp"
+#include "lock/robust.hpp"
 #include "lock/ticket.hpp"
 #include "machine/by_name.hpp"
 #include "machine/error.hpp"
@@ -30,8 +31,8 @@ namespace muster::locks {
 /// All locks over one machine, in the order in which they are listed.
 template <class M>
 using Locks =
-    std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, PhaseFair<M>, Oyama<M>, FlatCombining<M>,
-               CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
+    std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, Robust<M>, PhaseFair<M>, Oyama<M>,
+               FlatCombining<M>, CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
 
 /// The names of all locks, as listed; `pthread-mutex` before `auto`, the last.
 const std::vector<std::string_view>& lock_names();

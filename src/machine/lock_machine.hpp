@@ -60,8 +60,24 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
 };
 // clang-format on
 
+/// What a lock asks for that its holder's death leaves usable (lock/robust.hpp). On hardware it is
+/// delegation/robust_lock.hpp.
+template <class M>
+concept MortalMachine = requires(M& m, typename M::Cell& cell, Word word, Equals pred) {
+  // Who the caller is: not 0, and without the bit above number_bits (machine/identity.hpp).
+  { m.identity() } -> std::same_as<Word>;
+  // Whether whoever a word names has ended, or is nobody. After each sleep: hardware looks when
+  // one was long. Elsewhere nobody dies, but where the checker says so.
+  { m.is_gone(word) } -> std::same_as<bool>;
+  // Looks for a while; whether it has come to hold.
+  { m.poll(cell, pred) } -> std::same_as<bool>;
+  // Sleeps, but not for long, unless the cell holds something else. False: it gave up.
+  { m.park(cell, word) } -> std::same_as<bool>;
+  m.unpark(cell);  // wakes one that sleeps there; only the cell's address is used
+};
+
 /// Most of `M`, a LockMachine on which each participant has a PU of its own and nobody sleeps: so
-/// there is nobody to wake. M adds linger() and time_ns().
+/// nobody is woken, and nobody dies. M adds linger() and time_ns().
 template <class M>
 class NobodySleeps {
  public:
@@ -123,6 +139,19 @@ class NobodySleeps {
   void let_one_in(const Cell&, const Cell&, bool) {
     port().linger(64);
   }
+
+  Word identity() { return port().pu(); }
+  static bool is_gone(Word) { return false; }
+  template <class Cell, class Pred>
+  bool poll(Cell& cell, Pred pred, Site site = Site::here()) {
+    return pred(port().load(cell, relaxed, site));
+  }
+  template <class Cell>
+  bool park(Cell& cell, Word seen, Site site = Site::here()) {
+    return port().await(cell, Differs{seen}, relaxed, Awaited::anyone, site);
+  }
+  template <class Cell>
+  static void unpark(const Cell&) {}
 
  private:
   template <class Cell>

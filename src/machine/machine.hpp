@@ -61,6 +61,12 @@ struct AtLeast {
 };
 constexpr AtLeast at_least(Word bound) noexcept { return {bound}; }
 
+/// Anything but one word.
+struct Differs {
+  Word from;
+  constexpr bool operator()(Word seen) const noexcept { return seen != from; }
+};
+
 /// Who can end a wait: anyone; only participants on other PUs, so that giving up one's own PU to
 /// its other participants cannot help; or, most likely soon, the partner in an exchange, who awaits
 /// what this participant has just stored; or a combiner, who executes this participant's section

@@ -423,6 +423,64 @@ TEST(Garbage, InTheSharedMemoryHangsNobody) {
   for (std::thread& algorithm : algorithms) algorithm.join();
 }
 
+/// What is written over a rank's process number.
+enum class Written { another_number, anothers_word, later };
+
+// Rank 2 dies after its number was overwritten with rank 0's, which lives: as a number alone; as
+// rank 0's whole word, which whoever has looked before knows as not rank 2's.
+TEST(Garbage, OverAProcesssNumberHidesNoDeath) {
+  const HangGuard guard(30);
+  for (const Written written : {Written::another_number, Written::later, Written::anothers_word}) {
+    muster_options options = shared_options(3, "sense-reversing", "yield");
+    std::size_t bytes = 0;
+    muster_barrier_memory(&options, &bytes, nullptr);
+    const SharedMemory memory(bytes);
+    options.memory = memory.data();
+    options.memory_bytes = bytes;
+    muster_barrier* barrier = nullptr;
+    ASSERT_EQ(MUSTER_OK, muster_barrier_create(&barrier, &options)) << muster_last_error();
+    const auto attached = [&] {
+      muster_barrier* mine = nullptr;
+      if (muster_barrier_attach_memory(&mine, memory.data(), bytes) != MUSTER_OK) _exit(2);
+      return mine;
+    };
+    Child rank1([&] {
+      muster_barrier* const mine = attached();
+      if (muster_barrier_wait(mine, 1) != MUSTER_OK) _exit(3);
+      if (muster_barrier_wait(mine, 1) == MUSTER_OK) _exit(4);
+    });
+    Child rank2([&] {
+      if (muster_barrier_wait(attached(), 2) != MUSTER_OK) _exit(5);
+      for (;;) pause();
+    });
+    ASSERT_EQ(MUSTER_OK, muster_barrier_wait(barrier, 0));
+    std::thread scribbler([&] {
+      if (written != Written::another_number) usleep(200'000);  // others look at each other
+      const auto words = [&](int pid) {
+        std::vector<std::atomic<std::uint32_t>*> found;
+        for (std::size_t at = 0; at < bytes; at += sizeof(std::uint32_t)) {
+          auto* const word = reinterpret_cast<std::atomic<std::uint32_t>*>(memory.data() + at);
+          if (static_cast<int>(*word & 0x3fffff) == pid) found.push_back(word);
+        }
+        return found;
+      };
+      const auto marks = words(rank2.pid());
+      EXPECT_FALSE(marks.empty());
+      const std::uint32_t mine = *words(getpid()).front();
+      for (auto* const mark : marks) {
+        std::uint32_t number = (*mark & ~0x3fffffU) | (mine & 0x3fffff);
+        if (number == mine) number ^= std::uint32_t{1} << 31;  // by chance
+        *mark = written == Written::anothers_word ? mine : number;
+      }
+      rank2.kill();
+    });
+    EXPECT_NE(MUSTER_OK, muster_barrier_wait(barrier, 0));
+    scribbler.join();
+    EXPECT_EQ("", rank1.wait());
+    muster_barrier_destroy(barrier);
+  }
+}
+
 /// The process of rank 2, as told for rank 0: "muster: rank 0 has waited ...; missing: 2 (pid
 /// 1234)\n". 0 if no line of the text says so, or none that knows it yet (pid 0).
 pid_t missing_rank_2(const std::string& text) {

@@ -45,6 +45,10 @@ TEST(SpoiledLocks, AreNoticed) {
   for (const char* const lock : {"cas-spin", "ticket", "clh", "phase-fair", "rcl-batch"}) {
     expect_noticed(lock, mutation_programs_of_lock(lock));
   }
+  // Two take it over from the dead at once: both are refused, and of three nobody sets it right.
+  expect_noticed("robust", mutation_programs_of_lock("robust"),
+                 {"src/lock/robust.hpp: if (!m.compare_exchange(word(), seen, mine, "
+                  "muster::acquire)) return false;, tear"});
   // Still before the link, which its predecessor follows to clear it.
   expect_noticed("mcs", mutation_programs_of_lock("mcs"),
                  {"src/lock/mcs.hpp: m.store(waiting(t.client), 1, relaxed);, late"});

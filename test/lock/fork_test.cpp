@@ -194,7 +194,7 @@ TEST_F(Fork, AServersThreadEndsInTheChildOfWhatItSends) {
 
 TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
   for (const char* const kind :
-       {"auto", "rcl", "mcs", "cc-synch", "h-synch", "phase-fair", "pthread-mutex"}) {
+       {"auto", "rcl", "mcs", "cc-synch", "h-synch", "phase-fair", "robust", "pthread-mutex"}) {
     for (const bool in_a_post : {false, true}) {
       SCOPED_TRACE(kind);
       const auto lock = make_lock({.kind = kind, .station = station_});
@@ -220,7 +220,7 @@ TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
 TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
   const SharedMemory memory(delegation::shared_lock_bytes());
   const auto lock =
-      make_lock({.kind = "pthread-mutex", .station = nullptr, .shared_memory = memory.data()});
+      make_lock({.kind = "robust", .station = nullptr, .shared_memory = memory.data()});
   SharedCount count;
   SharedCount inside;
   const pid_t parent = getpid();

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "delegation/robust_lock.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "delegation/generation.hpp"
+#include "delegation/kept.hpp"
+#include "delegation/port.hpp"
+#include "machine/error.hpp"
+#include "wait/futex_lot.hpp"
+#include "wait/policy.hpp"
+
+namespace muster::delegation {
+namespace {
+
+/// Between two looks after the holder, and of a sleep in one go.
+constexpr std::int64_t look_ns = 20'000'000;
+
+constexpr std::uint64_t magic = 0x4d55'5354'4552'4c32;  // "MUSTERL2"
+
+std::uint64_t sum_of(std::uint64_t bytes, std::uint64_t namespaces) {
+  return (namespaces ^ bytes ^ magic) * 0x9e37'79b9'7f4a'7c15;
+}
+
+void require_alignment(const void* memory) {
+  if (reinterpret_cast<std::uintptr_t>(memory) % line_bytes == 0) return;
+  throw Error(Status::invalid, "a shared lock's memory is aligned to " +
+                                   std::to_string(line_bytes) + " bytes: mmap() gives such memory");
+}
+
+RobustMemory& create_at(void* memory) {
+  require_alignment(memory);
+  new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
+  const std::uint64_t namespaces = own_thread().namespaces;
+  auto& made = *new (memory) RobustMemory{.made = 0,
+                                          .bytes = sizeof(RobustMemory),
+                                          .namespaces = namespaces,
+                                          .sum = sum_of(sizeof(RobustMemory), namespaces),
+                                          .cells = {}};
+  made.made.store(magic, std::memory_order_release);
+  return made;
+}
+
+/// The creator's namespaces.
+std::uint64_t attach_to(void* memory) {
+  require_alignment(memory);
+  const auto& there = *std::launder(static_cast<const RobustMemory*>(memory));
+  const std::uint64_t namespaces = std::atomic_ref(there.namespaces).load();
+  if (there.made.load(std::memory_order_acquire) != magic || there.bytes != sizeof(RobustMemory) ||
+      there.sum != sum_of(sizeof(RobustMemory), namespaces)) {
+    throw Error(Status::invalid,
+                "there is no lock of this version of the library: let one process make it there, "
+                "without `attach`, before the others attach");
+  }
+  return namespaces;
+}
+
+[[noreturn, gnu::cold]] void refuse_damaged() {
+  throw Error(Status::peer,
+              "a process died inside a section of this lock, or something else has written to its "
+              "memory: what it protects may be half changed. Set it right in "
+              "muster_lock_recover()");
+}
+
+}  // namespace
+
+bool RobustPort::is_gone(Word holder) noexcept {
+  if (!is_long_) return false;
+  is_long_ = false;
+  // Who waits is not inside.
+  if (!is_seen_ || holder == unseen_identity) return false;
+  if (holder == identity_) return true;
+  const int error = errno;
+  const bool gone = is_thread_gone(holder);
+  errno = error;
+  return gone;
+}
+
+bool RobustPort::park(const Cell& cell, Word seen) noexcept {
+  const std::int64_t now = now_ns();
+  if (looked_ns_ == 0) looked_ns_ = now;
+  if (now >= end_ns_) return false;
+  const timespec slice{0, std::min(look_ns, end_ns_ - now)};
+  const int error = errno;
+  syscall(SYS_futex, &cell, FUTEX_WAIT, seen, &slice, nullptr, 0);
+  errno = error;
+  const std::int64_t later = now_ns();
+  is_long_ = later - looked_ns_ >= look_ns;
+  if (is_long_) looked_ns_ = later;
+  return true;
+}
+
+void RobustPort::unpark(const Cell& cell) noexcept {
+  const int error = errno;
+  syscall(SYS_futex, &cell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  errno = error;
+}
+
+RobustLock::RobustLock(void* shared_memory, bool creates)
+    : AnyLock(locks::Robust<RobustPort>::traits, nullptr, shared_memory != nullptr),
+      own_(is_shared() ? nullptr : std::make_unique<RobustMemory>()),
+      lock_({}, RobustCells(nullptr)) {
+  cpus_of_process();  // counts them
+  void* const memory = is_shared() ? shared_memory : own_.get();
+  if (creates) {
+    namespaces_ = create_at(memory).namespaces;
+  } else {
+    namespaces_ = attach_to(memory);
+  }
+  lock_ = {{}, RobustCells(static_cast<RobustMemory*>(memory)->cells)};
+}
+
+void RobustLock::execute(Section section) {
+  admit();
+  RobustPort port(namespaces_, WaitPolicy::forever);
+  if (!lock_.acquire(port)) [[unlikely]]
+    refuse_damaged();
+  run(section);
+}
+
+void RobustLock::give_up() {
+  RobustPort port(namespaces_, WaitPolicy::forever);
+  lock_.release(port);
+}
+
+bool RobustLock::take_again() {
+  RobustPort port(namespaces_, WaitPolicy::forever);
+  lock_.acquire_anyway(port);
+  return !lock_.is_damaged(port);
+}
+
+void RobustLock::recover(Section section) {
+  admit_process();
+  if (is_entered()) {
+    throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
+  }
+  RobustPort port(namespaces_, WaitPolicy::forever);
+  lock_.acquire_anyway(port);
+  lock_.make_whole(port);
+  run(section);
+}
+
+bool RobustLock::try_take(bool) {
+  RobustPort port(namespaces_, 0);
+  const std::int64_t looked = looked_ns_.load(std::memory_order_relaxed);
+  if (lock_.try_acquire(port)) return true;
+  // Who only tries is told, too.
+  if (const std::int64_t now = now_ns(); now - looked >= look_ns) {
+    looked_ns_.store(now, std::memory_order_relaxed);
+    port.look();
+    if (lock_.try_acquire(port)) return true;
+  }
+  if (lock_.is_damaged(port)) refuse_damaged();
+  return false;
+}
+
+bool RobustLock::wait_to_take(std::int64_t end_ns) {
+  RobustPort port(namespaces_, end_ns);
+  if (end_ns <= now_ns()) return false;
+  if (lock_.acquire(port)) return true;
+  if (end_ns == WaitPolicy::forever || lock_.is_damaged(port)) refuse_damaged();
+  return false;
+}
+
+/// With the lock taken, which it gives back. No thread is quick here: there is no short way.
+void RobustLock::run(Section section) {
+  this_thread.quick = 0;
+  const unsigned process = generation();
+  std::optional<Inside> inside(std::in_place, this, false);
+  section.run_own([this, &inside, process] {
+    if (process == generation()) run_deferred();
+    inside.reset();
+    if (process == generation()) [[likely]] {
+      give_up();
+    } else {
+      // A fork's child: the lock is its parent's. What it has posted to a shared one needs it.
+      for (const Section& posted : take_deferred()) execute(posted);
+    }
+    send_kept_posts();
+  });
+}
+
+}  // namespace muster::delegation
