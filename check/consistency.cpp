@@ -80,7 +80,8 @@ namespace {
 /// Places on a location's extended coherence order: a before b exactly if eco(a, b). A write comes
 /// before the reads from it, those before the next write.
 int eco_place(const Graph& graph, const Event& access) {
-  return access.is_write() ? 2 * access.position : 2 * graph.position(access.from) + 1;
+  const bool writes = access.is_write() || access.op.kind == Kind::plain_write;
+  return writes ? 2 * access.position : 2 * graph.position(access.from) + 1;
 }
 
 struct Span {

@@ -404,5 +404,24 @@ TEST(Explorer, ChecksCompleteExecutions) {
   EXPECT_EQ(result.verdict, Verdict::violated);
 }
 
+// A plain write comes after what was written there before, as any other.
+TEST(Fences, GoWithPlainWritesBetween) {
+  EXPECT_EQ(Verdict::holds, verdict({[](Thread& t) {
+                                       t.write(x, 1);
+                                       t.store(y, 1, rel);
+                                       t.await(y, Predicate(equals(2)), acq);
+                                       t.fence(sc);
+                                       t.write(x, 2);
+                                       t.await(z, Predicate(equals(1)), rlx);
+                                     },
+                                     [](Thread& t) {
+                                       t.await(y, Predicate(equals(1)), acq);
+                                       t.read(x);
+                                       t.fence(sc);
+                                       t.store(y, 2, rel);
+                                       t.store(z, 1, rlx);
+                                     }}));
+}
+
 }  // namespace
 }  // namespace muster::check
