@@ -91,7 +91,7 @@ TEST_F(Measure, RefusesWhatItCannotMeasure) {
                                {{"--cpus", "x"}, "x"},
                                {{"--rounds", "0"}, "--rounds"},
                                {{"--machine", "oak"}, "--machine goes with --from"},
-                               {{"--from", matrix_, "--machine", "oak"}, "8 of which"},
+                               {{"--from", matrix_, "--machine", "oak"}, "32 CPUs, the topology or --cpus 8"},
                                {{"--json", "--csv"}, "exclude each other"}});
 }
 
