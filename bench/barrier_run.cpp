@@ -148,12 +148,9 @@ class Run {
     }
     mapping_ = parse_map_by(o.map_by);
     for (const std::string& wait : o.waits) static_cast<void>(WaitPolicy::by_name(wait, 1, 1));
-    if (o.regimes.empty()) {
-      regimes_ = {nullptr};
-    } else {
-      regimes_ = parse_regimes(o.regimes);
-      check_participants(regimes_, o.participants, results_.cpus);
-    }
+    regimes_ = {nullptr};
+    if (!o.regimes.empty()) regimes_ = parse_regimes(o.regimes);
+    check_participants(regimes_, o.participants, results_.cpus);
     check_turn(o.turn_ms);
     if (o.via != "c" && o.via != "template" && o.via != "both") {
       throw Error(Status::unknown_name,
@@ -199,8 +196,7 @@ class Run {
         continue;
       }
       if (name != "all") {
-        const Algorithm algorithm = parse_algorithm(name);
-        static_cast<void>(parse_level_mask(algorithm.levels));
+        static_cast<void>(parse_level_mask(parse_algorithm(name).levels));
         add_algorithm(name);
         continue;
       }

@@ -116,7 +116,7 @@ unsigned Regime::cpus(unsigned usable) const {
 void check_participants(const std::vector<const Regime*>& regimes,
                         const std::vector<unsigned>& asked, unsigned cpus) {
   for (const Regime* regime : regimes) {
-    if (!regime->participants(asked, cpus).empty()) return;
+    if (regime == nullptr || !regime->participants(asked, cpus).empty()) return;
   }
   if (regimes.empty()) return;
   throw Error(Status::invalid, fmt::format("--regime {}: it {}", regimes.front()->name,

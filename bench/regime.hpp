@@ -48,7 +48,7 @@ std::vector<std::string> regime_names();
 /// Error(unknown_name), listing the names.
 std::vector<const Regime*> parse_regimes(const std::vector<std::string>& names);
 
-/// Throws Error(invalid) where none of them can have any of those that are asked for.
+/// Throws Error(invalid) where none of them can have any of those that are asked for. Null: can.
 void check_participants(const std::vector<const Regime*>& regimes,
                         const std::vector<unsigned>& asked, unsigned cpus);
 

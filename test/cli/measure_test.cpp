@@ -86,13 +86,14 @@ TEST_F(Measure, WritesWhatImportAndReportRead) {
 }
 
 TEST_F(Measure, RefusesWhatItCannotMeasure) {
-  expect_refused({"measure"}, {{{"--cpus", "0"}, "CPU 0 alone"},
-                               {{"--cpus", "0,999999"}, "999999 cannot be used here"},
-                               {{"--cpus", "x"}, "x"},
-                               {{"--rounds", "0"}, "--rounds"},
-                               {{"--machine", "oak"}, "--machine goes with --from"},
-                               {{"--from", matrix_, "--machine", "oak"}, "32 CPUs, the topology or --cpus 8"},
-                               {{"--json", "--csv"}, "exclude each other"}});
+  expect_refused({"measure"},
+                 {{{"--cpus", "0"}, "CPU 0 alone"},
+                  {{"--cpus", "0,999999"}, "999999 cannot be used here"},
+                  {{"--cpus", "x"}, "x"},
+                  {{"--rounds", "0"}, "--rounds"},
+                  {{"--machine", "oak"}, "--machine goes with --from"},
+                  {{"--from", matrix_, "--machine", "oak"}, "32 CPUs, the topology or --cpus 8"},
+                  {{"--json", "--csv"}, "exclude each other"}});
 }
 
 /// Ctrl-C while it measures for a long time: what it has printed; null if no round was whole yet.
