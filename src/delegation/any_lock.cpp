@@ -142,7 +142,7 @@ std::vector<Section> AnyLock::take_deferred() noexcept {
 
 std::string AnyLock::explain() const {
   std::string text = "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
-                     " line transfers a section when contended\n";
+                     " (line transfers a section, when contended)\n";
   if (share_ == nullptr) return text;
   const Share::Occupancy o = share_->occupancy();
   const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };

@@ -278,7 +278,7 @@ def check_titles():
            "Muster's auto takes 0.75, 0.75 (2, 4 threads); 0.75, 0.75 (2, 4 processes) times the "
            "best other's time", "title")
     expect(plot_barrier.found(barriers, ["threads", "processes"], 80),
-           "Muster's auto takes 0.75 to 0.75 times the best other's time", "title")
+           "Muster's auto takes 0.75 times the best other's time", "title")
     locks = [{"lock": name, "kind": kind, "threads": 2, "pattern": "random",
               "throughput_ops_s": {"mean": 1e6 * speed}}
              for name, kind, speed in (("rcl", "ours", 90), ("auto", "ours", 60),
