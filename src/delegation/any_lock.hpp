@@ -172,6 +172,9 @@ class AnyLock {
   virtual bool try_take(bool again);
   /// Waits for it, as acquire().
   virtual bool wait_to_take(std::int64_t end_ns);
+  /// Executes a section of the calling thread, which has taken the lock, and then gives it back by
+  /// give_up(). No thread is quick at a lock of which sections are executed so.
+  void run_taken(Section section);
   /// What acquire() has taken. The thread is in no section of this lock any more.
   virtual void give_acquired() { give_up(); }
 

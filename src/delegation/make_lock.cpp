@@ -399,15 +399,7 @@ class Pthread final : public AnyLock {
   void execute(Section section) override {
     admit();
     mutex_.acquire();
-    this_thread.quick = 0;  // there is no short way
-    const unsigned process = generation();
-    std::optional<Inside> inside(std::in_place, this, false);
-    section.run_own([this, &inside, process] {
-      if (process == generation()) run_deferred();
-      inside.reset();
-      if (process == generation()) mutex_.release();  // else a fork's child: it is its parent's
-      send_kept_posts();
-    });
+    run_taken(section);
   }
   void give_up() override { mutex_.release(); }
   bool take_again() override {

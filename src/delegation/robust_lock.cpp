@@ -8,11 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <optional>
 #include <string>
 
-#include "delegation/generation.hpp"
-#include "delegation/kept.hpp"
 #include "delegation/port.hpp"
 #include "machine/error.hpp"
 #include "wait/futex_lot.hpp"
@@ -123,7 +120,7 @@ void RobustLock::execute(Section section) {
   RobustPort port(namespaces_, WaitPolicy::forever);
   if (!lock_.acquire(port)) [[unlikely]]
     refuse_damaged();
-  run(section);
+  run_taken(section);
 }
 
 void RobustLock::give_up() {
@@ -145,7 +142,7 @@ void RobustLock::recover(Section section) {
   RobustPort port(namespaces_, WaitPolicy::forever);
   lock_.acquire_anyway(port);
   lock_.make_whole(port);
-  run(section);
+  run_taken(section);
 }
 
 bool RobustLock::try_take(bool) {
@@ -168,24 +165,6 @@ bool RobustLock::wait_to_take(std::int64_t end_ns) {
   if (lock_.acquire(port)) return true;
   if (end_ns == WaitPolicy::forever || lock_.is_damaged(port)) refuse_damaged();
   return false;
-}
-
-/// With the lock taken, which it gives back. No thread is quick here: there is no short way.
-void RobustLock::run(Section section) {
-  this_thread.quick = 0;
-  const unsigned process = generation();
-  std::optional<Inside> inside(std::in_place, this, false);
-  section.run_own([this, &inside, process] {
-    if (process == generation()) run_deferred();
-    inside.reset();
-    if (process == generation()) [[likely]] {
-      give_up();
-    } else {
-      // A fork's child: the lock is its parent's. What it has posted to a shared one needs it.
-      for (const Section& posted : take_deferred()) execute(posted);
-    }
-    send_kept_posts();
-  });
 }
 
 }  // namespace muster::delegation

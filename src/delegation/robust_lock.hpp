@@ -79,8 +79,6 @@ class RobustLock final : public AnyLock {
   bool wait_to_take(std::int64_t end_ns) override;
 
  private:
-  void run(Section section);
-
   std::unique_ptr<RobustMemory> own_;  ///< of one that is not shared
   std::uint64_t namespaces_ = 0;
   locks::Robust<RobustPort> lock_;
