@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* openmp_ggml <threads> <graphs>: small multiplications one after another, as ggml's own test of
  * its barrier has them, by a ggml that somebody else built (a Python wheel's). It prints the mean
- * microseconds of a graph of 2,000 of them. To build: doc/results.md. */
+ * microseconds of a graph of 2,000 of them. To build, with the libraries of the wheel pywhispercpp
+ * and the headers of ggml-python's sources (vendor/ggml/include):
+ *   gcc -O2 -I$HEADERS bench/openmp_ggml.c -o ggml $LIBRARIES/libggml-cpu.so \
+ *     $LIBRARIES/libggml-base.so -Wl,-rpath,$LIBRARIES:$LIBRARIES/pywhispercpp.libs \
+ *     -Wl,--allow-shlib-undefined */
 #include <ggml-cpu.h>
 #include <ggml.h>
 #include <stdio.h>

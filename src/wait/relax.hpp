@@ -6,7 +6,7 @@ namespace muster {
 
 /// Tells the core that this is a polling loop: frees the sibling thread's issue slots and keeps a
 /// burst of speculative reads from delaying the very store that is waited for (at P = 2 on Zen 1.7
-/// times slower without, over its three line speeds: doc/results.md).
+/// times slower without, over its three line speeds: doc/notes.md).
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
