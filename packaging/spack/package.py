@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run with Spack 0.23.0 and 1.2.0.dev0, GCC 12 and Debian 12's packages as externals: dev-build of
-the default and of +tools+mpi, and spack test; with 0.23.0 of ~shared, +mpi and +tools, too.
+the default, ~shared and +tools+mpi, and spack test; with 0.23.0 of +mpi and +tools, too.
 
     spack repo create <folder> local        # says what to `spack repo add`
     cp packaging/spack/package.py <that>/packages/muster/
