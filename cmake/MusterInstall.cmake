@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What `make install` puts where: libmuster, libmuster-memory.so.0.1, headers, the binary,
-# find_package, pkg-config.
+# find_package, pkg-config, module files.
 
 if(TARGET muster)
   include(CMakePackageConfigHelpers)
@@ -92,3 +92,20 @@ install(FILES
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/doc ${PROJECT_SOURCE_DIR}/examples
   DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   PATTERN CMakeLists.txt EXCLUDE PATTERN "*_test.sh" EXCLUDE)
+
+# Module files (Lmod, Environment Modules), which name the prefix that is installed to.
+if(TARGET muster AND BUILD_SHARED_LIBS)
+  function(muster_install_module name file)
+    set(made ${PROJECT_BINARY_DIR}/${file})
+    install(CODE "
+      set(version ${PROJECT_VERSION})
+      set(libdir ${CMAKE_INSTALL_LIBDIR})
+      configure_file(${PROJECT_SOURCE_DIR}/cmake/${file}.in ${made} @ONLY)")
+    install(FILES ${made} DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/${name}
+      RENAME ${PROJECT_VERSION})
+  endfunction()
+  muster_install_module(muster modulefile)
+  if(TARGET muster_mpi_preload)
+    muster_install_module(muster-mpi modulefile-mpi)
+  endif()
+endif()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run with Spack 0.23.0, GCC 12 and Debian 12's packages as externals: dev-build of the default,
-~shared, +mpi, +tools and +tools+mpi, and spack test. Spack 1 has not run it.
+"""Run with Spack 0.23.0 and 1.2.0.dev0, GCC 12 and Debian 12's packages as externals: dev-build of
+the default, ~shared and +tools+mpi, and spack test; with 0.23.0 of +mpi and +tools, too.
 
-Copy it to <repository>/packages/muster/package.py, and say where the sources are:
-
+    spack repo create <folder> local        # says what to `spack repo add`
+    cp packaging/spack/package.py <that>/packages/muster/
     spack dev-build -d <clone> muster@main
+
+Spack's own repository has another muster, a library of clusterings: the one added last goes first.
 """
 from spack.package import *
 

@@ -51,7 +51,16 @@ done
 source=$(cd "$here/../.." && pwd)
 while IFS= read -r file; do
   ! grep -qF "$source" "$file" || fail "$file names $source"
-done < <(find "$prefix" -type f)
+done < <(find "$prefix" -type f -not -path '*/modulefiles/*')  # these name the prefix, in there
+
+echo "-- module files: what they name is there"
+[ -n "$(find "$prefix/share/modulefiles/muster" -type f)" ] || fail "no module file"
+for module in "$prefix"/share/modulefiles/*/*; do
+  grep -qx "set prefix \"$prefix\"" "$module" || fail "$module does not name $prefix"
+  while IFS= read -r file; do
+    [ -e "$prefix/$file" ] || fail "$module: no $file"
+  done < <(sed -n 's/^prepend-path .*"$prefix\(.*\)"$/\1/p' "$module")
+done
 
 echo "-- headers alone, as strictly as a user may compile them"
 printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/alone.c"
