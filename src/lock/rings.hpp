@@ -52,7 +52,8 @@ class Rings {
   static constexpr Word request(Word number, Word lock) {
     return (number << lock_bits | (lock + 1)) & 0x7fff'ffffU;
   }
-  static constexpr Word number_of(Word request) { return request >> lock_bits; }
+  /// Of an entry, which may have a mark above that (doze.hpp).
+  static constexpr Word number_of(Word request) { return (request & 0x7fff'ffffU) >> lock_bits; }
   static constexpr Word lock_of(Word request) { return (request & locks_max) - 1; }
 
   /// `depth`: a power of two, at most Served::depth_max.
@@ -118,6 +119,8 @@ class Rings {
     }
     return {};
   }
+
+  Cell& entry(unsigned client, const Next& next) const { return cells_.of(client, next.place); }
 
   /// By who has the lock, and had it when it looked.
   template <class Work>
