@@ -66,7 +66,9 @@ TEST_F(Doze, WhoWaitsForItsAnswerIsHeardAfterwards) {
   const auto lock = make_lock({.kind = "auto", .station = nullptr});
   meet(
       *lock, [&](Section section) { lock->execute(section); },
-      [&] { lock->execute({nothing, nullptr}); });
+      [&] {
+        lock->execute({nothing, nullptr});
+      });
 }
 
 TEST_F(Doze, WhoWaitsForTheLockIsHeardAfterwards) {
@@ -84,7 +86,9 @@ TEST_F(Doze, WhoseSectionsNobodyElseExecutesIsHeardAfterwards) {
   lock->allow_conditions();
   meet(
       *lock, [&](Section section) { lock->execute(section); },
-      [&] { lock->execute({nothing, nullptr}); });
+      [&] {
+        lock->execute({nothing, nullptr});
+      });
 }
 
 TEST_F(Doze, WhoWaitsIsHeardByASectionInsideAnother) {
@@ -103,7 +107,9 @@ TEST_F(Doze, WhoWaitsIsHeardByASectionInsideAnother) {
                         },
                         &both});
       },
-      [&] { lock->execute({nothing, nullptr}); });
+      [&] {
+        lock->execute({nothing, nullptr});
+      });
 }
 
 }  // namespace
