@@ -120,7 +120,7 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
        "src/lock/attended.hpp: at_ = m_.await_any(watched_, at_least(1), relaxed, from);, skip",
        // A hint: without it whoever has the lock executes its own sections only.
        "src/machine/lock_machine.hpp: port().store(wanted, 1, relaxed);, drop",
-       "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_); }, drop"});
+       "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }, drop"});
   expect_noticed(
       "rcl",
       chosen("rcl", {"rings, 1 clients, 2 sections, yields", "rcl, 2 clients, 1 section",
@@ -130,13 +130,13 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
       with(of_both, {given}));
   expect_noticed(
       "auto",
-      chosen("auto",
-             {"rings, 1 clients, 2 sections, yields", "rings, 1 clients, 1 section, leaving",
-              "auto, 2 clients, 1 section", "auto, 2 clients, 2 sections",
-              "auto, 1 clients, 2 sections, attended", "auto, 1 clients, 2 sections, two",
-              "auto, 2 clients, 1 section, attended", "auto, 2 clients, 1 section, two",
-              "auto, 1 clients, 1 section, yields", "auto, 1 clients, 1 section, visited",
-              "auto, 1 clients, 2 sections, visited"}),
+      chosen("auto", {"rings, 1 clients, 2 sections, yields",
+                      "rings, 1 clients, 1 section, leaving", "auto, 2 clients, 1 section",
+                      "auto, 2 clients, 2 sections", "auto, 1 clients, 2 sections, attended",
+                      "auto, 1 clients, 2 sections, two", "auto, 2 clients, 1 section, attended",
+                      "auto, 2 clients, 1 section, two", "auto, 1 clients, 1 section, yields",
+                      "auto, 1 clients, 1 section, visited", "auto, 1 clients, 2 sections, visited",
+                      "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested"}),
       with(of_both,
            {// Whom nobody sees executes its request itself.
             "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
@@ -149,7 +149,8 @@ TEST(SpoiledStations, AreNoticed) {
       "station", mutation_programs_of_lock("station"),
       {// Hints: without them the watchdog looks often, and who has the lock looks in vain.
        "src/lock/crew.hpp: void fall_asleep(M& m) { m.store(asleep, 1, relaxed); }, drop",
-       "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop"});
+       "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop",
+       "src/lock/numbers.hpp: m.store(row.dozing, 0, relaxed);, drop"});
 }
 
 TEST(SpoiledMutexes, AreNoticed) {
