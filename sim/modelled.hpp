@@ -117,8 +117,8 @@ class Modelled : public NobodySleeps<Modelled> {
   /// A client of `auto` waits for its answer, or until the lock is free; when it has done so for
   /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: it
   /// gave up.
-  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted,
-                   const Expectation&) {
+  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted, const Cell&,
+                   const Expectation<Cell>&) {
     constexpr std::int64_t answer_ns = 2'000;
     constexpr std::int64_t patience_ns = 8'000;
     constexpr unsigned turns = 4;

@@ -38,7 +38,7 @@ class DepartureRehearsal {
       : clients_(clients),
         posts_(posts),
         tuning_(tuning),
-        cells_(memory, 4, clients, depth + 1),
+        cells_(memory, 5, clients, depth + 1),
         rings_(depth, cells_),
         executed_{memory.add(0, "executed")} {
     for (unsigned c = 0; c < clients; ++c) {
@@ -89,7 +89,7 @@ class DepartureRehearsal {
 
   /// As a station's clients do.
   void post(Checked& m, unsigned client) {
-    const Lock lock(desk(), cells_.global(2), &server_cell());
+    const Lock lock(desk(), {cells_.global(2), cells_.global(4)}, &server_cell());
     Lock::Ticket ticket = lock.ticket(client);
     for (Word number = 1; number <= posts_; ++number) {
       Work work{*this, number};

@@ -7,10 +7,12 @@ set(files
   src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rcl_batch.hpp src/lock/rings.hpp
-  src/lock/bell.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp src/lock/round.hpp
+  src/lock/bell.hpp src/lock/doze.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
+  src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
-  check/suite/departure.hpp check/suite/kept_posts.hpp check/suite/robust.hpp)
+  check/suite/dozing.hpp check/suite/departure.hpp check/suite/kept_posts.hpp
+  check/suite/robust.hpp)
 set(rows "")
 begin_patches()
 
@@ -175,10 +177,10 @@ replace([[pass(m, m.load(reception_.clients(), relaxed), work);]] "")
 
 mutant("auto: the lock given before it combines" auto.hpp Auto)
 replace([[desk_.give(m);
-    m.wake_held();]] [[m.wake_held();]])
-replace([[const unsigned executed = desk_.combine(]]
+      m.wake_held();]] [[m.wake_held();]])
+replace([[executed = desk_.combine(]]
   [[desk_.give(m);
-    const unsigned executed = desk_.combine(]])
+      executed = desk_.combine(]])
 
 mutant("auto: a server trusted to stay" auto.hpp Auto)
 replace([[await_either(m, entry, *server_)]]
@@ -231,6 +233,55 @@ replace([[lot.add(all.bell, 1);]] "")
 mutant_of_rings("bell: no fence between a post and the look for the server"
   bell.hpp sleeps rehearse_bell)
 replace([[lot.light_fence();]] "")
+
+# Of `auto`, those of clients that sleep.
+function(mutant_of_dozing name file variant)
+  set(also check/suite/lock_rehearsal.hpp check/suite/dozing.hpp)
+  patch_locks()
+  string(APPEND rows "      mutant_of_lock(\"${name}\", \"auto\", \"${variant}\",\n"
+    "                     ${id}::rehearse_dozing),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+
+mutant_of_dozing("doze: no look after the lock is given" auto.hpp dozes)
+replace([=[if (!wanted_.is_dozing(m) || !take(m)) [[likely]] {]=] [[{]])
+
+mutant_of_dozing("doze: no look after a visit" auto.hpp dozes)
+replace([[while (executed != 0 && wanted_.is_dozing(m) && take(m));
+    wanted_.look_back(m, desk_);]] [[while (executed == ~0U);]])
+
+mutant_of_dozing("doze: no look where others' sections are not executed" habit.hpp nested)
+replace([[while (is_dozing(m) && desk.is_free(m)) {]] [[while (false) {]])
+
+mutant_of_dozing("doze: no heavy fence" doze.hpp dozes)
+replace([[pass_fence(lot, all, before);]] [[static_cast<void>(before);]])
+
+mutant_of_dozing("doze: no fence between the store and the look" doze.hpp dozes)
+replace([[lot.light_fence();]] "")
+
+mutant_of_dozing("doze: to sleep without another look at the lock" doze.hpp dozes)
+replace([[if (!is_over()) lot.park]] [[lot.park]])
+
+mutant_of_dozing("doze: to sleep without a word" doze.hpp dozes)
+replace([[lot.swap_in(dozing, 1);]] "")
+
+mutant_of_dozing("doze: cleared after the visit" auto.hpp dozes)
+replace([[const bool dozed = wanted_.take_note(m);]] [[bool dozed = false;]])
+replace([[    if (dozed && !combines())]] [[    dozed = wanted_.take_note(m);
+    if (dozed && !combines())]])
+
+mutant_of_dozing("doze: cleared without a visit" auto.hpp dozes)
+replace([[desk_.combine(m, work, combines, server_, h.pace);]]
+  [[dozed ? 0 : desk_.combine(m, work, combines, server_, h.pace);]])
+
+mutant_of_dozing("doze: nobody roused" habit.hpp nested)
+replace([[desk.rouse(m);]] "")
+
+mutant_of_dozing("doze: roused without a mark" doze.hpp nested)
+replace([[lot.replace(own, request, request | roused);]] "")
+
+mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
+replace([[wanted_.let_one_in(m, *desk_.held, executed >= Habit::many);]] "")
 
 set(name "few numbers")
 set(file rings.hpp)

@@ -321,7 +321,8 @@ class LockRehearsal {
       Checked::Cell& wanted = cells_.global(scenario_.clients == 1 ? 2 : own);
       if (scenario_.has_server()) {
         std::vector<L> made;
-        for (const locks::Desk<M>& desk : desks()) made.emplace_back(desk, wanted, &server_cell());
+        const locks::Wanted<M> hint(wanted, cells_.global(3));  // nobody sleeps
+        for (const locks::Desk<M>& desk : desks()) made.emplace_back(desk, hint, &server_cell());
         return made;
       }
     }

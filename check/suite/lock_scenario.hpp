@@ -9,20 +9,26 @@ namespace muster::check {
 
 enum class LockVariant : std::uint8_t {
   plain,
-  server,     ///< a participant serves until the last client has done
-  shutdown,   ///< until the first section is done; if a lock needs one, another server follows
-  attended,   ///< as `server`, and the clients are known and used to it from the start
-  closing,    ///< as `shutdown`, likewise
-  newcomer,   ///< as `attended`, but for the last client
-  two,        ///< as `attended`, with two locks, which clients use in turn
-  drain,      ///< the first client only ends the server, when the others have posted
-  visited,    ///< a server is there, which sleeps, hears of clients, and is told to stop at the end
-  yields,     ///< sections give the lock up in between: one that goes round executes, or two
-  rings,      ///< no lock, but the request rings of two: clients, and who has either lock
-  wraps,      ///< as `rings`, and numbers have one bit
-  leaving,    ///< rings: clients post and do not wait, while a server leaves
-  sleeps,     ///< rings: clients post and do not wait; a server sleeps when it finds nothing
-  ends,       ///< rings: clients send what they have kept for a lock, which its owner ends
+  server,    ///< a participant serves until the last client has done
+  shutdown,  ///< until the first section is done; if a lock needs one, another server follows
+  attended,  ///< as `server`, and the clients are known and used to it from the start
+  closing,   ///< as `shutdown`, likewise
+  newcomer,  ///< as `attended`, but for the last client
+  two,       ///< as `attended`, with two locks, which clients use in turn
+  drain,     ///< the first client only ends the server, when the others have posted
+  visited,   ///< a server is there, which sleeps, hears of clients, and is told to stop at the end
+  yields,    ///< sections give the lock up in between: one that goes round executes, or two
+  rings,     ///< no lock, but the request rings of two: clients, and who has either lock
+  wraps,     ///< as `rings`, and numbers have one bit
+  leaving,   ///< rings: clients post and do not wait, while a server leaves
+  sleeps,    ///< rings: clients post and do not wait; a server sleeps when it finds nothing
+  ends,      ///< rings: clients send what they have kept for a lock, which its owner ends
+  // Clients sleep while they wait:
+  dozes,   ///< for their answers
+  turns,   ///< each for the lock
+  alone,   ///< for either, and nobody executes others' requests
+  nested,  ///< for their answers, and the first one gives the lock back inside another section
+  // And again:
   acquires,   ///< the last client acquires the lock, at once or not, and releases it
   reads,      ///< the last client reads
   shares,     ///< all but the first client read, and that acquires

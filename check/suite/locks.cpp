@@ -5,6 +5,7 @@
 
 #include "check/suite/bell.hpp"
 #include "check/suite/departure.hpp"
+#include "check/suite/dozing.hpp"
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/rings_rehearsal.hpp"
@@ -25,11 +26,12 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",      "server",      "shutdown", "attended", "closing",     "newcomer", "two",
-      "drain",      "visited",     "yields",   "rings",    "wraps",       "leaving",  "sleeps",
-      "ends",       "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
-      "dies",       "overwritten", "aside",    "again",    "interrupted", "watched",  "roused",
-      "overlooked", "unmade",      "crowd",    "ended",    "reused",      "owners"};
+      "plain",  "server",      "shutdown", "attended", "closing",    "newcomer",    "two",
+      "drain",  "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",
+      "ends",   "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",
+      "shares", "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",
+      "again",  "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",
+      "ended",  "reused",      "owners"};
   return names[static_cast<int>(variant)];
 }
 
@@ -46,6 +48,7 @@ bool LockScenario::has_server() const {
 
 bool LockScenario::acquires(unsigned client) const {
   if (variant == LockVariant::shares) return client == 0;
+  if (variant == LockVariant::turns) return true;
   return variant == LockVariant::acquires && client + 1 == clients;
 }
 
@@ -80,6 +83,9 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::wraps) return rehearse_few_numbers(scenario, tuning);
   if (scenario.variant == LockVariant::visited) {
     return rehearse_lock<locks::Attended<Checked>>(scenario, tuning);
+  }
+  if (scenario.variant >= LockVariant::dozes && scenario.variant <= LockVariant::nested) {
+    return rehearse_dozing(scenario, tuning);
   }
   if (scenario.lock == rings_name) return rehearse_rings(scenario, tuning);
   return locks::with_lock<Checked>(scenario.lock,
@@ -145,6 +151,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(1, 2, {V::visited});
     add(2, 1, {V::visited});
     add(3, 1, {V::plain});
+    add(2, 1, {V::dozes, V::turns, V::nested});
+    if (all) add(2, 1, {V::alone});
     if (all) add(3, 1, {V::attended});
   } else if (lock == locks::Rcl<Checked>::traits.name) {
     add(1, 2, {V::server, V::shutdown});

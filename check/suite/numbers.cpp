@@ -99,7 +99,8 @@ class NumbersRehearsal {
       const std::string name(of);
       rows_.push_back({word(memory, "held" + name),
                        word(memory, "wanted" + name),
-                       {memory.add(0, "next" + name)}});
+                       {memory.add(0, "next" + name)},
+                       word(memory, "dozing" + name)});
       lock_of_.push_back({memory.add(0, "lock" + name)});
     }
     for (const char* const name : {"lock 1", "lock 2"}) lock_.push_back({memory.add(0, name)});

@@ -312,10 +312,16 @@ MUSTER_API int muster_place_threads(const char* topology, const unsigned* server
 /* For lock.hpp, which takes and gives an uncontended "auto" lock without a call. Not for programs:
  * it may change with the library's next minor version, whose file has another name. */
 
+typedef struct muster_lock_row {
+  uint32_t held; /**< 1 while somebody has it */
+  uint32_t unused;
+  uint32_t wanted; /**< not 0: who has it gives it back by muster_give_back() */
+  uint32_t more_unused[13];
+  uint32_t dozing; /**< not 0: who has given it back takes it again, to do that */
+} muster_lock_row;
 typedef struct muster_lock_words {
-  uint64_t number;  /**< a thread's while it may take this lock at once */
-  uint32_t* held;   /**< 1 while somebody has it */
-  uint32_t* wanted; /**< not 0: who gives it back has to call muster_give_back() */
+  uint64_t number; /**< a thread's while it may take this lock at once */
+  muster_lock_row* row;
 } muster_lock_words;
 MUSTER_API void muster_lock_get_words(muster_lock* lock, muster_lock_words* words);
 MUSTER_API void muster_give_back(void);

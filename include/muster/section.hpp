@@ -63,12 +63,9 @@ struct order {
 class at_once {
  public:
   /// Whether the lock is now the calling thread's, which gives it back at the end.
-  at_once(const muster_lock_words& words, muster_lock* lock) noexcept
-      : held_(words.held), wanted_(words.wanted) {
+  at_once(const muster_lock_words& words, muster_lock* lock) noexcept : row_(words.row) {
     if (muster_this_thread.number != words.number) return;
-    std::uint32_t free = 0;
-    taken_ =
-        __atomic_compare_exchange_n(held_, &free, 1U, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    taken_ = take();
     if (taken_) {
       muster_this_thread.inside = lock;
     } else {
@@ -78,11 +75,16 @@ class at_once {
   /// Also where the section throws, or its thread is cancelled in there.
   ~at_once() {
     if (!taken_) return;
-    if (__atomic_load_n(wanted_, __ATOMIC_RELAXED) != 0) {
+    if (__atomic_load_n(&row_->wanted, __ATOMIC_RELAXED) != 0) {
       muster_give_back();
       return;
     }
-    __atomic_store_n(held_, 0U, __ATOMIC_RELEASE);
+    __atomic_store_n(&row_->held, 0U, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // enough: who sleeps has passed a heavy one
+    if (__builtin_expect(__atomic_load_n(&row_->dozing, __ATOMIC_RELAXED) != 0, 0) && take()) {
+      muster_give_back();
+      return;
+    }
     std::uint64_t* const executed = muster_this_thread.executed;
     __atomic_store_n(executed, *executed + 1, __ATOMIC_RELAXED);
     muster_this_thread.inside = nullptr;
@@ -92,8 +94,12 @@ class at_once {
   explicit operator bool() const noexcept { return taken_; }
 
  private:
-  std::uint32_t* held_;  ///< kept here: the section may be the end of the muster::lock
-  std::uint32_t* wanted_;
+  bool take() noexcept {
+    std::uint32_t free = 0;
+    return __atomic_compare_exchange_n(&row_->held, &free, 1U, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+  }
+  muster_lock_row* row_;  ///< kept here: the section may be the end of the muster::lock
   bool taken_ = false;
 };
 #endif

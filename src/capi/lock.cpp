@@ -192,11 +192,14 @@ void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
   static_assert(offsetof(Thread, last_habit) == offsetof(muster_thread_words, executed));
   static_assert(offsetof(Thread, inside) == offsetof(muster_thread_words, inside));
   static_assert(sizeof(std::atomic<muster::Word>) == sizeof(std::uint32_t));
+  using Row = muster::locks::Numbers<muster::delegation::NumbersPort>::Row;
+  static_assert(offsetof(Row, held) == offsetof(muster_lock_row, held));
+  static_assert(offsetof(Row, wanted) == offsetof(muster_lock_row, wanted));
+  static_assert(offsetof(Row, dozing) == offsetof(muster_lock_row, dozing));
   const AnyLock& mine = muster::lock_of(lock);
-  const auto [number, held, wanted] =
+  const auto [number, held] =
       mine.share() != nullptr ? AnyLock::AtOnce() : muster::lock_of(lock).at_once();
-  *words = {number, reinterpret_cast<std::uint32_t*>(held),
-            reinterpret_cast<std::uint32_t*>(wanted)};
+  *words = {number, reinterpret_cast<muster_lock_row*>(held)};
 }
 
 void muster_give_back(void) { muster::delegation::Delegated::give_back_anyway(); }

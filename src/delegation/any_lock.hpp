@@ -117,8 +117,7 @@ class AnyLock {
   /// What a client needs that takes and gives the lock without a call.
   struct AtOnce {
     std::uint64_t number = ~std::uint64_t{0};  ///< number_ever(); else no thread's `quick`
-    std::atomic<Word>* held = nullptr;
-    std::atomic<Word>* wanted = nullptr;
+    std::atomic<Word>* held = nullptr;         ///< the first of muster_lock_row
   };
   virtual AtOnce at_once() { return {}; }
   /// What it does and why, for people.

@@ -53,7 +53,7 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_, visit_ns)),
-      auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
+      auto_(desk_, station_->wanted(number_), &station_->server_cell()) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
@@ -267,7 +267,7 @@ void Delegated::give_back_anyway() {
 AnyLock::AtOnce Delegated::at_once() {
   static_assert(offsetof(locks::Habit, inlined) == 0);  // a base, so what last_habit points to
   if (always_delegates_) return {};
-  return {number_ever(), &desk_.held->value, &station_->wanted_cell(number_).value};
+  return {number_ever(), &desk_.held->value};
 }
 
 /// After a section: whether the thread's next one is executed at once; and now and then, whether a
@@ -291,7 +291,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   if (serving == station_.get() || !station_->has_server()) {
     if (!desk_.take(seat.port)) take_blocking(seat.port);
     work.run_own(seat.port);
-    give(seat.port);
+    auto_.give(seat.port);
     ++habit.inlined;
     return work.finish();
   }
@@ -305,12 +305,6 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
     auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });
   }
   work.finish();
-}
-
-/// Where the client does not look at what others want: it will not be back soon.
-void Delegated::give(RingPort& port) {
-  desk_.give(port);
-  RingPort::wake_one(station_->wanted_cell(number_));
 }
 
 /// The lock is another's: a servicing thread that waits for it lets a spare serve.
@@ -397,7 +391,7 @@ void Delegated::give_up() {
         "a section that another client may execute cannot wait or be without its lock: make "
         "the condition before the lock is used, or the lock with `unlocks`");
   }
-  give(station_->seat(first_seat()).port);
+  auto_.give(station_->seat(first_seat()).port);
 }
 
 bool Delegated::take_again() {
@@ -437,7 +431,7 @@ void Delegated::give_acquired() {
   const Client own = own_client();
   if (Inside::any()) {
     ++own.habit.inlined;
-    give(own.seat.port);
+    auto_.give(own.seat.port);
   } else {
     auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
   }

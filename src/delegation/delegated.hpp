@@ -127,7 +127,6 @@ class Delegated final : public AnyLock {
   bool is_left_to_server() const;
   void prepare_to_send();
   void take_blocking(RingPort& port);
-  void give(RingPort& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);

@@ -26,8 +26,8 @@ constexpr std::int64_t answer_ns = 2'000;
 /// and of threads that yield in turn the first one would always be the same.
 constexpr unsigned yields_before_sleep = 16;
 constexpr unsigned yields_before_asking = 1;
-/// A sleep's length, the next one's twice that, up to so often. Who is answered is woken, but for
-/// those who could not run anyway.
+/// A sleep's length, the next one's twice that, up to so often. Only who is answered and could not
+/// run anyway is not woken; and the sleepers of await_either() where nobody is told.
 struct Slices {
   std::int64_t first_ns;
   std::int64_t longest_ns;
@@ -72,13 +72,20 @@ void Port::back_off() noexcept {
   let_others_run(off_until_ns_);
 }
 
-int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool answered) noexcept {
+int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, Cell& dozing,
+                              const Expectation<Cell>& expected) noexcept {
   const auto says_somebody = [&] {
     return wanted.value.load(std::memory_order_relaxed) == by_another;
   };
   // If somebody else has said it and is not answered either, there is nothing to be patient for.
   const std::int64_t patience = says_somebody() ? answer_ns : patience_ns;
-  if (!answered) return poll_for(own, patience) ? 0 : wait_for_turn(&own, other, wanted);
+  if (!expected.answer) {
+    return poll_for(own, patience) ? 0 : wait_for_turn(&own, other, wanted, dozing);
+  }
+  const auto is_next = [&] {
+    return expected.served == nullptr ||
+           at_least(expected.counted)(expected.served->value.load(std::memory_order_acquire));
+  };
   const bool crowded = is_crowded();
   int over = await_patiently(own, other, crowded ? first_look_ns : patience);
   if (over < 0 && crowded) over = await_yielding(own, other, yields_before_asking + asked_);
@@ -94,9 +101,15 @@ int Port::await_either_slowly(Cell& own, const Cell& other, Cell& wanted, bool a
     if (is_free(other)) return poll(own, 1) ? 0 : 1;
     if (crowded) over = await_yielding(own, other, yields_before_sleep);
     if (over >= 0) break;
-    lot.set_slice(slice_ns);
-    slice_ns = std::min(2 * slice_ns, if_answered.longest_ns);
-    sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
+    if (is_next()) {
+      set_slice(lot, slice_ns);
+      slice_ns = std::min(2 * slice_ns, if_answered.longest_ns);
+      const Word request = Doze::unmark(lot, own.value);
+      Doze::sleep(lot, announcements_, own.value, own.sleepers, request, dozing.value,
+                  [&] { return request == 0 || is_free(other); });
+    } else {
+      sched_yield();
+    }
     if (poll_for(own, answer_ns)) return 0;
   }
   return over;
@@ -130,37 +143,33 @@ int Port::look_at_both(const Cell& own, const Cell& held) noexcept {
 
 /// Sleeps where who has the lock wakes one: let_one_in(). Looks at both while it is awake, since it
 /// may be let in at any moment then. `own`, if there is one, a server may execute that has come.
-int Port::wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept {
+int Port::wait_for_turn(const Cell* own, const Cell& held, Cell& wanted, Cell& dozing) noexcept {
   int over = -1;
   const auto is_over = [&] {
+    over = own != nullptr && is_free(*own) ? 0 : is_free(held) ? 1 : -1;
+    return over >= 0;
+  };
+  const auto is_over_soon = [&] {
     const std::int64_t until_ns = now_ns() + answer_ns;
     do {
-      for (unsigned polls = polls_at_last; polls > 0 && over < 0; --polls) {
-        if (own != nullptr && is_free(*own)) {
-          over = 0;
-        } else if (is_free(held)) {
-          over = 1;
-        } else {
-          relax();
-        }
-      }
+      for (unsigned polls = polls_at_last; polls > 0 && !is_over(); --polls) relax();
     } while (over < 0 && now_ns() < until_ns);
     return over >= 0;
   };
   std::int64_t slice_ns = if_not_answered.first_ns;
   FutexLot lot(false);
   for (;;) {
-    if (is_over()) return over;
+    if (is_over_soon()) return over;
     set(wanted);
-    if (is_over()) return over;
-    lot.set_slice(slice_ns);
+    if (is_over_soon()) return over;
+    set_slice(lot, slice_ns);
     slice_ns = std::min(2 * slice_ns, if_not_answered.longest_ns);
-    sleep_on(lot, announcements_, wanted.value, wanted.sleepers, equals(0));
+    Doze::sleep(lot, announcements_, dozing.value, dozing.sleepers, 1, dozing.value, is_over);
   }
 }
 
-void Port::let_one_in(const Cell& held, const Cell& wanted, bool many) noexcept {
-  const bool sleeps = wake_one(wanted);
+void Port::let_one_in(const Cell& held, const Cell& dozing, bool many) noexcept {
+  const bool sleeps = wake_one(dozing);
   const std::int64_t start_ns = now_ns();
   for (;;) {
     for (unsigned polls = polls_at_last; polls > 0; --polls) {

@@ -16,6 +16,7 @@
 #include "delegation/cpus.hpp"
 #include "delegation/section.hpp"
 #include "delegation/thread.hpp"
+#include "lock/doze.hpp"
 #include "machine/hardware.hpp"
 #include "machine/lock_machine.hpp"
 
@@ -120,25 +121,25 @@ class Port : public Hardware {
   /// The line of `other` is its holder's to write: it is read soon, since most sections are short,
   /// and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
-                   Expectation expected) noexcept {
+                   Cell& dozing, const Expectation<Cell>& expected) noexcept {
     for (unsigned polls = polls_at_first; polls <= polls_at_last; polls *= 4) {
       if (poll(own, polls)) return 0;
       // If both are 0, the request is executed.
       if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
     }
-    return await_either_slowly(own, other, wanted, expected.answer);
+    return await_either_slowly(own, other, wanted, dozing, expected);
   }
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
-  bool wait_for_turn(const Cell& held, Cell& wanted) noexcept {
-    static_cast<void>(wait_for_turn(nullptr, held, wanted));
+  bool wait_for_turn(const Cell& held, Cell& wanted, Cell& dozing) noexcept {
+    static_cast<void>(wait_for_turn(nullptr, held, wanted, dozing));
     return true;
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
   /// set, so that the one that is let in next lets in another.
-  static void clear_wanted(Cell& wanted) noexcept {
-    if (FutexLot::peek(wanted.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
+  static void clear_wanted(Cell& wanted, const Cell& dozing) noexcept {
+    if (FutexLot::peek(dozing.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
   }
   /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
   /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
@@ -153,20 +154,23 @@ class Port : public Hardware {
   static bool is_unattended(const Cell& wanted) noexcept {
     return wanted.value.load(std::memory_order_relaxed) == unattended;
   }
-  static bool is_slept_on(const Cell& wanted) noexcept {
-    FutexLot::light_fence();
-    return FutexLot::peek(wanted.sleepers) != 0;
+  static bool is_slept_on(const Cell& dozing) noexcept {
+    return FutexLot::peek(dozing.sleepers) != 0;
   }
-  /// After the lock was given back: wakes one of those that sleep in wait_for_turn(). False: nobody
-  /// does.
-  static bool wake_one(const Cell& wanted) noexcept {
-    const bool sleeps = is_slept_on(wanted);
-    if (sleeps) [[unlikely]]
-      FutexLot(false).unpark_one(wanted.value);
-    return sleeps;
+  static bool is_dozing(const Cell& dozing) noexcept {
+    return Doze::is_dozing(FutexLot(), dozing.value);
+  }
+  static void rouse(Cell& entry, Word request) noexcept {
+    Doze::rouse(FutexLot(false), entry.value, entry.sleepers, request);
+  }
+  static bool wake_one(const Cell& dozing) noexcept {
+    return Doze::wake_one(FutexLot(false), dozing.value, dozing.sleepers);
   }
   /// And until `held` is taken, by one of those that wait; not for long, longer if they are many.
-  static void let_one_in(const Cell& held, const Cell& wanted, bool many = false) noexcept;
+  static void let_one_in(const Cell& held, const Cell& dozing, bool many = false) noexcept;
+
+  /// At least so long, for tests: then whoever has the lock has to wake who sleeps.
+  static void lengthen_sleeps(std::int64_t ns) noexcept { shortest_sleep_ns = ns; }
 
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
@@ -178,6 +182,11 @@ class Port : public Hardware {
   }
 
  private:
+  using Doze = locks::Doze<FutexLot>;
+  static inline std::atomic<std::int64_t> shortest_sleep_ns{0};
+  static void set_slice(FutexLot& lot, std::int64_t ns) noexcept {
+    lot.set_slice(std::max(ns, shortest_sleep_ns.load(std::memory_order_relaxed)));
+  }
   /// Before a wait. Where more threads use locks than there are CPUs whoever is awaited may need
   /// this one.
   void follow_crowd() noexcept {
@@ -200,8 +209,9 @@ class Port : public Hardware {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
   [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
-                                            bool answered) noexcept;
-  int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted) noexcept;
+                                            Cell& dozing,
+                                            const Expectation<Cell>& expected) noexcept;
+  int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted, Cell& dozing) noexcept;
   static int await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept;
   static int await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept;
   static int look_at_both(const Cell& own, const Cell& held) noexcept;

@@ -293,14 +293,14 @@ void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word n
 /// And lets one in that waits for the lock itself.
 void Station::give(RingPort& port, Word number) const {
   const locks::Desk<RingPort> of_lock = desk(number);
-  Hardware::Cell& wanted = wanted_cell(number);
+  const locks::Wanted<RingPort> hint = wanted(number);
   const bool was_wanted = is_wanted(number);
-  const bool unattended = RingPort::is_unattended(wanted);
+  const bool unattended = hint.is_unattended(port);
   if (was_wanted) [[unlikely]]
-    RingPort::clear_wanted(wanted);
-  of_lock.give(port);
-  if (was_wanted && (!unattended || RingPort::is_slept_on(wanted))) [[unlikely]]
-    RingPort::let_one_in(*of_lock.held, wanted);
+    hint.clear(port);
+  hint.give(port, of_lock);
+  if (was_wanted && (!unattended || hint.is_slept_on(port))) [[unlikely]]
+    hint.let_one_in(port, *of_lock.held, false);
 }
 
 /// Sends what a client's sections have left, or where no server runs executes it, which may block.
@@ -365,14 +365,15 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
 Station::Pending::Pending(const Station& station) {
   station.for_each_entry([this](const Hardware::Cell& entry) {
     const Word request = entry.value.load(std::memory_order_acquire);
-    if (request != 0) entries_.emplace_back(&entry, request);
+    if (request != 0) entries_.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
   });
 }
 
-/// Each has a number: whatever is there now came later.
+/// Each has a number: whatever is there now came later, but for a mark (doze.hpp).
 bool Station::Pending::are_executed() {
   const auto changed = [](const auto& entry) {
-    return entry.first->value.load(std::memory_order_acquire) != entry.second;
+    const Word now = entry.first->value.load(std::memory_order_acquire);
+    return (now & ~locks::Doze<FutexLot>::roused) != entry.second;
   };
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(), changed), entries_.end());
   return entries_.empty();

@@ -32,6 +32,7 @@
 #include "delegation/ring_memory.hpp"
 #include "lock/bell.hpp"
 #include "lock/desk.hpp"
+#include "lock/habit.hpp"
 #include "lock/numbers.hpp"
 #include "lock/shape.hpp"
 #include "lock/steward.hpp"
@@ -116,6 +117,9 @@ class Station final : public LeavesRequests {
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
+  locks::Wanted<RingPort> wanted(Word lock) const noexcept {
+    return {entry(lock).wanted, entry(lock).dozing};
+  }
   RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
 
@@ -188,6 +192,7 @@ class Station final : public LeavesRequests {
     /// By who has the lock: so many of its next sections are executed with a spare at work.
     std::atomic<unsigned> apart;
   };
+  static_assert(sizeof(Entry) == line_bytes);
   class Server;
   class ServerWork;
 

@@ -28,14 +28,15 @@ class Attended {
   using Ticket = typename Auto<M>::Ticket;
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 2 + Reception<M>::cells,
+    return {.global_cells = 3 + Reception<M>::cells,
             .slots = shape.clients,
             .cells_per_slot = cells_per_ring(1)};
   }
   Attended(const Shape&, typename M::Cells cells)
       : reception_(cells, 1),
         desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0},
-        auto_(desk_, cells.global(1 + Reception<M>::cells), &reception_.serving()) {}
+        auto_(desk_, {cells.global(1 + Reception<M>::cells), cells.global(2 + Reception<M>::cells)},
+              &reception_.serving()) {}
   Ticket ticket(unsigned client) const { return auto_.ticket(client); }
 
   template <class Work>
@@ -95,7 +96,7 @@ class Attended {
       return true;
     }
     bool give(Word) const {
-      lock_.desk_.give(m_);
+      lock_.auto_.give(m_);
       return true;
     }
 

@@ -34,24 +34,22 @@ class Auto {
   };
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 3, .slots = shape.clients, .cells_per_slot = cells_per_ring(1)};
+    return {.global_cells = 4, .slots = shape.clients, .cells_per_slot = cells_per_ring(1)};
   }
   Auto(const Shape&, typename M::Cells cells)
-      : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(cells.global(2)) {}
-  /// A lock among others that share rings. `wanted`: best on the line of desk.held. `server`:
-  /// nonzero while somebody serves the rings.
-  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server)
+      : Auto({&cells.global(0), &cells.global(1), {1, cells}, 0},
+             {cells.global(2), cells.global(3)}, nullptr) {}
+  /// A lock among others that share rings. `server`: nonzero while somebody serves these.
+  Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server)
       : desk_(desk), wanted_(wanted), server_(server) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
 
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool execute(M& m, Ticket& t, auto& work) const {
     return execute(m, t.ring, t.habit, work, [] { return true; });
   }
 
   /// `combines()`: it also executes requests of others; not where these may wait for its own next.
-  template <class Work, class Combines>
-  bool execute(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {
+  bool execute(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
     if (!h.delegates || h.until_trial-- == 0) {
       if (take(m)) {
         const bool tries = h.delegates && is_served(m);  // then it looks whether others do
@@ -73,42 +71,42 @@ class Auto {
   /// The two halves of executing a section at once: true if the client has the lock, to execute it;
   bool take(M& m) const { return desk_.take(m); }
   /// and gives the lock back; if somebody waits, by `visit()`: give_after_visit(), and the count.
-  template <class Visit>
-  [[gnu::always_inline]] void give(M& m, Habit& h, Visit visit) const {
+  [[gnu::always_inline]] void give(M& m, Habit& h, auto visit) const {
     if (!wanted_.is_set(m)) [[likely]] {
       desk_.give(m);
-      ++h.inlined;
-    } else {
-      visit();
+      if (!wanted_.is_dozing(m) || !take(m)) [[likely]] {
+        ++h.inlined;
+        return;
+      }
     }
+    visit();
   }
+  void give(M& m) const { wanted_.give(m, desk_); }  ///< where it may not execute others' requests
   bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
 
   /// Posts the request and sees to it that it is executed.
-  template <class Work, class Combines>
-  bool delegate(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {
+  bool delegate(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
     desk_.enter(m, ring);
     typename M::Cell* const entry = desk_.rings.post(m, ring, desk_.lock, work);
     return entry != nullptr && finish(m, ring, h, *entry, work, combines);
   }
 
   /// Waits until a posted request is executed; executes it if there is nobody else.
-  template <class Work, class Combines>
-  bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, Work& work,
-              Combines combines) const {
+  bool finish(M& m, Ring& ring, Habit& h, auto& entry, auto& work, auto combines) const {
     for (Backoff backoff;; backoff.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
-      const Either<M> first =
-          is_served(m) ? await_either(m, entry, *server_)
-                       : wanted_.wait_for_either(m, entry, *desk_.held,
-                                                 Expectation{h.is_used_to(), combines()});
+      const Either<M> first = is_served(m) ? await_either(m, entry, *server_)
+                                           : wanted_.wait_for_either(m, entry, desk_, ring,
+                                                                     {h.is_used_to(), combines()});
       if (first.gave_up) return false;
       if (first.own) {
         desk_.rings.has_answer(ring);
         ++h.delegated;
+        if (!combines()) wanted_.wake_next(m);
         return true;
       }
-      if (!desk_.take(m)) continue;
+      if (!take(m)) continue;
+      if (!combines()) wanted_.pass_on(m);
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
       h.set_delegates(false);
       give_after_visit(m, h, work, combines);
@@ -120,26 +118,28 @@ class Auto {
   }
 
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
-  template <class Work, class Combines>
-  [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
-    const bool unattended = wanted_.is_unattended(m);
-    wanted_.clear(m);
-    m.hold_wakes();
-    const unsigned executed = desk_.combine(m, work, combines, server_, h.pace);
-    desk_.give(m);
-    m.wake_held();  // who is woken may take the CPU
-    h.combined += executed;
-    if (executed != 0 && is_served(m)) h.set_delegates(true);
-    if (!unattended) h.visits += executed < many ? 1 : executed / 4;
-    const bool goes_on = unattended || (h.visits < visits_max && combines());
-    if (goes_on && !wanted_.is_slept_on(m)) return;
-    h.visits = 0;
-    wanted_.let_one_in(m, *desk_.held, executed >= many);
+  [[gnu::noinline]] void give_after_visit(M& m, Habit& h, auto& work, auto combines) const {
+    unsigned executed = 0;
+    do {
+      const bool unattended = wanted_.is_unattended(m);
+      wanted_.clear(m);
+      const bool dozed = wanted_.take_note(m);
+      m.hold_wakes();
+      executed = desk_.combine(m, work, combines, server_, h.pace);
+      if (dozed && !combines()) wanted_.set_dozing(m);
+      desk_.give(m);
+      m.wake_held();  // who is woken may take the CPU
+      h.combined += executed;
+      if (executed != 0 && is_served(m)) h.set_delegates(true);
+      const bool goes_on = unattended || (h.goes_on_after(executed) && combines());
+      if (goes_on && !wanted_.is_slept_on(m)) continue;
+      h.visits = 0;
+      wanted_.let_one_in(m, *desk_.held, executed >= Habit::many);
+    } while (executed != 0 && wanted_.is_dozing(m) && take(m));
+    wanted_.look_back(m, desk_);
   }
 
  private:
-  static constexpr unsigned visits_max = 64;
-  static constexpr unsigned many = 8;  // requests at once: a visit of these counts as several
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 
   Desk<M> desk_;

@@ -23,19 +23,32 @@ struct Desk {
 
   /// True if the caller now has the lock.
   bool take(M& m) const { return m.take_held(*held); }
+  bool is_free(M& m) const { return m.load(*held, relaxed) == 0; }
   void give(M& m) const { m.give_held(*held); }
 
-  /// Executes what is pending, one request of each client, but not of `but`; how many. The caller
-  /// has the lock.
-  template <class Work>
-  unsigned pass(M& m, Work& work, Word but = ~Word{0}) const {
-    unsigned executed = 0;
+  template <class Fn>
+  void for_each_client(M& m, Fn fn) const {
     const Word count = m.load(*clients, relaxed);
     for (Word client = m.next_client(0, count); client < count;
          client = m.next_client(client + 1, count)) {
-      if (client != but && rings.serve(m, client, lock, work)) ++executed;
+      fn(client);
     }
+  }
+  /// Executes what is pending, one request of each client; how many. The caller has the lock.
+  template <class Work>
+  unsigned pass(M& m, Work& work) const {
+    unsigned executed = 0;
+    for_each_client(m, [&](Word client) {
+      if (rings.serve(m, client, lock, work)) ++executed;
+    });
     return executed;
+  }
+  /// Tells all that sleep until their requests are executed to look again.
+  void rouse(M& m) const {
+    for_each_client(m, [&](Word client) {
+      const auto next = rings.next(m, client);
+      if (next.is_of(lock)) m.rouse(rings.entry(client, next), next.request);
+    });
   }
   /// Pass after pass while there are requests, as long as a visit may take; one if there is a
   /// server, which goes on; how many.

@@ -31,26 +31,61 @@ struct Habit {
   /// Whether it delegates, and somebody has executed its requests: who has the lock comes often.
   bool is_used_to() const { return delegates && until_trial != trial; }
 
+  /// After a visit of so many requests of others: whether it goes on before another one has the
+  /// lock.
+  bool goes_on_after(unsigned executed) {
+    visits += executed < many ? 1 : executed / 4;
+    return visits < visits_max;
+  }
+
   static constexpr unsigned trial = 1024;
+  static constexpr unsigned visits_max = 64;
+  static constexpr unsigned many = 8;  ///< requests at once: a visit of these counts as several
 };
 
-/// That somebody has waited for some time. A hint: if it is lost, whoever waits repeats it, or
-/// finds the lock free.
+/// That somebody has waited for some time. A hint, which may get lost: who sleeps says so in
+/// `dozing`, too, where whoever gives the lock back looks afterwards (doze.hpp).
 template <LockMachine M>
 class Wanted {
  public:
-  explicit Wanted(typename M::Cell& cell) : cell_(&cell) {}
+  Wanted(typename M::Cell& cell, typename M::Cell& dozing) : cell_(&cell), dozing_(&dozing) {}
 
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
   /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
   /// nobody waits.
   bool is_unattended(M& m) const { return m.is_unattended(*cell_); }
-  void clear(M& m) const { m.clear_wanted(*cell_); }
+  void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }
+  /// True: some may sleep, whose requests are posted; the caller sees to them.
+  bool take_note(M& m) const {
+    if (m.load(*dozing_, relaxed) == 0) [[likely]]
+      return false;
+    m.exchange_unawaited(*dozing_, 0, acq_rel);  // pairs with a sleeper's
+    return true;
+  }
+  void set_dozing(M& m) const { m.exchange_unawaited(*dozing_, 1, release); }
+  /// By who has given the lock back.
+  bool is_dozing(M& m) const { return m.is_dozing(*dozing_); }
+  /// Gives the lock back where what others have posted is not executed.
+  void give(M& m, const Desk<M>& desk) const {
+    desk.give(m);
+    look_back(m, desk);
+  }
+  /// By who has given it back: sleepers look again, unless another one has the lock, who does this.
+  void look_back(M& m, const Desk<M>& desk) const {
+    while (is_dozing(m) && desk.is_free(m)) {
+      take_note(m);
+      desk.rouse(m);
+      m.wake_one(*dozing_);
+    }
+  }
   /// As await_either(); gives the hint, on hardware when it has waited for a while.
-  Either<M> wait_for_either(M& m, typename M::Cell& own, typename M::Cell& other,
-                            Expectation expected) const {
-    const int which = m.await_either(own, other, acquire, *cell_, expected);
+  Either<M> wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
+                            const typename Rings<M>::Ticket& ring,
+                            Expectation<typename M::Cell> expected) const {
+    expected.served = &desk.rings.served(ring.client);
+    expected.counted = Served::least_after(ring.posted - 1);
+    const int which = m.await_either(own, *desk.held, acquire, *cell_, *dozing_, expected);
     return {which == 0, which < 0};
   }
 
@@ -58,23 +93,30 @@ class Wanted {
   /// what no other thread may execute. False if it gave up.
   bool take_in_turn(M& m, const Desk<M>& desk) const {
     while (!desk.take(m)) {
-      if (!wait_until_free(m, *desk.held)) return false;
+      if (!m.wait_for_turn(*desk.held, *cell_, *dozing_)) return false;
     }
+    pass_on(m);
     return true;
   }
-  bool wait_until_free(M& m, typename M::Cell& held) const { return m.wait_for_turn(held, *cell_); }
+  /// By who has the lock and may have been woken for it: others sleep on.
+  void pass_on(M& m) const {
+    if (is_slept_on(m)) set_dozing(m);
+  }
+  /// By who may have been woken for the lock, and does not need it.
+  void wake_next(M& m) const { m.wake_one(*dozing_); }
 
   /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
   /// could execute, or nobody may.
-  bool is_slept_on(M& m) const { return m.is_slept_on(*cell_); }
+  bool is_slept_on(M& m) const { return m.is_slept_on(*dozing_); }
   /// By who has just given the lock back: one of those that wait may take it first. `many` had
   /// requests at once: as it is where they yield in turn, and come back later.
   void let_one_in(M& m, typename M::Cell& held, bool many) const {
-    m.let_one_in(held, *cell_, many);
+    m.let_one_in(held, *dozing_, many);
   }
 
  private:
   typename M::Cell* cell_;
+  typename M::Cell* dozing_;
 };
 
 }  // namespace muster::locks

@@ -20,9 +20,10 @@ struct Numbers {
 
   /// What belongs to a number.
   struct Row {
-    Cell held;    ///< Desk::held
-    Cell wanted;  ///< where clients that wait for the lock say so
-    Plain next;   ///< of those given back: as `last`
+    Cell held;                ///< Desk::held
+    Cell wanted;              ///< where clients that wait for the lock say so
+    Plain next;               ///< of those given back: as `last`
+    alignas(64) Cell dozing;  ///< and that they are about to sleep: on another line, seldom written
   };
 
   typename M::Mutex mutex;
@@ -54,6 +55,7 @@ struct Numbers {
     });
     for (unsigned looks = 0; m.load(row.held, acquire) != 0; ++looks) m.linger(looks);
     m.store(row.wanted, 0, relaxed);
+    m.store(row.dozing, 0, relaxed);
     m.within(mutex, [&] {
       m.write(row.next, m.read(last));
       m.write(last, number + 1);

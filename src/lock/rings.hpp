@@ -48,11 +48,11 @@ class Rings {
   static constexpr Word lock_bits = 20;
   static constexpr Word locks_max = (Word{1} << lock_bits) - 1;
 
-  /// What is in an entry: 11 bits of the request's number, 20 of its lock; never 0, below 2^31.
+  /// What is in an entry: 11 bits of the request's number, 20 of its lock; above, a mark.
   static constexpr Word request(Word number, Word lock) {
     return (number << lock_bits | (lock + 1)) & 0x7fff'ffffU;
   }
-  static constexpr Word number_of(Word request) { return request >> lock_bits; }
+  static constexpr Word number_of(Word request) { return (request & 0x7fff'ffffU) >> lock_bits; }
   static constexpr Word lock_of(Word request) { return (request & locks_max) - 1; }
 
   /// `depth`: a power of two, at most Served::depth_max.
@@ -88,7 +88,6 @@ class Rings {
 
   /// When the client has seen that the entry of its last request is 0.
   static void has_answer(Ticket& t) { t.executed = t.posted; }
-
   /// The entry of a client's last executed request, or `ahead` of it: its next one's, or one ahead.
   Cell& at_last(M& m, unsigned client, unsigned ahead = 0) const {
     const Served so_far(m.load(served(client), relaxed));
@@ -138,6 +137,7 @@ class Rings {
     return true;
   }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }
+  Cell& entry(unsigned client, const Next& next) const { return cells_.of(client, next.place); }
 
  private:
   unsigned half() const { return depth_ > 1 ? depth_ / 2 : 1; }

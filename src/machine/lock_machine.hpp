@@ -3,9 +3,10 @@
 // lock asks what its machine can do. On hardware it is delegation/port.hpp; the modelled and the
 // checked machine take NobodySleeps, below, and have their own clock and pause.
 //
-// Two words of a lock have operations of their own. `held` is 1 while somebody has the lock;
-// `wanted` is set when somebody has waited for that to end for some time. Nobody sleeps on `held`,
-// so whoever gives a lock back need not look there.
+// Three words of a lock have operations of their own. `held` is 1 while somebody has the lock;
+// `wanted` is set when somebody has waited for that to end for some time, `dozing` when it is about
+// to sleep (lock/doze.hpp). Nobody sleeps on `held`, so whoever gives a lock back need not look
+// there.
 #pragma once
 
 #include "machine/machine.hpp"
@@ -13,16 +14,20 @@
 namespace muster {
 
 /// What a client that waits may expect of whoever has the lock.
+template <class Cell>
 struct Expectation {
   bool soon;    ///< its requests have been executed soon: the lock is seldom free for long
   bool answer;  ///< they are executed when it says that it waits
+  Cell* served = nullptr;  ///< at least `counted` when all its earlier requests are executed; null:
+  Word counted = 0;        ///< there are none
 };
 
 // clang-format off
 template <class M>
 concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typename M::Cell& other,
-                                             typename M::Cell& wanted, Word word, unsigned turns,
-                                             bool many, Expectation expected) {
+                                             typename M::Cell& wanted, typename M::Cell& dozing,
+                                             Word word, unsigned turns, bool many,
+                                             Expectation<typename M::Cell> expected) {
   // Time. The checked machine has none: it pauses where a program says so, and each look at its
   // clock is a second after the last one.
   m.linger(turns);  // pauses a little between two looks
@@ -46,17 +51,21 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. The second one,
   // by who waits for its answer or for the lock, sets `wanted` when that takes long.
   { m.await_either(cell, other, acquire, Awaited::combiner) } -> std::same_as<int>;
-  { m.await_either(cell, other, acquire, wanted, expected) } -> std::same_as<int>;
+  { m.await_either(cell, other, acquire, wanted, dozing, expected) } -> std::same_as<int>;
   // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up.
-  { m.wait_for_turn(cell, wanted) } -> std::same_as<bool>;
+  { m.wait_for_turn(cell, wanted, dozing) } -> std::same_as<bool>;
   // By who has the lock. Whether some sleep in wait_for_turn(); whether `wanted` is set by a
   // section of its own, which left something to see to, and nobody waits. Both on hardware only.
-  { m.is_slept_on(wanted) } -> std::same_as<bool>;
+  { m.is_slept_on(dozing) } -> std::same_as<bool>;
   { m.is_unattended(wanted) } -> std::same_as<bool>;
-  m.clear_wanted(wanted);
-  // By who has just given the lock back: lets one that waits be first, for some microseconds.
-  // `many` had requests at once: as it is where they yield in turn, and come back later.
-  m.let_one_in(cell, wanted, many);
+  m.clear_wanted(wanted, dozing);
+  // By who has just given the lock back: whether `dozing` is set, by all that sleep by then.
+  { m.is_dozing(dozing) } -> std::same_as<bool>;
+  m.rouse(cell, word);  // wakes who sleeps until this request there is executed
+  { m.wake_one(dozing) } -> std::same_as<bool>;  // of those in wait_for_turn(); false: none
+  // Lets one that waits be first, for some microseconds. `many` had requests at once: as it is
+  // where they yield in turn, and come back later.
+  m.let_one_in(cell, dozing, many);
 };
 // clang-format on
 
@@ -113,13 +122,13 @@ class NobodySleeps {
   }
   /// Says at once that it waits: no time passes that would make a difference.
   template <class Cell>
-  int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Cell& wanted,
-                   const Expectation&, Site site = Site::here()) {
+  int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Cell& wanted, const Cell&,
+                   const Expectation<Cell>&, Site site = Site::here()) {
     say_that_it_waits(wanted);
     return await_either(own, other, acquire, Awaited::anyone, site);
   }
   template <class Cell>
-  bool wait_for_turn(Cell& held, Cell& wanted, Site site = Site::here()) {
+  bool wait_for_turn(Cell& held, Cell& wanted, const Cell&, Site site = Site::here()) {
     say_that_it_waits(wanted);
     return port().await(held, equals(0), relaxed, Awaited::anyone, site);  // whoever takes acquires
   }
@@ -132,8 +141,18 @@ class NobodySleeps {
     return false;
   }
   template <class Cell>
-  void clear_wanted(Cell& wanted, Site site = Site::here()) {
+  void clear_wanted(Cell& wanted, const Cell&, Site site = Site::here()) {
     port().store(wanted, 0, relaxed, site);
+  }
+  template <class Cell>
+  static bool is_dozing(const Cell&) {
+    return false;
+  }
+  template <class Cell>
+  static void rouse(const Cell&, Word) {}
+  template <class Cell>
+  static bool wake_one(const Cell&) {
+    return false;
   }
   template <class Cell>
   void let_one_in(const Cell&, const Cell&, bool) {

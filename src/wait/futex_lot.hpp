@@ -39,6 +39,9 @@ class FutexLot {
   static void replace(Atom& atom, Word from, Word to) noexcept {
     atom.compare_exchange_strong(from, to, std::memory_order_relaxed);
   }
+  static void swap_in(Atom& atom, Word word) noexcept {
+    atom.exchange(word, std::memory_order_acq_rel);
+  }
   static Word peek(const Atom& atom) noexcept { return atom.load(std::memory_order_relaxed); }
   /// Enough because every sleeper issues the heavy one: the compiler may not move the load over the
   /// store; the core may, unless membarrier stops it.

@@ -120,7 +120,7 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
        "src/lock/attended.hpp: at_ = m_.await_any(watched_, at_least(1), relaxed, from);, skip",
        // A hint: without it whoever has the lock executes its own sections only.
        "src/machine/lock_machine.hpp: port().store(wanted, 1, relaxed);, drop",
-       "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_); }, drop"});
+       "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }, drop"});
   expect_noticed(
       "rcl",
       chosen("rcl", {"rings, 1 clients, 2 sections, yields", "rcl, 2 clients, 1 section",
@@ -128,20 +128,29 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
                      "rcl, 1 clients, 2 sections, shutdown", "rcl, 2 clients, 1 section, closing",
                      "rcl, 2 clients, 1 section, server"}),
       with(of_both, {given}));
+  std::set<std::string> of_auto = of_both;
+  of_auto.erase("src/lock/rings.hpp: m.store(cells_.of(client, next.place), 0, release);, late");
   expect_noticed(
       "auto",
-      chosen("auto",
-             {"rings, 1 clients, 2 sections, yields", "rings, 1 clients, 1 section, leaving",
-              "auto, 2 clients, 1 section", "auto, 2 clients, 2 sections",
-              "auto, 1 clients, 2 sections, attended", "auto, 1 clients, 2 sections, two",
-              "auto, 2 clients, 1 section, attended", "auto, 2 clients, 1 section, two",
-              "auto, 1 clients, 1 section, yields", "auto, 1 clients, 1 section, visited",
-              "auto, 1 clients, 2 sections, visited"}),
-      with(of_both,
-           {// Whom nobody sees executes its request itself.
-            "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
-            "return;, tear",
-            "src/lock/reception.hpp: m.exchange(news(), 1, release);, tear"}));
+      chosen("auto", {"rings, 1 clients, 2 sections, yields",
+                      "rings, 1 clients, 1 section, leaving", "auto, 2 clients, 1 section",
+                      "auto, 2 clients, 2 sections", "auto, 1 clients, 2 sections, attended",
+                      "auto, 1 clients, 2 sections, two", "auto, 2 clients, 1 section, attended",
+                      "auto, 2 clients, 1 section, two", "auto, 1 clients, 1 section, yields",
+                      "auto, 1 clients, 1 section, visited", "auto, 1 clients, 2 sections, visited",
+                      "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested"}),
+      with(
+          of_auto,
+          {// A hint, as above.
+           "src/lock/habit.hpp: const int which = m.await_either(own, *desk.held, acquire, *cell_, "
+           "*dozing_, expected);, drop",
+           // Of two clients one sleeps.
+           "src/lock/doze.hpp: lot.swap_in(dozing, 1);, tear",
+           "src/lock/habit.hpp: m.exchange_unawaited(*dozing_, 0, acq_rel);, tear",
+           // Whom nobody sees executes its request itself.
+           "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
+           "return;, tear",
+           "src/lock/reception.hpp: m.exchange(news(), 1, release);, tear"}));
 }
 
 TEST(SpoiledStations, AreNoticed) {
@@ -149,7 +158,8 @@ TEST(SpoiledStations, AreNoticed) {
       "station", mutation_programs_of_lock("station"),
       {// Hints: without them the watchdog looks often, and who has the lock looks in vain.
        "src/lock/crew.hpp: void fall_asleep(M& m) { m.store(asleep, 1, relaxed); }, drop",
-       "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop"});
+       "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop",
+       "src/lock/numbers.hpp: m.store(row.dozing, 0, relaxed);, drop"});
 }
 
 TEST(SpoiledMutexes, AreNoticed) {

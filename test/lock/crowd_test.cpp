@@ -156,11 +156,12 @@ std::vector<std::vector<Word>> yields_of_one_that_sleeps(const std::vector<Word>
     Hardware::Cell held{};
     held.value = 1;
     Hardware::Cell wanted{};
+    Hardware::Cell dozing{};
     wanted.value = said;
     Yields mine{wanted};
     std::thread waits([&] {
       yields = &mine;
-      EXPECT_EQ(0, port.await_either(own, held, acquire, wanted, {true, true}));
+      EXPECT_EQ(0, port.await_either(own, held, acquire, wanted, dozing, {true, true}));
       yields = nullptr;
     });
     while (own.sleepers.load() == 0) sleep_ms(1);

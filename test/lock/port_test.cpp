@@ -30,7 +30,8 @@ TEST(Waiting, AFreeLockIsFoundWithoutAWordToItsHolder) {
     own.value = 1;
     const Hardware::Cell free{};
     Hardware::Cell wanted{};
-    EXPECT_EQ(1, client.port.await_either(own, free, acquire, wanted, {soon, true}));
+    Hardware::Cell dozing{};
+    EXPECT_EQ(1, client.port.await_either(own, free, acquire, wanted, dozing, {soon, true}));
     EXPECT_EQ(0U, wanted.value.load()) << soon;
   }
 }
@@ -42,12 +43,13 @@ TEST(Waiting, WhoHasTheLockIsTold) {
   Hardware::Cell held{};
   held.value = 1;
   Hardware::Cell wanted{};
+  Hardware::Cell dozing{};
   std::thread holder([&] {
     while (wanted.value.load() == 0) sched_yield();
     Port port(client.domain, 1);
     port.store(own, 0, release);
   });
-  EXPECT_EQ(0, client.port.await_either(own, held, acquire, wanted, {true, true}));
+  EXPECT_EQ(0, client.port.await_either(own, held, acquire, wanted, dozing, {true, true}));
   EXPECT_EQ(1U, wanted.value.load());
   holder.join();
 }
@@ -84,10 +86,10 @@ struct NoWork {
 /// which it sees that `wanted`; how often it lets one of them have the lock.
 unsigned let_in_by_visits(unsigned visits, unsigned requests,
                           void (*wanted)(Hardware::Cell&) = Port::set) {
-  const delegation::Reserved memory((3 + requests) * line_bytes);
-  const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
+  const delegation::Reserved memory((4 + requests) * line_bytes);
+  const Watched::Cells cells(memory.data(), memory.data() + 4 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
-  const locks::Auto<Watched> lock(desk, cells.global(2), nullptr);
+  const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
   Hardware::Domain domain{};
   Watched port(domain, 0);
   NoWork work;
@@ -147,10 +149,10 @@ struct InTurn {
 /// What one visit that executes their sections leaves.
 locks::Habit after_a_visit(std::int64_t step_ns, bool crowded,
                            std::int64_t visit_ns = locks::Visit::usual_ns) {
-  const delegation::Reserved memory((3 + 2) * line_bytes);
-  const Watched::Cells cells(memory.data(), memory.data() + 3 * line_bytes);
+  const delegation::Reserved memory((4 + 2) * line_bytes);
+  const Watched::Cells cells(memory.data(), memory.data() + 4 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0, visit_ns};
-  const locks::Auto<Watched> lock(desk, cells.global(2), nullptr);
+  const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
   Hardware::Domain domain{};
   Watched port(domain, 0);
   Watched::step = step_ns;

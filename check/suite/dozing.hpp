@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The program around lock/doze.hpp: clients of an `auto` lock, which sleep until they are woken,
+// and for ever if nobody wakes them. Mutants are compiled with a copy of this.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "check/checked.hpp"
+#include "check/suite/lock_rehearsal.hpp"
+#include "lock/auto.hpp"
+#include "lock/doze.hpp"
+#include "wait/sleep.hpp"
+
+namespace muster::check {
+
+/// What clients sleep on: their requests' entries, and `dozing`.
+struct Bedroom {
+  struct Bed {
+    Checked::Cell sleepers;
+    Checked::Cell queue;
+  };
+  Announcements<Checked::Cell> all;
+  std::map<Location, Bed> beds;
+
+  explicit Bedroom(Memory& memory)
+      : all{{memory.add(0, "sleepers")},
+            {memory.add(0, "sleepers on the bell")},
+            {memory.add(0, "bell")}} {}
+  void add(Memory& memory, const Checked::Cell& cell) {
+    const std::string name = memory.name(cell.location);
+    beds[cell.location] = {{memory.add(0, "sleepers on " + name)},
+                           {memory.add(0, "queue of " + name)}};
+  }
+};
+
+/// The primitives of wait/sleep.hpp. As under the kernel's lock, who parks sees what was stored
+/// before the wake-ups that came before.
+struct DozingLot {
+  Thread& thread;
+  Tuning& tuning;
+  Bedroom& room;
+
+  Word add(const Checked::Cell& cell, Word delta, Site site = Site::here()) {
+    return thread.fetch_add(cell.location, delta, Ordering::relaxed, site);
+  }
+  void replace(const Checked::Cell& cell, Word from, Word to, Site site = Site::here()) {
+    thread.compare_exchange(cell.location, from, to, Ordering::relaxed, site);
+  }
+  void swap_in(const Checked::Cell& cell, Word word, Site site = Site::here()) {
+    const Ordering order = tuning.order_at(site, "swap_in", Ordering::acq_rel);
+    thread.exchange(cell.location, word, order, site);
+  }
+  Word peek(const Checked::Cell& cell, Site site = Site::here()) {
+    return thread.load(cell.location, Ordering::relaxed, site);
+  }
+  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
+  void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
+  static bool asks_for_fences() { return false; }
+  static bool tired() { return true; }
+  void park(const Checked::Cell& cell, Word value) {
+    const Location queue = queue_of(cell);
+    Word at = 0;
+    do {
+      at = thread.load(queue, Ordering::acquire);
+      if (peek(cell) != value) return;
+    } while (thread.compare_exchange(queue, at, at + parked, Ordering::acq_rel) != at);
+    do {
+      at = thread.await(queue, Predicate(HasWakeUp{}), Ordering::acquire);
+    } while (thread.compare_exchange(queue, at, at - parked - wake_up, Ordering::acq_rel) != at);
+  }
+  void unpark_all(const Checked::Cell& cell) { unpark(cell, mask); }
+  void unpark_one(const Checked::Cell& cell) { unpark(cell, 1); }
+
+ private:
+  // What is in a queue: how many are parked, for how many of them there is a wake-up, and how often
+  // there was one.
+  static constexpr Word mask = 7;
+  static constexpr Word parked = 1;
+  static constexpr Word wake_up = 8;
+  static constexpr Word turn = 64;
+  struct HasWakeUp {
+    bool operator()(Word at) const { return (at / wake_up & mask) != 0; }
+  };
+
+  Location queue_of(const Checked::Cell& cell) const {
+    return room.beds.at(cell.location).queue.location;
+  }
+  void unpark(const Checked::Cell& cell, Word most) {
+    const Location queue = queue_of(cell);
+    Word at = thread.load(queue, Ordering::acquire);
+    for (;;) {
+      const Word asleep = (at & mask) - (at / wake_up & mask);
+      const Word next = at + turn + std::min(most, asleep) * wake_up;
+      const Word seen = thread.compare_exchange(queue, at, next, Ordering::acq_rel);
+      if (seen == at) return;
+      at = seen;
+    }
+  }
+  void fence(const char* what, Ordering order, Site site) {
+    const Ordering tuned = tuning.order_at(site, what, order);
+    if (tuned != Ordering::relaxed) thread.fence(tuned, site);
+  }
+};
+
+/// The checked machine, on which who waits for a lock sleeps at once.
+class Dozing : public Checked {
+ public:
+  Dozing(Thread& thread, Tuning& tuning, Bedroom& room)
+      : Checked(thread, tuning), lot_{thread, tuning, room}, room_(room) {}
+
+  template <class Pred, Order O>
+  bool await_all(CellSet<Dozing> cells, Pred pred, OrderTag<O> order, Site site = Site::here()) {
+    return Checked::await_all(cells, pred, order, site);
+  }
+  template <class Pred, Order O>
+  std::size_t await_any(CellSet<Dozing> cells, Pred pred, OrderTag<O> order, std::size_t from = 0,
+                        Site site = Site::here()) {
+    return Checked::await_any(cells, pred, order, from, site);
+  }
+  template <Order O>
+  void store(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+    Checked::store(cell, word, order, site);
+    const auto bed = room_.beds.find(cell.location);
+    if (bed != room_.beds.end()) wake_sleepers(lot_, room_.all, cell, bed->second.sleepers);
+  }
+
+  using Checked::await_either;
+  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, Cell& dozing,
+                   const Expectation<Cell>& expected, Site site = Site::here()) {
+    for (;;) {
+      store(wanted, 1, relaxed, site);
+      if (expected.answer) {
+        await(*expected.served, at_least(expected.counted), acquire, Awaited::anyone, site);
+        const Word request = Doze::unmark(lot_, own);
+        sleep(own, request, dozing, [&] { return request == 0 || lot_.peek(held, site) == 0; });
+      } else {
+        sleep(dozing, 1, dozing,
+              [&] { return lot_.peek(own, site) == 0 || lot_.peek(held, site) == 0; });
+      }
+      if (load(own, acquire, site) == 0) return 0;
+      if (load(held, acquire, site) == 0) return load(own, acquire, site) == 0 ? 0 : 1;
+    }
+  }
+  bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, Site site = Site::here()) {
+    for (;;) {
+      store(wanted, 1, relaxed, site);
+      sleep(dozing, 1, dozing, [&] { return lot_.peek(held, site) == 0; });
+      if (load(held, acquire, site) == 0) return true;
+    }
+  }
+  bool is_slept_on(const Cell& dozing) { return lot_.peek(sleepers(dozing)) != 0; }
+  void clear_wanted(Cell& wanted, const Cell& dozing, Site site = Site::here()) {
+    if (lot_.peek(sleepers(dozing)) < 2) store(wanted, 0, relaxed, site);
+  }
+  bool is_dozing(const Cell& dozing) { return Doze::is_dozing(lot_, dozing); }
+  void rouse(Cell& entry, Word request) { Doze::rouse(lot_, entry, sleepers(entry), request); }
+  bool wake_one(const Cell& dozing) { return Doze::wake_one(lot_, dozing, sleepers(dozing)); }
+  void let_one_in(const Cell&, const Cell& dozing, bool) { wake_one(dozing); }
+
+ private:
+  using Doze = locks::Doze<DozingLot>;
+  template <class IsOver>
+  void sleep(Cell& word, Word value, Cell& dozing, IsOver is_over) {
+    Doze::sleep(lot_, room_.all, word, sleepers(word), value, dozing, is_over);
+  }
+  Cell& sleepers(const Cell& cell) { return room_.beds.at(cell.location).sleepers; }
+
+  DozingLot lot_;
+  Bedroom& room_;
+};
+
+static_assert(LockMachine<Dozing>);
+
+/// Client 0 has the lock at first. The others have requests, or wait for the lock itself.
+class DozingRehearsal {
+  using M = Dozing;
+  using Lock = locks::Auto<M>;
+
+ public:
+  DozingRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
+      : scenario_(scenario),
+        tuning_(tuning),
+        shape_{.clients = scenario.clients, .clusters = 1, .limit = 2},
+        cells_(memory, 4, scenario.clients, 2),
+        data_(memory, scenario.clients, scenario.clients),
+        room_(memory) {
+    memory.set_initial(cells_.global(0).location, 1);
+    memory.set_initial(cells_.global(1).location, scenario.clients);
+    room_.add(memory, cells_.global(3));
+    for (unsigned client = 0; client < scenario.clients; ++client) {
+      room_.add(memory, cells_.of(client, 0));
+    }
+  }
+
+  void run(Thread& self) {
+    M m(self, tuning_, room_);
+    const unsigned client = self.id();
+    const Lock lock(shape_, cells_);
+    typename Lock::Ticket ticket = lock.ticket(client);
+    ticket.ring.entered = true;
+    ticket.habit.set_delegates(true);
+    bool has_it = client == 0;
+    for (Word number = 1; number <= scenario_.sections; ++number) {
+      CheckedWork work(data_, client);
+      m.write(data_.argument[client], number);
+      if (has_it || scenario_.acquires(client)) {
+        if (!has_it && !lock.take(m)) lock.take_in_turn(m);
+        work.run_own(m);
+        give(m, lock, ticket, work);
+      } else {
+        lock.execute(m, ticket.ring, ticket.habit, work, [this] { return combines(); });
+      }
+      has_it = false;
+      self.check(m.read(data_.result[client]) == 10 * number + client, "another's result");
+    }
+  }
+
+ private:
+  bool combines() const { return scenario_.variant != LockVariant::alone; }
+
+  /// In another section nobody executes others' requests.
+  void give(M& m, const Lock& lock, typename Lock::Ticket& ticket, CheckedWork& work) {
+    if (scenario_.variant == LockVariant::nested) return lock.give(m);
+    lock.give(m, ticket.habit,
+              [&] { lock.give_after_visit(m, ticket.habit, work, [this] { return combines(); }); });
+  }
+
+  const LockScenario scenario_;
+  Tuning& tuning_;
+  locks::Shape shape_;
+  Checked::Cells cells_;
+  Data data_;
+  Bedroom room_;
+};
+
+inline Program rehearse_dozing(const LockScenario& scenario, Tuning& tuning) {
+  Program program{.name = scenario.name(), .threads = scenario.clients};
+  const auto rehearsal = std::make_shared<DozingRehearsal>(scenario, tuning, program.memory);
+  program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  return program;
+}
+
+}  // namespace muster::check

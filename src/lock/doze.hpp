@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How who waits for a lock sleeps, and who gives it back finds out: the handshake of wait/sleep.hpp
+// with one word a lock, `dozing`. A sleeper sets it, passes the heavy fence and looks at the lock
+// once more. Whoever gives the lock back stores to `held` and then looks at `dozing`, a plain load
+// of a line that is in all caches: it is written by those alone who sleep, and who wake them.
+//
+// Each is a template over a lot `L` with the primitives of wait/sleep.hpp, and
+//   swap_in(atom, word)   acquires and releases   unpark_one(atom)
+// Source: ours.
+//
+// Invariants: nobody is left asleep with the lock free whose request is not executed.
+// 1. Who parks has set `dozing`, and then seen that the lock is held. So its holder sees `dozing`
+//    after it has given the lock back. It need do nothing if another one has the lock by then, who
+//    gives it back in the same way.
+// 2. Who clears `dozing` has the lock and executes all that was posted before; or it has given the
+//    lock back and rouses all that wait for their answers. It also wakes one of those that wait for
+//    the lock itself.
+// 3. Who was woken for the lock sets `dozing` when it has it, if others sleep on; it wakes the next
+//    one if it needs no lock any more; else it sleeps again, by 1.
+// 4. A sleeper's request is the next one of its ring, and known to be: the one that comes first
+//    executes it.
+#pragma once
+
+#include "wait/sleep.hpp"
+
+namespace muster::locks {
+
+template <class L>
+struct Doze {
+  /// In a request's entry: its client is to look again.
+  static constexpr Word roused = Word{1} << 31;
+
+  /// While `word` has that value and is not woken, or for a slice of the lot's; not at all if
+  /// `is_over()`, which looks at the lock. A sleeper for its answer sleeps on its request; for the
+  /// lock, on `dozing`: there a wake-up that comes before it parks is no less seen.
+  template <class Atom, class IsOver>
+  static void sleep(L& lot, Announcements<Atom>& all, Atom& word, Atom& sleepers_here, Word value,
+                    Atom& dozing, IsOver is_over) {
+    const Word before = announce(lot, all, sleepers_here);
+    lot.swap_in(dozing, 1);  // pairs with take_note's; no store: it would hide earlier sleepers
+    pass_fence(lot, all, before);
+    if (!is_over()) lot.park(word, value);
+    take_back(lot, all, sleepers_here);
+  }
+  /// Before that, by who waits for its answer: its request, 0 if it is executed.
+  template <class Atom>
+  static Word unmark(L& lot, Atom& own) {
+    const Word request = lot.peek(own) & ~roused;
+    lot.replace(own, request | roused, request);
+    return request;
+  }
+
+  /// By who has given the lock back.
+  template <class Atom>
+  static bool is_dozing(L lot, const Atom& dozing) {
+    lot.light_fence();  // pairs with heavy_fence in pass_fence()
+    return lot.peek(dozing) != 0;
+  }
+  /// By who has cleared `dozing`. The mark keeps awake whom the wake-up comes too early for.
+  template <class Atom>
+  static void rouse(L lot, Atom& own, const Atom& sleepers_here, Word request) {
+    if (lot.peek(sleepers_here) == 0) return;
+    lot.replace(own, request, request | roused);
+    lot.unpark_all(own);
+  }
+  /// One of those that wait for the lock. False: none sleeps.
+  template <class Atom>
+  static bool wake_one(L lot, const Atom& dozing, const Atom& sleepers_here) {
+    const bool sleeps = lot.peek(sleepers_here) != 0;
+    if (sleeps) [[unlikely]]
+      lot.unpark_one(dozing);
+    return sleeps;
+  }
+};
+
+}  // namespace muster::locks
