@@ -80,7 +80,7 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
   if (!Inside::any()) await_seats(depth.seat());
   Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
-  depth.remember(number_ever(), &seat, &habit);
+  if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
 }
 
@@ -109,7 +109,7 @@ void Delegated::await_seats(unsigned but) {
 /// A thread that has used this lock before, and then others, finds what it has here: as quickly as
 /// may be, since whole tables of locks are used in this way. False: it has to look more closely.
 bool Delegated::comes_back(Thread& t) {
-  if (!is_outside(t) || t.seats == 0 || !in_own_process()) return false;
+  if (!t.is_outside() || t.seats == 0 || !in_own_process()) return false;
   Station::Seat* const seat = station_->find_seat(t.first);
   Known* const habit = habits_.find(t.first);
   if (seat == nullptr || habit == nullptr ||
@@ -146,7 +146,7 @@ void Delegated::execute_anywhere(Section section) {
   admit();
   if (execute_nested_in(section)) return;
   const NoCancellation whole;
-  const bool outside = is_outside(this_thread);
+  const bool outside = this_thread.is_outside();
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
@@ -172,7 +172,7 @@ void Delegated::execute_anywhere(Section section) {
 int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise) {
   auto& lock = static_cast<Delegated&>(any);
   Thread& t = this_thread;
-  if (!is_outside(t) || !lock.station_->has_server()) [[unlikely]]
+  if (!t.is_outside() || !lock.station_->has_server()) [[unlikely]]
     return otherwise(any, section);
   lock.delegate_at_once(t, section);
   return 0;
@@ -339,7 +339,7 @@ void Delegated::post_anywhere(Section section) {
     return execute(section);
   }
   const Client own = client(Depth());
-  if (is_outside(t)) await_senders(own.seat);  // not while it waits for a condition
+  if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
   Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
   if (is_pending(full)) {
     const Blocking blocking(t.serving);

