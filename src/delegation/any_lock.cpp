@@ -298,15 +298,4 @@ void await_kept_posts(AnyLock& lock) {
   Counted::await_sent(count, lock.kept());
 }
 
-std::vector<Kept::Post> leave_kept_posts() noexcept {
-  this_thread.todo = 0;
-  return std::exchange(this_thread.kept->posts, {});
-}
-
-void adopt_posts(std::vector<Kept::Post>& left) noexcept {
-  for (const Kept::Post& post : std::exchange(left, {})) {
-    if (post.lock != nullptr) keep(post);
-  }
-}
-
 }  // namespace muster::delegation

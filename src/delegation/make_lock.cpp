@@ -4,10 +4,8 @@
 #include "delegation/make_lock.hpp"
 
 #include <atomic>
-#include <cerrno>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "delegation/delegated.hpp"
@@ -67,8 +65,6 @@ template <class L>
 constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
   lock.acquire_shared(port, ticket);
 };
-template <class L>
-constexpr bool has_server = L::traits.style == locks::Style::server;
 
 /// A lock of src/lock on hardware. `Kind` executes a section quickly: of a thread that is outside of
 /// all sections and has used this lock last.
@@ -87,8 +83,7 @@ class Plain : public AnyLock {
   struct Seat {
     PlainPort port;
     typename L::Ticket ticket;
-    int thread_id = 0;               ///< of which the cluster is known
-    std::vector<Kept::Post> left{};  ///< of its section, by the server
+    int thread_id = 0;  ///< of which the cluster is known
   };
 
   explicit Plain(const locks::Shape& shape)
@@ -215,30 +210,12 @@ class Combined final : public Plain<L, Combined<L>> {
   using Base::lock_;
   using Base::memory_;
   using Base::own_seat;
-  using Base::seats_;
   using typename Base::Seat;
 
  public:
   explicit Combined(const locks::Shape& shape) : Base(shape), board_(memory_.board()) {
     PlainPort port(memory_.domain(), 0);
     if constexpr (requires { lock_.prepare(port); }) lock_.prepare(port);
-    if constexpr (has_server<L>) {
-      lock_.start(port);
-      const NoSignals its_own;
-      server_ = std::make_unique<std::thread>([this] { serve(); });
-    }
-  }
-
-  ~Combined() override {
-    if constexpr (has_server<L>) {
-      PlainPort port(memory_.domain(), 0);
-      if (!this->in_own_process()) {
-        static_cast<void>(server_.release());  // the parent's: never joined here
-        return;
-      }
-      lock_.stop(port);
-      server_->join();
-    }
   }
 
  private:
@@ -269,12 +246,7 @@ class Combined final : public Plain<L, Combined<L>> {
     } else {
       lock_.execute(seat.port, seat.ticket, work);
     }
-    end(work, seat);
-  }
-  template <class Work>
-  static void end(const Work& work, Seat& seat) {
     work.finish();
-    if constexpr (has_server<L>) adopt_posts(seat.left);
     send_kept_posts();
   }
   bool has_left_posts(const Thread& t) const { return this->has_deferred() || t.todo != 0; }
@@ -304,7 +276,8 @@ class Combined final : public Plain<L, Combined<L>> {
     this_thread.remember(this->number_ever(), &seat, nullptr);
     ClientsWork<Inside> work(section, board_, this);
     lock_.execute(seat.port, seat.ticket, work);
-    end(work, seat);
+    work.finish();
+    send_kept_posts();
   }
 
   /// In a fork's child, back from its own section, the others are not there: what they want is
@@ -324,32 +297,7 @@ class Combined final : public Plain<L, Combined<L>> {
     }
   };
 
-  /// Leaves a section's posts to its client: the server has the lock, for which their executors may
-  /// wait, and no spare.
-  class ServerWork : public WorkFrom<Inside, PlainBoard> {
-   public:
-    explicit ServerWork(Combined& lock) : WorkFrom({}, lock.board_, &lock), served_(lock) {}
-    void run(Port& port, unsigned slot) noexcept {
-      WorkFrom::run(port, slot);
-      if (this_thread.todo != 0) [[unlikely]]
-        served_.seats_.find(slot)->left = leave_kept_posts();
-    }
-
-   private:
-    Combined& served_;
-  };
-
-  void serve() {
-    if constexpr (has_server<L>) {
-      this_thread.error = &errno;
-      PlainPort port(memory_.domain(), 0);
-      ServerWork work(*this);
-      lock_.serve(port, work);
-    }
-  }
-
   PlainBoard board_;
-  std::unique_ptr<std::thread> server_;
 };
 
 /// The C library's mutex.
@@ -382,7 +330,7 @@ std::size_t shared_lock_bytes() { return sizeof(RobustMemory); }
 std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
   const locks::Traits& traits = locks::traits_of(options.kind);
   const bool has_turns =
-      traits.name == locks::Rcl<Port>::traits.name || traits.name == locks::Auto<Port>::traits.name;
+      traits.style == locks::Style::server || traits.style == locks::Style::adaptive;
   if (options.turn_ns != 0 && !has_turns) {
     throw Error(Status::unsupported,
                 options.kind + ": only auto and rcl have turns that can be set");
@@ -408,8 +356,10 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
       }
       if constexpr (L::traits.style == locks::Style::direct) {
         return std::make_unique<Direct<L>>(shape);
-      } else {
+      } else if constexpr (L::traits.style == locks::Style::combining) {
         return std::make_unique<Combined<L>>(shape);
+      } else {
+        return nullptr;
       }
     }
   });

@@ -192,7 +192,7 @@ TEST_P(EveryLock, PostsFromInsideComeAfter) {
 TEST_P(EveryLock, ConditionsOrARefusal) {
   const auto lock = make();
   const locks::Style style = locks::traits_of(GetParam()).style;
-  if (style == locks::Style::combining || GetParam() == "rcl-batch") {
+  if (style == locks::Style::combining) {
     EXPECT_THROW(delegation::Condition{*lock}, Error);
     return;
   }
