@@ -156,7 +156,7 @@ class AnyLock {
   bool execute_nested_in(Section section) {
     if (section.function == Nested::run || !Inside::any()) [[likely]]
       return false;
-    Nested nested(section.function, section.argument);
+    Nested nested(section);
     execute({Nested::run, &nested});
     return true;
   }

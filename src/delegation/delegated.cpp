@@ -48,7 +48,7 @@ class Delegated::PostedWork : public RingWork {
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
                      std::int64_t visit_ns)
-    : AnyLock(traits, traits.style == locks::Style::server ? delegate_shortly : nullptr),
+    : AnyLock(traits),
       station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
@@ -134,10 +134,7 @@ int Delegated::execute_at_once(AnyLock& lock, Section section, Execute otherwise
 void Delegated::execute(Section section) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
-  if (always_delegates_ && knows(t)) {
-    t.quick = number_ever();
-    return delegate_at_once(t, section);
-  }
+  if (always_delegates_ && knows(t)) return delegate_at_once(t, section);
   if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
   execute_anywhere(section);
 }
@@ -167,15 +164,6 @@ void Delegated::execute_anywhere(Section section) {
     work.finish();
   }
   send_kept_posts();
-}
-
-int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise) {
-  auto& lock = static_cast<Delegated&>(any);
-  Thread& t = this_thread;
-  if (!t.is_outside() || !lock.station_->has_server()) [[unlikely]]
-    return otherwise(any, section);
-  lock.delegate_at_once(t, section);
-  return 0;
 }
 
 /// The way of most sections of an `rcl` lock: a request and its answer.
@@ -320,9 +308,12 @@ void Delegated::take_blocking(RingPort& port) {
   static_cast<void>(auto_.take_in_turn(port));
 }
 
-void Delegated::post(Section section) {
-  if (knows(this_thread)) return post_at_once(this_thread, section);
-  post_anywhere(section);
+[[gnu::flatten]] void Delegated::post(Section section) {
+  Thread& t = this_thread;
+  if (!knows(t)) return post_anywhere(section);
+  const Client last = last_client(t);
+  await_senders(last.seat);
+  send(t, last, section);
 }
 
 void Delegated::post_anywhere(Section section) {
@@ -355,12 +346,6 @@ bool Delegated::is_left_to_server() const {
     static Word peek(const Hardware::Atom& atom) noexcept { return FutexLot::peek(atom); }
   } lot;
   return locks::is_left_to_server(lot, station_->server_cell().value);
-}
-
-[[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
-  const Client last = last_client(thread);
-  await_senders(last.seat);
-  send(thread, last, section);
 }
 
 /// The client's own, or the ring's next place is free.

@@ -94,9 +94,6 @@ class Delegated final : public AnyLock {
     return true;
   }
   void delegate_at_once(Thread& thread, Section section);
-  /// AnyLock::short_way() of `rcl`.
-  static int delegate_shortly(AnyLock& lock, Section section, Execute otherwise);
-  void post_at_once(Thread& thread, Section section);
   [[gnu::noinline]] void execute_anywhere(Section section);
   [[gnu::noinline]] void post_anywhere(Section section);
   /// Outside of all sections.

@@ -66,8 +66,8 @@ constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L
   lock.acquire_shared(port, ticket);
 };
 
-/// A lock of src/lock on hardware. `Kind` executes a section quickly: of a thread that is outside of
-/// all sections and has used this lock last.
+/// A lock of src/lock on hardware. Where a thread is outside of all sections and has used it last,
+/// `Kind` executes its section quickly.
 template <class L, class Kind>
 class Plain : public AnyLock {
  public:

@@ -26,7 +26,7 @@ Topology read_machine() {
   const OwnThreads no_worker;
   std::thread([&] {
     try {
-      if (!cpus.empty()) bind_thread(0, cpus);
+      if (!cpus.empty()) bind_thread(pthread_self(), cpus);
       topology = Topology::from_spec_or_environment("");
     } catch (...) {
       failure = std::current_exception();
@@ -158,7 +158,7 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
   bound.before = {};
   if (!topology_.is_this_machine()) return *core;
   PuSet before = binding_of(0);
-  const int error = bind_thread(0, pus_of(topology_, *core));
+  const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {
     bound.give_back();
     throw Error(Status::system, "the thread cannot be bound to " +
@@ -172,7 +172,7 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
 void Places::unplace_thread() noexcept {
   Bound& bound = Bound::mine();
   if (bound.places == nullptr) return;
-  if (!bound.before.empty()) bind_thread(0, bound.before);
+  if (!bound.before.empty()) bind_thread(pthread_self(), bound.before);
   bound.give_back();
 }
 

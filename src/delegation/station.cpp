@@ -173,7 +173,7 @@ Station::Servant& Station::add_servant() {
 /// there: that is refused of those that were `named`.
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
-  const int error = bind_thread(servant.thread, cpus);
+  const int error = bind_thread(servant.thread.native_handle(), cpus);
   std::string why;
   if (error != 0) {
     why = std::strerror(error);
@@ -362,20 +362,20 @@ void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word n
   apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
 }
 
-Station::Pending::Pending(const Station& station) {
-  station.for_each_entry([this](const Hardware::Cell& entry) {
+Station::Pending Station::pending() const {
+  Pending requests;
+  for_each_entry([&](const Hardware::Cell& entry) {
     const Word request = entry.value.load(std::memory_order_acquire);
-    if (request != 0) entries_.emplace_back(&entry, request);
+    if (request != 0) requests.emplace_back(&entry, request);
   });
+  return requests;
 }
 
 /// Each has a number: whatever is there now came later.
-bool Station::Pending::are_executed() {
-  const auto changed = [](const auto& entry) {
-    return entry.first->value.load(std::memory_order_acquire) != entry.second;
-  };
-  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), changed), entries_.end());
-  return entries_.empty();
+bool Station::are_executed(const Pending& requests) {
+  return std::none_of(requests.begin(), requests.end(), [](const auto& request) {
+    return request.first->value.load(std::memory_order_acquire) == request.second;
+  });
 }
 
 /// Until there is a request, or for a slice.
@@ -395,7 +395,7 @@ Station::Pending Station::close() {
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return Pending(*this);
+    return pending();
   });
 }
 
@@ -410,7 +410,7 @@ void Station::stop() {
     term_.await_end(house_);
     if (!term_.leave(house_)) return join_watchdog();
   }
-  for (Pending pending = close(); !pending.are_executed();) {
+  for (const Pending last = close(); !are_executed(last);) {
     ring_bell();
     sched_yield();
   }
@@ -506,9 +506,9 @@ void Station::watch() {
 
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
-  Pending pending = close();
+  const Pending last = close();
   watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
-  while (!pending.are_executed()) crew().watch(watchdog);
+  while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }
 

@@ -192,14 +192,9 @@ class Station final : public LeavesRequests {
   class ServerWork;
 
   /// Requests that were pending at one moment.
-  class Pending {
-   public:
-    explicit Pending(const Station& station);
-    bool are_executed();
-
-   private:
-    std::vector<std::pair<const Hardware::Cell*, Word>> entries_;
-  };
+  using Pending = std::vector<std::pair<const Hardware::Cell*, Word>>;
+  Pending pending() const;
+  static bool are_executed(const Pending& requests);
 
   Crew& crew() const noexcept { return term_.crew; }
   /// Calls fn(entry) for each of the rings.

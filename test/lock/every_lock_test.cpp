@@ -55,9 +55,9 @@ class OnTwoCpus {
     std::vector<unsigned> cpus = allowed_cpus();
     if (cpus.size() > 2) cpus.resize(2);
     for (const unsigned cpu : cpus) cpus_.add(cpu);
-    EXPECT_EQ(0, delegation::bind_thread(0, cpus_));
+    EXPECT_EQ(0, delegation::bind_thread(pthread_self(), cpus_));
   }
-  ~OnTwoCpus() { EXPECT_EQ(0, delegation::bind_thread(0, before_)); }
+  ~OnTwoCpus() { EXPECT_EQ(0, delegation::bind_thread(pthread_self(), before_)); }
   OnTwoCpus(const OnTwoCpus&) = delete;
   OnTwoCpus& operator=(const OnTwoCpus&) = delete;
   const PuSet& cpus() const { return cpus_; }

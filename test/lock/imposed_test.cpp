@@ -68,7 +68,7 @@ TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
   };
   EXPECT_EQ(cpu, core_beside({}));
   std::thread([&] {
-    ASSERT_EQ(0, delegation::bind_thread(0, {cpu}));
+    ASSERT_EQ(0, delegation::bind_thread(pthread_self(), {cpu}));
     EXPECT_EQ(cpu + 1, core_beside({gettid()}));
   }).join();
   for (const Places::Server& server : before) places.remove_server(server);
