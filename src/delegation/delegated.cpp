@@ -277,7 +277,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   Station* const serving = this_thread.serving;
   PostedWork work(section, *station_, this);
   if (serving == station_.get() || !station_->has_server()) {
-    if (!desk_.take(seat.port)) take_blocking(seat.port);
+    if (!try_take(true)) wait_to_take(WaitPolicy::forever);
     work.run_own(seat.port);
     give(seat.port);
     ++habit.inlined;
@@ -299,13 +299,6 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
 void Delegated::give(RingPort& port) {
   desk_.give(port);
   RingPort::wake_one(station_->wanted_cell(number_));
-}
-
-/// The lock is another's: a servicing thread that waits for it lets a spare serve.
-void Delegated::take_blocking(RingPort& port) {
-  if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
-  const Blocking blocking(this_thread.serving);
-  static_cast<void>(auto_.take_in_turn(port));
 }
 
 [[gnu::flatten]] void Delegated::post(Section section) {

@@ -120,7 +120,6 @@ class Delegated final : public AnyLock {
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;
   void prepare_to_send();
-  void take_blocking(RingPort& port);
   void give(RingPort& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);

@@ -93,15 +93,11 @@ Places::Server Places::server_on(unsigned core) const {
   return server;
 }
 
-Places::Server Places::add_server(ServerPolicy policy) {
+Places::Server Places::add_server(ServerPolicy policy, const PuSet& cpus) {
   const std::scoped_lock lock(mutex_);
-  return server_on(placer_.add_server(policy).core);
-}
-
-Places::Server Places::add_server_at(const PuSet& cpus) {
+  if (cpus.empty()) return server_on(placer_.add_server(policy).core);
   Server server{std::nullopt, cpus};
   if (const unsigned core = topology_.core_of(cpus.first()); is_unit(core)) {
-    const std::scoped_lock lock(mutex_);
     server.core = placer_.add_server_at(core).core;
   }
   tell_preload(server, 1);

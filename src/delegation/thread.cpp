@@ -136,6 +136,8 @@ void begin_child() {
   Seats::instance().keep_only(t);
 }
 
+void say(std::string_view why) { static_cast<void>(!write(STDERR_FILENO, why.data(), why.size())); }
+
 /// At load, and made before other static objects: a fork's child never finds it half done.
 [[gnu::constructor(101)]] void watch_forks() {
   Seats::instance();
@@ -180,18 +182,14 @@ void CancelledInHandler::leave_handlers() {
 }
 
 void end_executors_child() {
-  constexpr std::string_view why =
-      "muster: a fork's child came back from a section that another thread executes than the one "
-      "that asked for it: let it call exec or _exit in there\n";
-  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  say("muster: a fork's child came back from a section that another thread executes than the one "
+      "that asked for it: let it call exec or _exit in there\n");
   _exit(EXIT_FAILURE);
 }
 
 void end_unreleased() noexcept {
-  constexpr std::string_view why =
-      "muster: a section, or what it does without its lock, has left and not released a lock that "
-      "it has acquired\n";
-  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  say("muster: a section, or what it does without its lock, has left and not released a lock that "
+      "it has acquired\n");
   std::terminate();
 }
 

@@ -75,7 +75,7 @@ struct Thread {
   /// What it has at a lock: found without a seat when it next comes there from outside of all
   /// sections.
   void remember(std::uint64_t lock, void* at_lock, void* habit) {
-    if (inside != nullptr || outer != nullptr) return;
+    if (!is_in_none()) return;
     quick = 0;
     last_lock = lock;
     last_seat = at_lock;
@@ -203,7 +203,7 @@ class Inside {
   static bool any() noexcept {
     const Level* at = this_thread.outer;
     while (at != nullptr && at->lock == nullptr) at = at->outer;
-    return this_thread.inside != nullptr || at != nullptr;
+    return at != nullptr || this_thread.inside != nullptr;
   }
   /// Whether `is(lock)` holds for the lock of one of the sections that it executes, or in which
   /// these were asked for.

@@ -60,7 +60,8 @@ TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
   ASSERT_LT(cpu, 127U);
   Places& places = Places::instance();
   std::vector<Places::Server> before;
-  for (unsigned core = 0; core < cpu; ++core) before.push_back(places.add_server_at({core}));
+  for (unsigned core = 0; core < cpu; ++core)
+    before.push_back(places.add_server(ServerPolicy::pack, {core}));
   const auto core_beside = [&](const std::vector<int>& clients) {
     const auto server = places.add_spare_server(ServerPolicy::pack, clients);
     if (server) places.remove_server(*server);
@@ -84,7 +85,8 @@ TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
   EXPECT_TRUE(places.is_near(near->core, 63));
   EXPECT_FALSE(places.is_near(first->core, 63));
   std::vector<Places::Server> others;
-  for (unsigned core = 33; core < 64; ++core) others.push_back(places.add_server_at({core}));
+  for (unsigned core = 33; core < 64; ++core)
+    others.push_back(places.add_server(ServerPolicy::pack, {core}));
   EXPECT_FALSE(places.add_spare_server(ServerPolicy::pack, {}, 40)) << "none is free there";
   for (const Places::Server& server : others) places.remove_server(server);
   places.remove_server(*near);
