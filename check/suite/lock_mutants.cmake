@@ -6,7 +6,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/../patch.cmake)
 set(files
   src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
-  src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rcl_batch.hpp src/lock/rings.hpp
+  src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
   src/lock/bell.hpp src/lock/doze.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
   src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
@@ -155,25 +155,6 @@ foreach(lock Rcl Auto)  # it has seen no answer, and takes the lock: another one
     [[const bool executed = true;
       desk_.rings.execute(m, ring.client, {1, ring.posted - 1, ring.place}, work);]])
 endforeach()
-
-mutant("rcl-batch: news cleared after the look" reception.hpp RclBatch)
-replace([[hear(m);]] [[const bool goes_on = m.load(serving(), acquire) != 0;]])
-replace([[return m.load(serving(), acquire) != 0;]] [[hear(m); return goes_on;]])
-
-mutant("rcl-batch: requests cleared after the response" rcl_batch.hpp RclBatch)
-replace([[m.store(request(c), 0, relaxed);]] "")
-replace([[if (answers != 0) m.store(response(group), before ^ answers, release);]]
-  [[if (answers != 0) m.store(response(group), before ^ answers, release);
-      for (unsigned c = 0; c < count; ++c) {
-        if ((answers & bit_of(c)) != 0) m.store(request(c), 0, relaxed);
-      }]])
-
-mutant("rcl-batch: other answers lost" rcl_batch.hpp RclBatch)
-replace([[const Word before = m.load(response(group), relaxed);]] "")
-replace([[before ^ answers]] [[answers]])
-
-mutant("rcl-batch: no last pass" rcl_batch.hpp RclBatch)
-replace([[pass(m, m.load(reception_.clients(), relaxed), work);]] "")
 
 mutant("auto: the lock given before it combines" auto.hpp Auto)
 replace([[desk_.give(m);

@@ -48,8 +48,6 @@ class CheckedWork {
   CheckedWork(Data& data, unsigned client, Word lock = 0)
       : data_(data), client_(client), lock_(lock) {}
 
-  /// Says in this cell that the request is posted, where a lock tells.
-  void tell(Checked::Cell& cell) { told_ = &cell; }
   /// In the middle of each section.
   void pause(std::function<void()> pause) { pause_ = std::move(pause); }
 
@@ -61,9 +59,7 @@ class CheckedWork {
     const Word put = m.read(data_.slots.at(slot));
     execute(m, (put >> lock_bits) - 1, put & ((1U << lock_bits) - 1));
   }
-  void posted(Checked& m) {
-    if (told_ != nullptr) m.store(*told_, 1, release);
-  }
+  static void posted(Checked&) {}
 
  private:
   static constexpr unsigned lock_bits = 1;
@@ -86,7 +82,6 @@ class CheckedWork {
   Data& data_;
   unsigned client_;
   Word lock_;
-  Checked::Cell* told_ = nullptr;
   std::function<void()> pause_;
 };
 
@@ -162,14 +157,11 @@ class LockRehearsal {
     if constexpr (has_server_of_its_own) {
       if (scenario.has_server()) lock.start(setup);
     }
-    for (unsigned c = 0; c < scenario.clients; ++c) {
-      posted_.push_back({memory.add(0, "posted by client " + std::to_string(c))});
-    }
     if (scenario.has_successor()) {
       for (std::size_t i = 0; i < ticket_words; ++i) ticket_.push_back({memory.add(0, "ticket")});
     }
     if (scenario.known() == 0) return;
-    memory.set_initial(cells_.global(needs_server ? 0 : 1).location, scenario.known());
+    memory.set_initial(cells_.global(1).location, scenario.known());
     if (scenario_.variant != LockVariant::yields) memory.set_initial(server_cell().location, 1);
   }
 
@@ -178,7 +170,6 @@ class LockRehearsal {
     const std::vector<L> locks = make(self.id());
     const L& lock = locks.front();
     if (self.id() == scenario_.clients) return stand_in(m, lock);
-    if (scenario_.variant == LockVariant::drain && self.id() == 0) return drain(m, lock);
     typename L::Ticket ticket = lock.ticket(self.id());
     know(self.id(), ticket);
     // Who has found the lock free and nothing to execute looks again when somebody has it, not any
@@ -195,8 +186,6 @@ class LockRehearsal {
   }
 
  private:
-  /// Without one, nothing is executed.
-  static constexpr bool needs_server = std::is_same_v<L, locks::RclBatch<M>>;
   static constexpr std::size_t ticket_words = [] {
     if constexpr (has_heritable_ticket<L>) {
       return sizeof(typename L::Ticket) / sizeof(Word);
@@ -338,16 +327,11 @@ class LockRehearsal {
     }
     return all;
   }
-  CheckedWork work_of(unsigned client, Word lock = 0) {
-    CheckedWork work(data_, client, lock);
-    if (scenario_.variant == LockVariant::drain) work.tell(posted_[client]);
-    return work;
-  }
+  CheckedWork work_of(unsigned client, Word lock = 0) { return CheckedWork(data_, client, lock); }
 
   /// After each section: the first one, or the last one, ends a server.
   void count_out(M& m, const L& lock) {
     if constexpr (requires { lock.stop(m); }) {
-      if (scenario_.variant == LockVariant::drain) return;
       const Word before = m.fetch_add(finished_, 1, relaxed);
       const bool last = before + 1 == scenario_.clients * scenario_.sections;
       if (!scenario_.shuts_down()) {
@@ -355,35 +339,12 @@ class LockRehearsal {
         return;
       }
       if (before == 0) lock.stop(m);
-      if (!last || !needs_server) return;
-      m.await(left_, equals(1), acquire);
-      lock.stop(m);
-    }
-  }
-
-  /// Ends the server when all others have posted.
-  void drain(M& m, const L& lock) {
-    if constexpr (requires { lock.stop(m); }) {
-      for (unsigned c = 1; c < scenario_.clients; ++c) m.await(posted_[c], equals(1), acquire);
-      lock.stop(m);
-    }
-  }
-
-  /// By the server as it has left.
-  void check_drained(M& m) {
-    for (unsigned c = 1; c < scenario_.clients; ++c) {
-      m.thread().check(m.read(data_.executed[c]) == 1, "the server left a request behind");
     }
   }
 
   void serve(M& m, const L& lock) {
     if constexpr (has_server_of_its_own) {
       CheckedWork work = work_of(scenario_.clients);
-      static_cast<void>(lock.serve(m, work));
-      if (scenario_.variant == LockVariant::drain) check_drained(m);
-      if (!needs_server || !scenario_.shuts_down()) return;
-      lock.start(m);
-      m.store(left_, 1, release);
       static_cast<void>(lock.serve(m, work));
     } else {
       go_round(m);
@@ -411,7 +372,6 @@ class LockRehearsal {
   Checked::Cell finished_;
   Checked::Cell left_;
   std::vector<Checked::Plain<Word>> ticket_;  ///< that client 0 has left
-  std::vector<Checked::Cell> posted_;
 };
 
 /// The program for one lock; the tuning must outlive it.

@@ -15,7 +15,6 @@ enum class LockVariant : std::uint8_t {
   closing,   ///< as `shutdown`, likewise
   newcomer,  ///< as `attended`, but for the last client
   two,       ///< as `attended`, with two locks, which clients use in turn
-  drain,     ///< the first client only ends the server, when the others have posted
   visited,   ///< a server is there, which sleeps, hears of clients, and is told to stop at the end
   yields,    ///< sections give the lock up in between: one that goes round executes, or two
   rings,     ///< no lock, but the request rings of two: clients, and who has either lock

@@ -27,7 +27,7 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
       "plain",  "server",      "shutdown", "attended", "closing",    "newcomer",    "two",
-      "drain",  "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",
+      "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",
       "ends",   "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",
       "shares", "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",
       "again",  "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",
@@ -118,12 +118,10 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     return scenarios;
   }
   const locks::Style style = locks::traits_of(lock).style;
-  if (lock != locks::RclBatch<Checked>::traits.name) {  // which has to have its server
-    add(2, 1, {V::plain});
-    add(2, 2, {V::plain});
-    if (locks::with_lock<Checked>(lock, []<class L>() { return has_heritable_ticket<L>; })) {
-      add(2, 1, {V::successor});
-    }
+  add(2, 1, {V::plain});
+  add(2, 2, {V::plain});
+  if (locks::with_lock<Checked>(lock, []<class L>() { return has_heritable_ticket<L>; })) {
+    add(2, 1, {V::successor});
   }
   if (locks::with_lock<Checked>(lock, []<class L>() { return can_be_acquired<L, Checked>; })) {
     add(2, 1, {V::acquires});
@@ -160,12 +158,6 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 2, {V::attended});
     add(3, 1, {V::attended, V::newcomer});
     if (all) add(2, 1, {V::shutdown});
-  } else if (style == locks::Style::server) {
-    add(1, 2, {V::server, V::shutdown});
-    add(2, 1, {V::server, V::shutdown, V::drain});
-    add(2, 2, {V::attended});
-    add(3, 1, {V::attended, V::closing, V::newcomer, V::drain});
-    if (all) add(3, 1, {V::server});
   } else {
     if (lock == locks::DsmSynch<Checked>::traits.name) add(2, 3, {V::plain});  // two slots a client
     add(3, 1, {V::plain});

@@ -65,8 +65,7 @@ typedef struct muster_lock_options {
                              bound to their NUMA node with it, or lifted. Two threads; default NULL:
                              the lock shares a server */
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
-                  clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do,
-                  and rcl-batch */
+                  clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do */
   int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes 64 sections that
                       others have posted, and then more for so long at most. Then it goes on with
                       its own, and who waits for the lock itself may have it. Default 0: a
@@ -146,8 +145,8 @@ MUSTER_API int muster_lock_try_execute(muster_lock* lock, muster_section section
 
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
- * then it waits for half of them. That is so of "rcl" and "auto" with a server: else, also of
- * "rcl-batch", it is muster_lock_execute(). In a section: to a lock that the section has, it is
+ * then it waits for half of them. That is so of "rcl" and "auto" with a server: else it is
+ * muster_lock_execute(). In a section: to a lock that the section has, it is
  * executed right after the section; to another "rcl" or "auto" lock it is sent when the thread is
  * outside of all sections, or waits for a condition; neither waits. Where a server's threads cannot
  * keep up with sending what a caller's sections have posted, its next call to that server outside
@@ -209,8 +208,7 @@ MUSTER_API void muster_lock_destroy(muster_lock* lock);
 
 /** A condition variable for sections of `lock`, between the threads of the calling process, also if
  * the lock is shared: no other process can signal it. Before the lock is used: "auto" then no
- * longer lets clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do, and
- * rcl-batch. */
+ * longer lets clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
 /** Inside a section of its lock, which is the innermost one: gives the lock up, waits to be
  * signalled, takes it again. Locks of sections around it stay taken meanwhile. It may return
@@ -235,7 +233,7 @@ MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 MUSTER_API void muster_cond_destroy(muster_cond* cond);
 
 /** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
- * "rcl" and "auto" ones as there are ("rcl-batch" has a thread of its own, which is none of these).
+ * "rcl" and "auto" ones as there are.
  * Sections that block do not stop its other locks: spare threads go on. It sleeps when there is
  * nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
  * RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has

@@ -51,6 +51,12 @@ AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
       traits_(traits),
       shared_(shared) {}
 
+void AnyLock::execute_shared(Section section) {
+  if (readers_ == nullptr) return execute(section);
+  admit();
+  readers_->execute(section);
+}
+
 void AnyLock::give_up() {
   throw Error(Status::unsupported,
               std::string(traits_.name) +
@@ -89,21 +95,9 @@ void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only robust locks are recovered");
 }
 
-void AnyLock::run_taken(Section section) {
-  this_thread.quick = 0;
-  const unsigned process = generation();
-  std::optional<Inside> inside(std::in_place, this, false);
-  section.run_own([this, &inside, process] {
-    const bool is_child = process != generation();  // then the lock is its parent's
-    if (!is_child) run_deferred();
-    inside.reset();
-    if (!is_child) [[likely]] {
-      give_up();
-    } else if (is_shared()) {
-      for (const Section& posted : take_deferred()) execute(posted);
-    }
-    send_kept_posts();
-  });
+void AnyLock::end_in_child() {
+  if (!is_shared()) return;
+  for (const Section& posted : take_deferred()) execute(posted);
 }
 
 void AnyLock::prepare_wait() {
@@ -302,17 +296,6 @@ void execute_kept_posts(AnyLock& lock) {
 void await_kept_posts(AnyLock& lock) {
   execute_kept_posts(lock);
   Counted::await_sent(count, lock.kept());
-}
-
-std::vector<Kept::Post> leave_kept_posts() noexcept {
-  this_thread.todo = 0;
-  return std::exchange(this_thread.kept->posts, {});
-}
-
-void adopt_posts(std::vector<Kept::Post>& left) noexcept {
-  for (const Kept::Post& post : std::exchange(left, {})) {
-    if (post.lock != nullptr) keep(post);
-  }
 }
 
 }  // namespace muster::delegation

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "delegation/generation.hpp"
+#include "delegation/kept.hpp"
 #include "delegation/port.hpp"
 #include "delegation/share.hpp"
 #include "lock/shape.hpp"
@@ -50,7 +52,7 @@ class AnyLock {
   virtual void execute(Section section) = 0;
   /// The same beside others that are executed so, where it has readers. In a section that may be
   /// executed beside others nothing is posted to this lock, and no condition of it awaited.
-  virtual void execute_shared(Section section) { execute(section); }
+  void execute_shared(Section section);
   bool admits_readers() const noexcept { return readers_ != nullptr; }
 
   /// Of threads of which `quick` is this lock. Null: that of `auto`, or none ever is.
@@ -153,7 +155,7 @@ class AnyLock {
   bool execute_nested_in(Section section) {
     if (section.function == Nested::run || !Inside::any()) [[likely]]
       return false;
-    Nested nested(section.function, section.argument);
+    Nested nested(section);
     execute({Nested::run, &nested});
     return true;
   }
@@ -171,15 +173,53 @@ class AnyLock {
   virtual bool try_take(bool again);
   /// Waits for it, as acquire().
   virtual bool wait_to_take(std::int64_t end_ns);
-  /// Executes a section of the calling thread, which has taken the lock, and then gives it back by
-  /// give_up(). No thread is quick at a lock of which sections are executed so.
-  void run_taken(Section section);
+  /// Executes a section of the calling thread: `take()` takes the lock, and `give()` gives it back.
+  /// No thread is quick at a lock of which sections are executed so.
+  template <class Take, class Give>
+  [[gnu::always_inline]] void execute_taken(Section section, Take take, Give give) {
+    admit();
+    int& error = errno;
+    const int before = error;
+    take();
+    if (error != before) error = before;  // waiting may have changed it
+    run_taken(section, give);
+  }
+  template <class Give>
+  [[gnu::always_inline]] void run_taken(Section section, Give give) {
+    Thread& t = this_thread;
+    const unsigned process = generation();
+    std::optional<Inside> inside;
+    if (t.inside == nullptr && t.outer == nullptr) [[likely]] {
+      t.quick = 0;
+      t.inside = this;
+    } else {
+      inside.emplace(this, false);
+    }
+    section.run_own([&]() __attribute__((always_inline)) {
+      const bool is_child = process != generation();  // then the lock is its parent's
+      if (!is_child) [[likely]]
+        give_after_section(errno, give);
+      inside ? inside.reset() : static_cast<void>(t.inside = nullptr);
+      if (is_child) [[unlikely]]
+        end_in_child();
+      send_kept_posts();
+    });
+  }
+  template <class Give>
+  [[gnu::always_inline]] void give_after_section(int& error, Give give) {
+    run_deferred();
+    const int left = error;
+    give();
+    if (error != left) error = left;
+  }
   /// What acquire() has taken. The thread is in no section of this lock any more.
   virtual void give_acquired() { give_up(); }
 
   /// Refuses a fork's child, and a section that would wait for itself.
   void admit() const {
     admit_process();
+    if (this_thread.is_in_none()) [[likely]]
+      return;
     if (is_entered()) [[unlikely]]
       refuse_recursion();
   }
@@ -193,6 +233,7 @@ class AnyLock {
 
  private:
   [[noreturn, gnu::cold]] void refuse_recursion() const;
+  [[gnu::cold]] void end_in_child();
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
   Level** acquired_here() const noexcept;

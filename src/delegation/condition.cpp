@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/condition.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 
 #include "delegation/unlocked.hpp"
 #include "machine/error.hpp"
@@ -23,7 +25,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   Waiter self;
   // Before the lock is given up: no signal after that is lost.
   std::unique_lock guard(mutex_);
-  enlist(self);
+  waiters_.push_back(&self);
   guard.unlock();
   try {
     unlocked(lock_, [&] {
@@ -35,50 +37,33 @@ bool Condition::wait(std::int64_t timeout_ns) {
         self.woken.wait(guard, is_signalled);
       } else {
         const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
-        if (!self.woken.wait_until(guard, end, is_signalled)) strike(self);
+        if (!self.woken.wait_until(guard, end, is_signalled)) std::erase(waiters_, &self);
       }
       guard.unlock();
       errno = error;
     });
   } catch (...) {
     guard.lock();
-    strike(self);
+    std::erase(waiters_, &self);
     throw;
   }
   require_own_process();
   return self.signalled;
 }
 
-void Condition::signal() {
+void Condition::signal() { release(1); }
+
+void Condition::broadcast() { release(std::numeric_limits<std::size_t>::max()); }
+
+void Condition::release(std::size_t most) {
   require_own_process();
   const std::scoped_lock guard(mutex_);
-  if (anybody_waits()) release_first();
-}
-
-void Condition::broadcast() {
-  require_own_process();
-  const std::scoped_lock guard(mutex_);
-  while (anybody_waits()) release_first();
-}
-
-void Condition::enlist(Waiter& last) {
-  last.before = waiters_.before;
-  last.next = &waiters_;
-  last.before->next = &last;
-  waiters_.before = &last;
-}
-
-void Condition::strike(Waiter& waiter) {
-  waiter.before->next = waiter.next;
-  waiter.next->before = waiter.before;
-  waiter.before = waiter.next = &waiter;
-}
-
-void Condition::release_first() {
-  auto& first = static_cast<Waiter&>(*waiters_.next);
-  strike(first);
-  first.signalled = true;
-  first.woken.notify_one();  // with the mutex locked: then it is still there
+  const auto last = waiters_.begin() + static_cast<std::ptrdiff_t>(std::min(most, waiters_.size()));
+  for (auto at = waiters_.begin(); at != last; ++at) {
+    (*at)->signalled = true;
+    (*at)->woken.notify_one();  // with the mutex locked: then it is still there
+  }
+  waiters_.erase(waiters_.begin(), last);
 }
 
 void Condition::require_own_process() const {

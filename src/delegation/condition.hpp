@@ -4,8 +4,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "delegation/any_lock.hpp"
 
@@ -32,29 +34,20 @@ class Condition {
   void broadcast();
 
  private:
-  struct Link {
-    Link* before = this;
-    Link* next = this;
-  };
   /// On the stack of who waits, and woken by itself: one signal, one waiter, whoever else's time is
   /// over meanwhile.
-  struct Waiter : Link {
+  struct Waiter {
     std::condition_variable woken;
     bool signalled = false;
   };
 
-  // With mutex_ locked.
-  void enlist(Waiter& last);
-  static void strike(Waiter& waiter);  ///< also one that is not in the list
-  void release_first();
-  bool anybody_waits() const { return waiters_.next != &waiters_; }
-
+  void release(std::size_t most);
   void require_own_process() const;
 
   AnyLock& lock_;
   const Birth birth_;
   std::mutex mutex_;
-  Link waiters_;  ///< a ring from here: who has been signalled, or waits no more, is not in it
+  std::vector<Waiter*> waiters_;  ///< in order, but for those that have been signalled
 };
 
 }  // namespace muster::delegation

@@ -66,14 +66,9 @@ PuSet binding_of(std::thread& thread) {
   return mask.cpus();
 }
 
-int bind_thread(int thread_id, const PuSet& cpus) {
+int bind_thread(pthread_t thread, const PuSet& cpus) {
   Mask mask(cpus);
-  return syscall(SYS_sched_setaffinity, thread_id, sizeof mask, mask.set()) == 0 ? 0 : errno;
-}
-
-int bind_thread(std::thread& thread, const PuSet& cpus) {
-  Mask mask(cpus);
-  return pthread_setaffinity_np(thread.native_handle(), sizeof mask, mask.set());
+  return pthread_setaffinity_np(thread, sizeof mask, mask.set());
 }
 
 PuSet binding_of_process() {

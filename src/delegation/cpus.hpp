@@ -2,6 +2,8 @@
 // On which CPUs threads may run.
 #pragma once
 
+#include <pthread.h>
+
 #include <thread>
 
 #include "topology/pu_set.hpp"
@@ -11,9 +13,8 @@ namespace muster::delegation {
 /// The CPUs that a thread may run on; 0: the calling thread. Empty if the system does not say.
 PuSet binding_of(int thread_id);
 PuSet binding_of(std::thread& thread);
-/// Binds it to them, as far as they are there; 0: the calling thread. Zero, or the system's error.
-int bind_thread(int thread_id, const PuSet& cpus);
-int bind_thread(std::thread& thread, const PuSet& cpus);
+/// Binds it to them, as far as they are there. Zero, or the system's error.
+int bind_thread(pthread_t thread, const PuSet& cpus);
 
 /// CPUs that one thread of this process or another may run on: a single one may have been bound to
 /// less than the process may use. Some microseconds, and one for each thread.

@@ -48,7 +48,7 @@ class Delegated::PostedWork : public RingWork {
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
                      std::int64_t visit_ns)
-    : AnyLock(traits, traits.style == locks::Style::server ? delegate_shortly : nullptr),
+    : AnyLock(traits),
       station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
@@ -80,7 +80,7 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
   if (!Inside::any()) await_seats(depth.seat());
   Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
-  depth.remember(number_ever(), &seat, &habit);
+  if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
 }
 
@@ -109,7 +109,7 @@ void Delegated::await_seats(unsigned but) {
 /// A thread that has used this lock before, and then others, finds what it has here: as quickly as
 /// may be, since whole tables of locks are used in this way. False: it has to look more closely.
 bool Delegated::comes_back(Thread& t) {
-  if (!is_outside(t) || t.seats == 0 || !in_own_process()) return false;
+  if (!t.is_outside() || t.seats == 0 || !in_own_process()) return false;
   Station::Seat* const seat = station_->find_seat(t.first);
   Known* const habit = habits_.find(t.first);
   if (seat == nullptr || habit == nullptr ||
@@ -134,10 +134,7 @@ int Delegated::execute_at_once(AnyLock& lock, Section section, Execute otherwise
 void Delegated::execute(Section section) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
-  if (always_delegates_ && knows(t)) {
-    t.quick = number_ever();
-    return delegate_at_once(t, section);
-  }
+  if (always_delegates_ && knows(t)) return delegate_at_once(t, section);
   if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
   execute_anywhere(section);
 }
@@ -146,7 +143,7 @@ void Delegated::execute_anywhere(Section section) {
   admit();
   if (execute_nested_in(section)) return;
   const NoCancellation whole;
-  const bool outside = is_outside(this_thread);
+  const bool outside = this_thread.is_outside();
   {
     const Depth depth;
     const auto [seat, habit] = client(depth);
@@ -167,15 +164,6 @@ void Delegated::execute_anywhere(Section section) {
     work.finish();
   }
   send_kept_posts();
-}
-
-int Delegated::delegate_shortly(AnyLock& any, Section section, Execute otherwise) {
-  auto& lock = static_cast<Delegated&>(any);
-  Thread& t = this_thread;
-  if (!is_outside(t) || !lock.station_->has_server()) [[unlikely]]
-    return otherwise(any, section);
-  lock.delegate_at_once(t, section);
-  return 0;
 }
 
 /// The way of most sections of an `rcl` lock: a request and its answer.
@@ -289,7 +277,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   Station* const serving = this_thread.serving;
   PostedWork work(section, *station_, this);
   if (serving == station_.get() || !station_->has_server()) {
-    if (!desk_.take(seat.port)) take_blocking(seat.port);
+    if (!try_take(true)) wait_to_take(WaitPolicy::forever);
     work.run_own(seat.port);
     auto_.give(seat.port);
     ++habit.inlined;
@@ -307,16 +295,12 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   work.finish();
 }
 
-/// The lock is another's: a servicing thread that waits for it lets a spare serve.
-void Delegated::take_blocking(RingPort& port) {
-  if (RingPort::poll(*desk_.held, polls_before_handover) && desk_.take(port)) return;
-  const Blocking blocking(this_thread.serving);
-  static_cast<void>(auto_.take_in_turn(port));
-}
-
-void Delegated::post(Section section) {
-  if (knows(this_thread)) return post_at_once(this_thread, section);
-  post_anywhere(section);
+[[gnu::flatten]] void Delegated::post(Section section) {
+  Thread& t = this_thread;
+  if (!knows(t)) return post_anywhere(section);
+  const Client last = last_client(t);
+  await_senders(last.seat);
+  send(t, last, section);
 }
 
 void Delegated::post_anywhere(Section section) {
@@ -333,7 +317,7 @@ void Delegated::post_anywhere(Section section) {
     return execute(section);
   }
   const Client own = client(Depth());
-  if (is_outside(t)) await_senders(own.seat);  // not while it waits for a condition
+  if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
   Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
   if (is_pending(full)) {
     const Blocking blocking(t.serving);
@@ -349,12 +333,6 @@ bool Delegated::is_left_to_server() const {
     static Word peek(const Hardware::Atom& atom) noexcept { return FutexLot::peek(atom); }
   } lot;
   return locks::is_left_to_server(lot, station_->server_cell().value);
-}
-
-[[gnu::flatten]] void Delegated::post_at_once(Thread& thread, Section section) {
-  const Client last = last_client(thread);
-  await_senders(last.seat);
-  send(thread, last, section);
 }
 
 /// The client's own, or the ring's next place is free.

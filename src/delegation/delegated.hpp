@@ -69,14 +69,11 @@ class Delegated final : public AnyLock {
   void give_acquired() override;
   /// Of the thread itself, in whatever sections it is.
   Client own_client();
-  static bool is_outside(const Thread& t) {
-    return t.depth == 0 && t.inside == nullptr && t.outer == nullptr && t.serving == nullptr;
-  }
   bool comes_back(Thread& thread);
   /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
-    return t.last_lock == number_ever() && is_outside(t) && station_->has_server();
+    return t.last_lock == number_ever() && t.is_outside() && station_->has_server();
   }
   /// Of a thread whose `quick` is this lock: its client executes the section. False if the lock is
   /// taken. Where sections wait for memory, the next one's access begins as soon as the processor
@@ -97,9 +94,6 @@ class Delegated final : public AnyLock {
     return true;
   }
   void delegate_at_once(Thread& thread, Section section);
-  /// AnyLock::short_way() of `rcl`.
-  static int delegate_shortly(AnyLock& lock, Section section, Execute otherwise);
-  void post_at_once(Thread& thread, Section section);
   [[gnu::noinline]] void execute_anywhere(Section section);
   [[gnu::noinline]] void post_anywhere(Section section);
   /// Outside of all sections.
@@ -126,7 +120,6 @@ class Delegated final : public AnyLock {
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   bool is_left_to_server() const;
   void prepare_to_send();
-  void take_blocking(RingPort& port);
   bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);

@@ -21,10 +21,6 @@ void send_kept_posts_now() noexcept;
 void execute_kept_posts(AnyLock& lock);
 /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
 void await_kept_posts(AnyLock& lock);
-/// What a thread has kept that does not send it.
-std::vector<Kept::Post> leave_kept_posts() noexcept;
-/// By the client of the sections that made them.
-void adopt_posts(std::vector<Kept::Post>& left) noexcept;
 
 /// Outside of all sections: sends what the calling thread's sections have left.
 inline void send_kept_posts() noexcept {

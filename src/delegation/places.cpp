@@ -26,7 +26,7 @@ Topology read_machine() {
   const OwnThreads no_worker;
   std::thread([&] {
     try {
-      if (!cpus.empty()) bind_thread(0, cpus);
+      if (!cpus.empty()) bind_thread(pthread_self(), cpus);
       topology = Topology::from_spec_or_environment("");
     } catch (...) {
       failure = std::current_exception();
@@ -93,15 +93,11 @@ Places::Server Places::server_on(unsigned core) const {
   return server;
 }
 
-Places::Server Places::add_server(ServerPolicy policy) {
+Places::Server Places::add_server(ServerPolicy policy, const PuSet& cpus) {
   const std::scoped_lock lock(mutex_);
-  return server_on(placer_.add_server(policy).core);
-}
-
-Places::Server Places::add_server_at(const PuSet& cpus) {
+  if (cpus.empty()) return server_on(placer_.add_server(policy).core);
   Server server{std::nullopt, cpus};
   if (const unsigned core = topology_.core_of(cpus.first()); is_unit(core)) {
-    const std::scoped_lock lock(mutex_);
     server.core = placer_.add_server_at(core).core;
   }
   tell_preload(server, 1);
@@ -158,7 +154,7 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
   bound.before = {};
   if (!topology_.is_this_machine()) return *core;
   PuSet before = binding_of(0);
-  const int error = bind_thread(0, pus_of(topology_, *core));
+  const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {
     bound.give_back();
     throw Error(Status::system, "the thread cannot be bound to " +
@@ -172,7 +168,7 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
 void Places::unplace_thread() noexcept {
   Bound& bound = Bound::mine();
   if (bound.places == nullptr) return;
-  if (!bound.before.empty()) bind_thread(0, bound.before);
+  if (!bound.before.empty()) bind_thread(pthread_self(), bound.before);
   bound.give_back();
 }
 

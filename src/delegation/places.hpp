@@ -34,10 +34,9 @@ class Places {
     std::optional<unsigned> core;  ///< of tree(); nothing: its CPUs are not on this machine
     PuSet cpus;                    ///< to bind its threads to; empty: they are not bound
   };
+  /// RCLLockInitDefault: bound to these CPUs, counted on the core of the first. Without any,
   /// RCLLockInitNUMA.
-  Server add_server(ServerPolicy policy);
-  /// RCLLockInitDefault: bound to these CPUs, counted on the core of the first.
-  Server add_server_at(const PuSet& cpus);
+  Server add_server(ServerPolicy policy, const PuSet& cpus = {});
   /// RCLLockInitNUMA on a core that no server has, nor one of these threads to itself; on the NUMA
   /// node of that CPU, if one is named. Nothing if there is none.
   std::optional<Server> add_spare_server(ServerPolicy policy, const std::vector<int>& thread_ids,

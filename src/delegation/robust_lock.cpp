@@ -116,11 +116,14 @@ RobustLock::RobustLock(void* shared_memory, bool creates)
 }
 
 void RobustLock::execute(Section section) {
-  admit();
   RobustPort port(namespaces_, WaitPolicy::forever);
-  if (!lock_.acquire(port)) [[unlikely]]
-    refuse_damaged();
-  run_taken(section);
+  execute_taken(
+      section,
+      [&] {
+        if (!lock_.acquire(port)) [[unlikely]]
+          refuse_damaged();
+      },
+      [&] { lock_.release(port); });
 }
 
 void RobustLock::give_up() {
@@ -142,7 +145,7 @@ void RobustLock::recover(Section section) {
   RobustPort port(namespaces_, WaitPolicy::forever);
   lock_.acquire_anyway(port);
   lock_.make_whole(port);
-  run_taken(section);
+  run_taken(section, [&] { give_up(); });
 }
 
 bool RobustLock::try_take(bool) {

@@ -120,10 +120,7 @@ void Station::start(const ServerOptions& options) {
     term_.await_end(house_);
     if (term_.is(house_, Term::serving)) throw Error(Status::busy, "this server runs already");
   }
-  Places& places = Places::instance();
-  start_at(
-      options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus),
-      options);
+  start_at(Places::instance().add_server(options.policy, options.cpus), options);
 }
 
 /// Gives the place back if the server cannot start.
@@ -173,7 +170,7 @@ Station::Servant& Station::add_servant() {
 /// there: that is refused of those that were `named`.
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
-  const int error = bind_thread(servant.thread, cpus);
+  const int error = bind_thread(servant.thread.native_handle(), cpus);
   std::string why;
   if (error != 0) {
     why = std::strerror(error);
@@ -191,8 +188,7 @@ std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& name
 void Station::place(const ServerOptions& options) {
   require_own_process();
   Places& places = Places::instance();
-  const Places::Server next =
-      options.cpus.empty() ? places.add_server(options.policy) : places.add_server_at(options.cpus);
+  const Places::Server next = places.add_server(options.policy, options.cpus);
   std::unique_lock lock(crew().roles);
   std::string failure;
   if (!term_.is(house_, Term::serving)) failure = "it does not run";
@@ -279,15 +275,42 @@ class Station::Server : public locks::Walk<RingPort> {
   locks::serve(port, rings_, Server(*this, self, port));
 }
 
+/// What a client wants next of a lock, which the caller has; with a spare at work where the lock's
+/// sections have blocked: whether these do concerns no other lock.
 void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
-                          const Rings::Next& first) {
+                          Rings::Next next) {
   crew().attend(house_);
   std::atomic<unsigned>& apart = entry(number).apart;
-  if (apart.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return execute_apart(self, port, client, number, first);
-  execute_all(self, port, client, number, first);
-  if (!self.is_counted()) [[unlikely]]
+  const unsigned is_apart = apart.load(std::memory_order_relaxed);
+  const long waits = is_apart == 0 ? 0 : step_ahead(self);
+  ServerWork work(board(), entry(number));
+  std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
+  const std::uint64_t most = progress + batch_max * Servant::section;
+  for (;;) {
+    self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
+    rings_.execute(port, client, next, work);
+    progress += Servant::section;
+    // What the next one posts may be what the posts of this one wait for: this thread sends these
+    // first. Not where it would be the next of many threads that do.
+    const bool sends_first =
+        this_thread.todo != 0 && senders_.load(std::memory_order_relaxed) < senders_max / 2;
+    if (progress == most || sends_first) break;
+    next = rings_.next(port, client);
+    if (!next.is_of(number)) break;
+  }
+  self.progress.store(progress, std::memory_order_relaxed);
+  if (is_apart != 0) [[unlikely]] {
+    apart.store(waits_of_thread() != waits ? apart_after_block : is_apart - 1,
+                std::memory_order_relaxed);
+  } else if (!self.is_counted()) [[unlikely]] {
     apart.store(1, std::memory_order_relaxed);
+  }
+}
+
+/// How often the thread had waited before.
+[[gnu::cold, gnu::noinline]] long Station::step_ahead(Servant& self) {
+  if (crew().step_aside(house_, self)) ahead_.fetch_add(1, std::memory_order_relaxed);
+  return waits_of_thread();
 }
 
 /// And lets one in that waits for the lock itself.
@@ -328,55 +351,22 @@ void Station::await_senders(Seat& seat) noexcept {
   errno = error;
 }
 
-/// What a client wants next of a lock, which the caller has.
-void Station::execute_all(Servant& self, RingPort& port, unsigned client, Word number,
-                          Rings::Next next) {
-  ServerWork work(board(), entry(number));
-  std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
-  const std::uint64_t most = progress + batch_max * Servant::section;
-  for (;;) {
-    self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
-    rings_.execute(port, client, next, work);
-    progress += Servant::section;
-    // What the next one posts may be what the posts of this one wait for: this thread sends these
-    // first. Not where it would be the next of many threads that do.
-    const bool sends_first =
-        this_thread.todo != 0 && senders_.load(std::memory_order_relaxed) < senders_max / 2;
-    if (progress == most || sends_first) break;
-    next = rings_.next(port, client);
-    if (!next.is_of(number)) break;
-  }
-  self.progress.store(progress, std::memory_order_relaxed);
-}
-
-/// The same with a spare at work: whether the sections block concerns no other lock.
-[[gnu::cold, gnu::noinline]] void Station::execute_apart(Servant& self, RingPort& port,
-                                                         unsigned client, Word number,
-                                                         const Rings::Next& first) {
-  if (crew().step_aside(house_, self)) ahead_.fetch_add(1, std::memory_order_relaxed);
-  const long waits = waits_of_thread();
-  execute_all(self, port, client, number, first);
-  std::atomic<unsigned>& apart = entry(number).apart;
-  const unsigned left = apart.load(std::memory_order_relaxed);
-  const unsigned fewer = left - (left != 0 ? 1 : 0);
-  apart.store(waits_of_thread() != waits ? apart_after_block : fewer, std::memory_order_relaxed);
-}
-
-Station::Pending::Pending(const Station& station) {
-  station.for_each_entry([this](const Hardware::Cell& entry) {
+Station::Pending Station::pending() const {
+  Pending requests;
+  for_each_entry([&](const Hardware::Cell& entry) {
     const Word request = entry.value.load(std::memory_order_acquire);
-    if (request != 0) entries_.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
+    if (request != 0)
+      requests.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
   });
+  return requests;
 }
 
 /// Each has a number: whatever is there now came later, but for a mark (doze.hpp).
-bool Station::Pending::are_executed() {
-  const auto changed = [](const auto& entry) {
-    const Word now = entry.first->value.load(std::memory_order_acquire);
-    return (now & ~locks::Doze<FutexLot>::roused) != entry.second;
-  };
-  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), changed), entries_.end());
-  return entries_.empty();
+bool Station::are_executed(const Pending& requests) {
+  return std::none_of(requests.begin(), requests.end(), [](const auto& request) {
+    const Word now = request.first->value.load(std::memory_order_acquire);
+    return (now & ~locks::Doze<FutexLot>::roused) == request.second;
+  });
 }
 
 /// Until there is a request, or for a slice.
@@ -396,7 +386,7 @@ Station::Pending Station::close() {
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return Pending(*this);
+    return pending();
   });
 }
 
@@ -411,7 +401,7 @@ void Station::stop() {
     term_.await_end(house_);
     if (!term_.leave(house_)) return join_watchdog();
   }
-  for (Pending pending = close(); !pending.are_executed();) {
+  for (const Pending last = close(); !are_executed(last);) {
     ring_bell();
     sched_yield();
   }
@@ -507,9 +497,9 @@ void Station::watch() {
 
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
-  Pending pending = close();
+  const Pending last = close();
   watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
-  while (!pending.are_executed()) crew().watch(watchdog);
+  while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }
 

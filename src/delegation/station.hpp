@@ -197,14 +197,9 @@ class Station final : public LeavesRequests {
   class ServerWork;
 
   /// Requests that were pending at one moment.
-  class Pending {
-   public:
-    explicit Pending(const Station& station);
-    bool are_executed();
-
-   private:
-    std::vector<std::pair<const Hardware::Cell*, Word>> entries_;
-  };
+  using Pending = std::vector<std::pair<const Hardware::Cell*, Word>>;
+  Pending pending() const;
+  static bool are_executed(const Pending& requests);
 
   Crew& crew() const noexcept { return term_.crew; }
   /// Calls fn(entry) for each of the rings.
@@ -224,15 +219,12 @@ class Station final : public LeavesRequests {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  void execute_for(Servant& self, RingPort& port, unsigned client, Word number,
-                   const Rings::Next& first);
+  void execute_for(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
+  long step_ahead(Servant& self);
   bool is_wanted(Word lock) const noexcept {
     return entry(lock).wanted.value.load(std::memory_order_relaxed) != 0;
   }
   void give(RingPort& port, Word number) const;
-  void execute_all(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
-  void execute_apart(Servant& self, RingPort& port, unsigned client, Word number,
-                     const Rings::Next& first);
   void post_for(Servant& self, unsigned client);
   void sleep(RingPort& port);
   Servant& add_servant();

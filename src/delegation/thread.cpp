@@ -61,11 +61,11 @@ class Seats {
     }
   }
 
-  void watch(LeavesRequests& where) {
+  void watch(const LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
     watched_.push_back(&where);
   }
-  void unwatch(LeavesRequests& where) {
+  void unwatch(const LeavesRequests& where) {
     const std::scoped_lock lock(mutex_);
     std::erase(watched_, &where);
   }
@@ -75,7 +75,7 @@ class Seats {
   /// made anew, as another thread may have been in the middle of a change.
   void keep_only(const Thread& t) {
     new (&mutex_) std::mutex;
-    new (&watched_) std::vector<LeavesRequests*>;
+    new (&watched_) std::vector<const LeavesRequests*>;
     for (auto& bits : taken_) bits = 0;
     for (auto& bits : used_seats) bits.store(0, std::memory_order_relaxed);
     for (unsigned i = 0; i < t.seats; ++i) mark(t.seat(i));
@@ -111,7 +111,7 @@ class Seats {
 
   std::mutex mutex_;
   std::uint64_t taken_[words] = {};
-  std::vector<LeavesRequests*> watched_;
+  std::vector<const LeavesRequests*> watched_;
   pthread_key_t at_exit_{};
   const bool has_key_;
 };
@@ -126,7 +126,7 @@ void begin_child() {
   t.id = gettid();
   t.serving = nullptr;
   t.servant = nullptr;
-  t.asked_in = nullptr;  // who asks is not here, nor is its stack
+  for (Level* at = t.outer; at != nullptr; at = at->outer) at->asker = nullptr;  // is not here
   t.todo = 0;
   if (t.kept != nullptr) {
     t.kept->posts.clear();
@@ -135,6 +135,8 @@ void begin_child() {
   seated_threads.store(t.seats > 0 ? 1 : 0, std::memory_order_relaxed);
   Seats::instance().keep_only(t);
 }
+
+void say(std::string_view why) { static_cast<void>(!write(STDERR_FILENO, why.data(), why.size())); }
 
 /// At load, and made before other static objects: a fork's child never finds it half done.
 [[gnu::constructor(101)]] void watch_forks() {
@@ -180,26 +182,22 @@ void CancelledInHandler::leave_handlers() {
 }
 
 void end_executors_child() {
-  constexpr std::string_view why =
-      "muster: a fork's child came back from a section that another thread executes than the one "
-      "that asked for it: let it call exec or _exit in there\n";
-  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  say("muster: a fork's child came back from a section that another thread executes than the one "
+      "that asked for it: let it call exec or _exit in there\n");
   _exit(EXIT_FAILURE);
 }
 
 void end_unreleased() noexcept {
-  constexpr std::string_view why =
-      "muster: a section, or what it does without its lock, has left and not released a lock that "
-      "it has acquired\n";
-  static_cast<void>(!write(STDERR_FILENO, why.data(), why.size()));
+  say("muster: a section, or what it does without its lock, has left and not released a lock that "
+      "it has acquired\n");
   std::terminate();
 }
 
 std::atomic<unsigned> seated_threads{0};
 std::atomic<std::uint64_t> used_seats[seats_max / 64];
 
-void watch_seats(LeavesRequests& where) { Seats::instance().watch(where); }
+void watch_seats(const LeavesRequests& where) { Seats::instance().watch(where); }
 
-void unwatch_seats(LeavesRequests& where) noexcept { Seats::instance().unwatch(where); }
+void unwatch_seats(const LeavesRequests& where) noexcept { Seats::instance().unwatch(where); }
 
 }  // namespace muster::delegation

@@ -23,7 +23,6 @@
 namespace muster::delegation {
 
 class AnyLock;
-class Nested;
 struct Level;
 class Station;
 
@@ -59,11 +58,10 @@ struct Thread {
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
-  Level* outer = nullptr;            ///< the sections around this one
-  const Nested* asked_in = nullptr;  ///< of the section that it executes, if in others' sections
-  Kept* kept = nullptr;              ///< posts of sections, until it is outside of all
-  Station* serving = nullptr;        ///< whose requests it executes, if it is a server's
-  void* servant = nullptr;           ///< what it is there
+  Level* outer = nullptr;       ///< the sections around this one
+  Kept* kept = nullptr;         ///< posts of sections, until it is outside of all
+  Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
+  void* servant = nullptr;      ///< what it is there
   std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
   int* error = nullptr;         ///< where its errno is: asking costs a call
   int id = 0;                   ///< to the operating system; once it has a seat
@@ -71,6 +69,18 @@ struct Thread {
 
   /// Its seat for this depth, below `seats`.
   unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
+  /// In no section, nor has it acquired a lock.
+  bool is_in_none() const { return inside == nullptr && outer == nullptr; }
+  bool is_outside() const { return is_in_none() && depth == 0 && serving == nullptr; }
+  /// What it has at a lock: found without a seat when it next comes there from outside of all
+  /// sections.
+  void remember(std::uint64_t lock, void* at_lock, void* habit) {
+    if (!is_in_none()) return;
+    quick = 0;
+    last_lock = lock;
+    last_seat = at_lock;
+    last_habit = habit;
+  }
 };
 
 /// The calling thread's. Plain data: no destructor runs before the last use. Programs know it, too
@@ -126,9 +136,9 @@ class LeavesRequests {
 };
 
 /// From here on seats with requests pending there stay used when their threads end.
-void watch_seats(LeavesRequests& where);
+void watch_seats(const LeavesRequests& where);
 /// Nothing is pending there any more.
-void unwatch_seats(LeavesRequests& where) noexcept;
+void unwatch_seats(const LeavesRequests& where) noexcept;
 
 /// One level deeper, for as long as it lives.
 class Depth {
@@ -139,15 +149,6 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
   unsigned seat() const { return seat_; }
   Thread& thread() const { return thread_; }
-  /// What the thread has at a lock: found without this seat when it next comes there from outside
-  /// of all sections.
-  void remember(std::uint64_t lock, void* at_lock, void* habit) const {
-    if (thread_.depth != 1 || thread_.inside != nullptr || thread_.outer != nullptr) return;
-    thread_.quick = 0;
-    thread_.last_lock = lock;
-    thread_.last_seat = at_lock;
-    thread_.last_habit = habit;
-  }
 
  private:
   static unsigned seat(Thread& t) {
@@ -164,7 +165,8 @@ class Depth {
 struct Level {
   AnyLock* lock = nullptr;
   Level* outer = nullptr;
-  bool in_section = false;  ///< acquired in a section, which releases it
+  bool in_section = false;       ///< acquired in a section, which releases it
+  const Level* asker = nullptr;  ///< in which the section that is executed was asked for
 };
 
 /// Who executes a section, and of which lock; restored at its end.
@@ -199,22 +201,25 @@ class Inside {
   }
   /// Whether it executes any; not while it waits for a condition in its only one.
   static bool any() noexcept {
-    return any_from(this_thread.inside, this_thread.outer, [](const AnyLock*) { return true; });
+    const Level* at = this_thread.outer;
+    while (at != nullptr && at->lock == nullptr) at = at->outer;
+    return at != nullptr || this_thread.inside != nullptr;
   }
   /// Whether `is(lock)` holds for the lock of one of the sections that it executes, or in which
   /// these were asked for.
   template <class Predicate>
-  static bool any_of(Predicate is) noexcept;
+  static bool any_of(Predicate is) noexcept {
+    return any_from({this_thread.inside, this_thread.outer}, is);
+  }
 
  private:
-  /// From a section outwards, on one thread.
   template <class Predicate>
-  static bool any_from(const AnyLock* lock, const Level* outer, Predicate is) noexcept {
-    bool found = lock != nullptr && is(lock);
-    for (const Level* at = outer; at != nullptr && !found; at = at->outer) {
-      found = at->lock != nullptr && is(at->lock);
+  static bool any_from(const Level& innermost, Predicate is) noexcept {
+    for (const Level* at = &innermost; at != nullptr; at = at->outer) {
+      if (at->lock != nullptr && is(at->lock)) return true;
+      if (at->asker != nullptr && any_from(*at->asker, is)) return true;
     }
-    return found;
+    return false;
   }
 
   Thread& thread_;
@@ -224,53 +229,30 @@ class Inside {
 };
 
 /// A section that the calling thread asks for in others, and waits for: whoever executes it knows
-/// in which. Who asked knows anyhow: told once more, it would walk what is around this section
-/// twice at each level. Lives on the stack of who waits.
+/// in which. Who asked knows anyhow. Lives on the stack of who waits.
 class Nested {
  public:
-  using Function = void (*)(void* argument);
-  Nested(Function function, void* argument)
-      : function_(function),
-        argument_(argument),
-        inside_(this_thread.inside),
-        outer_(this_thread.outer),
-        asked_in_(this_thread.asked_in),
-        asker_(&this_thread) {}
+  explicit Nested(Section section)
+      : section_(section), asked_in_{this_thread.inside, this_thread.outer}, asker_(&this_thread) {}
 
   /// What is executed, with a Nested as its argument.
   static void run(void* nested) {
-    auto& self = *static_cast<Nested*>(nested);
-    if (self.asker_ == &this_thread) return self.function_(self.argument_);
-    const Nested*& asked_in = this_thread.asked_in;
-    const Nested* const before = asked_in;
-    self.before_ = before;
-    asked_in = &self;
-    self.function_(self.argument_);
-    if (asked_in == &self) asked_in = before;  // else it has forked, and this is the child
+    const auto& self = *static_cast<Nested*>(nested);
+    Thread& t = this_thread;
+    if (self.asker_ == &t) return self.section_.function(self.section_.argument);
+    Level asked{nullptr, t.outer, false, &self.asked_in_};
+    t.outer = &asked;
+    self.section_();
+    if (t.outer != &asked) [[unlikely]]
+      end_unreleased();
+    t.outer = asked.outer;
   }
 
  private:
-  friend class Inside;
-
-  const Function function_;
-  void* const argument_;
-  const AnyLock* const inside_;  ///< of who asks, as the next two
-  const Level* const outer_;
-  const Nested* const asked_in_;
+  const Section section_;
+  const Level asked_in_;
   const Thread* const asker_;
-  const Nested* before_ = nullptr;  ///< of who executes it
 };
-
-template <class Predicate>
-bool Inside::any_of(Predicate is) noexcept {
-  const Thread& t = this_thread;
-  if (any_from(t.inside, t.outer, is)) return true;
-  const auto asked_in_one = [&](const auto& self, const Nested* at) -> bool {
-    return at != nullptr && (any_from(at->inside_, at->outer_, is) || self(self, at->asked_in_) ||
-                             self(self, at->before_));
-  };
-  return asked_in_one(asked_in_one, t.asked_in);
-}
 
 /// Threads made in here are no workers, and get no signals but those of their own faults and of
 /// profilers: what is sent to the process is for the threads that it knows of.

@@ -53,18 +53,8 @@ class Reception {
     return all;
   }
   void start(M& m) const { m.store(serving(), 1, relaxed); }
-  /// By anybody, while a server serves.
-  void stop(M& m) const {
-    m.store(serving(), 0, release);  // pairs with next's load
-    tell(m);
-  }
   /// By the server, when there are news, before it looks what they are.
   void hear(M& m) const { m.exchange(news(), 0, acquire); }  // pairs with tell's
-  /// By the server, when there are news: false to stop.
-  bool next(M& m) const {
-    hear(m);
-    return m.load(serving(), acquire) != 0;  // pairs with stop's store: the news may be another's
-  }
 
  private:
   typename M::Cells cells_;

@@ -20,7 +20,6 @@
 #include "lock/phase_fair.hpp"
 #include "lock/pthread_mutex.hpp"
 #include "lock/rcl.hpp"
-#include "lock/rcl_batch.hpp"
 #include "lock/robust.hpp"
 #include "lock/ticket.hpp"
 #include "machine/by_name.hpp"
@@ -32,7 +31,7 @@ namespace muster::locks {
 template <class M>
 using Locks =
     std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, Robust<M>, PhaseFair<M>, Oyama<M>,
-               FlatCombining<M>, CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, RclBatch<M>, Auto<M>>;
+               FlatCombining<M>, CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, Auto<M>>;
 
 /// The names of all locks, as listed; `pthread-mutex` before `auto`, the last.
 const std::vector<std::string_view>& lock_names();

@@ -42,7 +42,7 @@ void expect_noticed(const std::string& algorithm, const std::vector<Rehearsed>& 
 }
 
 TEST(SpoiledLocks, AreNoticed) {
-  for (const char* const lock : {"cas-spin", "ticket", "clh", "phase-fair", "rcl-batch"}) {
+  for (const char* const lock : {"cas-spin", "ticket", "clh", "phase-fair"}) {
     expect_noticed(lock, mutation_programs_of_lock(lock));
   }
   // Two take it over from the dead at once: both are refused, and of three nobody sets it right.

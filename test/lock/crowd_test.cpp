@@ -124,7 +124,7 @@ TEST(Crowd, IsMoreThreadsThanCpus) {
     Child child([&] {
       PuSet few;
       for (unsigned i = 0; i < cpus; ++i) few.add(allowed[i]);
-      if (delegation::bind_thread(0, few) != 0) _exit(5);
+      if (delegation::bind_thread(pthread_self(), few) != 0) _exit(5);
       const unsigned expected = std::min(cpus, cpu_quota().value_or(cpus));
       while (delegation::cpus_of_process() != expected) sleep_ms(10);  // its parent's count ages
       const auto lock = make_lock({.kind = "mcs", .station = nullptr});
@@ -200,14 +200,14 @@ TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
   std::thread free_one([&] {
     while (!stop) sleep_ms(1);
   });
-  delegation::bind_thread(0, {cpus.front()});  // the first thread
+  delegation::bind_thread(pthread_self(), {cpus.front()});  // the first thread
   std::thread([&] {
-    delegation::bind_thread(0, {cpus.front()});
+    delegation::bind_thread(pthread_self(), {cpus.front()});
     EXPECT_EQ(cpus, delegation::binding_of_process().to_vector());
     EXPECT_GE(delegation::cpus_of_process(), 1U);
     EXPECT_LE(delegation::cpus_of_process(), cpus.size());
   }).join();
-  delegation::bind_thread(0, before);
+  delegation::bind_thread(pthread_self(), before);
   stop = true;
   free_one.join();
 }

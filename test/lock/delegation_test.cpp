@@ -212,9 +212,10 @@ TEST_F(Delegation, ThreadsThatWereThereOnceCostNothing) {
     // As if there were so many.
     std::thread([&] {
       delegation::take_seat(1499);
-      delegation::this_thread.depth = 1499;
+      delegation::Thread& t = delegation::this_thread;
+      std::swap(t.first, t.others[1498]);
       lock->execute(nothing);
-      delegation::this_thread.depth = 0;
+      std::swap(t.first, t.others[1498]);
     }).join();
     EXPECT_TRUE(in_a_quiet_moment([&] {
       return shortest_section_ns(*lock) <= 4 * before_ns + 500;

@@ -55,9 +55,9 @@ class OnTwoCpus {
     std::vector<unsigned> cpus = allowed_cpus();
     if (cpus.size() > 2) cpus.resize(2);
     for (const unsigned cpu : cpus) cpus_.add(cpu);
-    EXPECT_EQ(0, delegation::bind_thread(0, cpus_));
+    EXPECT_EQ(0, delegation::bind_thread(pthread_self(), cpus_));
   }
-  ~OnTwoCpus() { EXPECT_EQ(0, delegation::bind_thread(0, before_)); }
+  ~OnTwoCpus() { EXPECT_EQ(0, delegation::bind_thread(pthread_self(), before_)); }
   OnTwoCpus(const OnTwoCpus&) = delete;
   OnTwoCpus& operator=(const OnTwoCpus&) = delete;
   const PuSet& cpus() const { return cpus_; }
@@ -192,7 +192,7 @@ TEST_P(EveryLock, PostsFromInsideComeAfter) {
 TEST_P(EveryLock, ConditionsOrARefusal) {
   const auto lock = make();
   const locks::Style style = locks::traits_of(GetParam()).style;
-  if (style == locks::Style::combining || GetParam() == "rcl-batch") {
+  if (style == locks::Style::combining) {
     EXPECT_THROW(delegation::Condition{*lock}, Error);
     return;
   }

@@ -55,8 +55,7 @@ int in_other_thread(muster::lock& lock, int (*what)(muster_lock*)) {
 }
 
 TEST(Lockable, KindsThatCannotSayAtOnce) {
-  for (const char* kind :
-       {"oyama", "flat-combining", "cc-synch", "dsm-synch", "h-synch", "clh", "rcl-batch"}) {
+  for (const char* kind : {"oyama", "flat-combining", "cc-synch", "dsm-synch", "h-synch", "clh"}) {
     muster::lock lock(kind);
     EXPECT_EQ(MUSTER_ENOTSUP, muster_lock_acquire(lock.native_handle())) << kind;
     EXPECT_NE(std::string::npos, std::string(muster_last_error()).find(kind));
@@ -205,8 +204,7 @@ TEST(Lockable, OnlyWhoHasAcquiredItReleasesIt) {
 TEST(LockableDeathTest, SectionsReleaseWhatTheyAcquire) {
   if (emulated) GTEST_SKIP() << "qemu-user would have to be started again";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (const char* kind :
-       {"auto", "rcl", "pthread-mutex", "mcs", "flat-combining", "cc-synch", "rcl-batch"}) {
+  for (const char* kind : {"auto", "rcl", "pthread-mutex", "mcs", "flat-combining", "cc-synch"}) {
     const auto leaves = [kind](bool nested) {
       const HangGuard guard(60);  // a death test's process has no listeners
       muster::lock lock(kind);
@@ -232,7 +230,7 @@ TEST(LockableDeathTest, SectionsReleaseWhatTheyAcquire) {
 // Posts find the section around all, which is not the lock that was acquired last.
 TEST(Lockable, PostsOfSectionsThatAcquire) {
   with_each_kind([](muster::lock& lock, const char* kind) {
-    for (const char* other_kind : {"auto", "rcl", "mcs", "flat-combining", "rcl-batch"}) {
+    for (const char* other_kind : {"auto", "rcl", "mcs", "flat-combining"}) {
       muster::lock other(other_kind);
       muster::lock posted("auto");
       for (int turn = 1; turn <= 5; ++turn) {

@@ -68,7 +68,7 @@ TEST_F(Posts, ComeAfterTheSectionInOrder) {
     execute(*inner, [&] { other->post(section_of(third)); });
     order += "1";
   };
-  for (const char* const kind : {"ticket", "rcl-batch", "pthread-mutex", "auto"}) {
+  for (const char* const kind : {"ticket", "cc-synch", "pthread-mutex", "auto"}) {
     inner = delegation::make_lock({.kind = kind, .station = nullptr});
     for (int turn = 0; turn < 3; ++turn) {
       order.clear();

@@ -151,11 +151,7 @@ TEST_F(Trouble, CannotBeStoppedFromWithin) {
 TEST_F(Trouble, ALockFurtherOutIsKnownToAnotherThread) {
   const auto other = std::make_shared<delegation::Station>();
   other->start({});
-  for (const auto& [kind, inner] : {std::pair{"rcl", "rcl"},
-                                    {"auto", "rcl"},
-                                    {"mcs", "rcl"},
-                                    {"rcl", "rcl-batch"},
-                                    {"rcl-batch", "rcl-batch"}}) {
+  for (const auto& [kind, inner] : {std::pair{"rcl", "rcl"}, {"auto", "rcl"}, {"mcs", "rcl"}}) {
     SCOPED_TRACE(std::string(inner) + " in " + kind);
     const auto a = make(kind);
     const auto b = make_lock({.kind = inner, .station = other});
@@ -276,18 +272,16 @@ TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
 }
 
 TEST_F(Trouble, SignalsAreForTheProgramsThreads) {
-  for (const char* const kind : {"rcl", "rcl-batch"}) {
-    const auto lock = make(kind);
-    sigset_t blocked{};
-    execute(*lock, [&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
-    for (const int sent : {SIGALRM, SIGCHLD, SIGTERM, SIGUSR1}) {
-      EXPECT_EQ(1, sigismember(&blocked, sent)) << kind << ": " << sent;
-    }
-    EXPECT_EQ(0, sigismember(&blocked, SIGSEGV)) << kind;
-    sigset_t own{};
-    pthread_sigmask(SIG_BLOCK, nullptr, &own);
-    EXPECT_EQ(0, sigismember(&own, SIGTERM)) << kind;
+  const auto lock = make();
+  sigset_t blocked{};
+  execute(*lock, [&] { pthread_sigmask(SIG_BLOCK, nullptr, &blocked); });
+  for (const int sent : {SIGALRM, SIGCHLD, SIGTERM, SIGUSR1}) {
+    EXPECT_EQ(1, sigismember(&blocked, sent)) << sent;
   }
+  EXPECT_EQ(0, sigismember(&blocked, SIGSEGV));
+  sigset_t own{};
+  pthread_sigmask(SIG_BLOCK, nullptr, &own);
+  EXPECT_EQ(0, sigismember(&own, SIGTERM));
 }
 
 #ifdef MUSTER_LIBRARY

@@ -155,7 +155,7 @@ TEST_F(Command, WhatIsPublishedOfRclOnManyCoresIsWhatTheProgramPredicts) {
   }
   ASSERT_EQ(published.size(), head.size());
   std::map<std::string, double> mops;
-  for (const char* lock : {"rcl", "rcl-batch", "flat-combining", "mcs"}) {
+  for (const char* lock : {"rcl", "flat-combining", "mcs"}) {
     const auto column = std::find(head.begin(), head.end(), lock) - head.begin();
     ASSERT_LT(static_cast<std::size_t>(column), head.size()) << lock;
     mops[lock] = mops_of_63(lock);
