@@ -53,7 +53,8 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_, visit_ns)),
-      auto_(desk_, station_->wanted_cell(number_), &station_->server_cell()) {
+      auto_(desk_, station_->wanted_cell(number_), &station_->server_cell(),
+            &station_->back_cell()) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {

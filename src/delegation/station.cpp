@@ -24,7 +24,7 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::size_t globals = 2;
+constexpr std::size_t globals = 3;
 constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
 /// In one go for one client, before the next one's turn.

@@ -118,6 +118,7 @@ class Station final : public LeavesRequests {
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
   RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
+  Hardware::Cell& back_cell() const noexcept { return cells_.global(2); }  ///< StandBack's
 
   /// A number for a lock of this station. Throws Error(no_memory).
   Word add();
@@ -241,6 +242,7 @@ class Station final : public LeavesRequests {
   void join_watchdog();
   void look_around() noexcept;
   bool is_to_leave();
+  locks::Steward::Advice look(std::int64_t at_ns, std::vector<int>& thread_ids);
   locks::Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
   std::int64_t server_cpu_ns() const;
 

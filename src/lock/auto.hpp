@@ -39,9 +39,10 @@ class Auto {
   Auto(const Shape&, typename M::Cells cells)
       : desk_{&cells.global(0), &cells.global(1), {1, cells}, 0}, wanted_(cells.global(2)) {}
   /// A lock among others that share rings. `wanted`: best on the line of desk.held. `server`:
-  /// nonzero while somebody serves the rings.
-  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server)
-      : desk_(desk), wanted_(wanted), server_(server) {}
+  /// nonzero while somebody serves the rings. `back`: StandBack's.
+  Auto(const Desk<M>& desk, typename M::Cell& wanted, typename M::Cell* server,
+       typename M::Cell* back = nullptr)
+      : desk_(desk), wanted_(wanted), server_(server), back_(back) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
 
   template <class Work>
@@ -85,17 +86,16 @@ class Auto {
   bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
 
   /// Posts the request and sees to it that it is executed.
-  template <class Work, class Combines>
-  bool delegate(M& m, Ring& ring, Habit& h, Work& work, Combines combines) const {
+  bool delegate(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
     desk_.enter(m, ring);
     typename M::Cell* const entry = desk_.rings.post(m, ring, desk_.lock, work);
     return entry != nullptr && finish(m, ring, h, *entry, work, combines);
   }
 
   /// Waits until a posted request is executed; executes it if there is nobody else.
-  template <class Work, class Combines>
-  bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, Work& work,
-              Combines combines) const {
+  bool finish(M& m, Ring& ring, Habit& h, typename M::Cell& entry, auto& work,
+              auto combines) const {
+    StandingBack<M> standing_back(back_);
     for (Backoff backoff;; backoff.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
       const Either<M> first =
@@ -108,7 +108,7 @@ class Auto {
         ++h.delegated;
         return true;
       }
-      if (!desk_.take(m)) continue;
+      if (standing_back.did(m) || !desk_.take(m)) continue;
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
       h.set_delegates(false);
       give_after_visit(m, h, work, combines);
@@ -120,8 +120,7 @@ class Auto {
   }
 
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
-  template <class Work, class Combines>
-  [[gnu::noinline]] void give_after_visit(M& m, Habit& h, Work& work, Combines combines) const {
+  [[gnu::noinline]] void give_after_visit(M& m, Habit& h, auto& work, auto combines) const {
     const bool unattended = wanted_.is_unattended(m);
     wanted_.clear(m);
     m.hold_wakes();
@@ -134,7 +133,7 @@ class Auto {
     const bool goes_on = unattended || (h.visits < visits_max && combines());
     if (goes_on && !wanted_.is_slept_on(m)) return;
     h.visits = 0;
-    wanted_.let_one_in(m, *desk_.held, executed >= many);
+    if (!StandingBack<M>(back_).did(m)) wanted_.let_one_in(m, *desk_.held, executed >= many);
   }
 
  private:
@@ -145,6 +144,7 @@ class Auto {
   Desk<M> desk_;
   Wanted<M> wanted_;
   typename M::Cell* server_ = nullptr;
+  typename M::Cell* back_ = nullptr;
 };
 
 }  // namespace muster::locks
