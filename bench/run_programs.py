@@ -17,7 +17,8 @@ import tempfile
 import time
 
 REGIMES = {"quiet": "nobody else", "hogs": "a busy loop on each CPU",
-           "session": "these in a session of their own"}
+           "session": "these in a session of their own",
+           "quota150": "150 % of a CPU for the program", "quota50": "50 %"}
 # A leader and a busy loop on each CPU, until they have lost their parent.
 HOGS = """
 import os, sys, time
@@ -90,29 +91,74 @@ def programs(folder):
     ]
 
 
+def own_group():
+    """The control group of this process that can limit its CPU time: its directory and version."""
+    with open("/proc/self/cgroup", encoding="ascii") as groups:
+        mine = [line.strip().split(":", 2)[1:] for line in groups]
+    with open("/proc/self/mountinfo", encoding="ascii") as mounts:
+        mounted = [(line.split()[3:5], line.split(" - ")[1].split()) for line in mounts]
+    for version, kind in ((1, "cgroup"), (2, "cgroup2")):
+        has_cpu = "cpu" if version == 1 else ""
+        for (top, point), (found, _, features) in mounted:
+            if found != kind or has_cpu not in ["", *features.split(",")]:
+                continue
+            for controllers, path in mine:
+                if has_cpu in controllers.split(","):
+                    group = os.path.join(point, os.path.relpath(path, top))
+                    return (group if path.startswith(top) else point), version
+    raise OSError("no control group limits CPUs here")
+
+
+def write(folder, name, value):
+    with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+        file.write(str(value))
+
+
 class Busy:
-    """A regime, for as long as it is entered."""
+    """A regime, for as long as it is entered. `group`: the directory of what runs in it, or None.
+    Raises OSError where it can't be had."""
 
     def __init__(self, regime):
-        self.regime, self.leader = regime, None
+        self.regime, self.leader, self.group = regime, None, None
 
     def __enter__(self):
-        if self.regime != "quiet":
+        if self.regime.startswith("quota"):
+            parent, version = own_group()
+            group = os.path.join(parent, f"muster-{self.regime}-{os.getpid()}")
+            os.mkdir(group)
+            self.group = group
+            quota_us = int(self.regime[len("quota"):]) * 1000  # of the kernel's period of 100 ms
+            try:
+                if version == 1:
+                    write(group, "cpu.cfs_quota_us", quota_us)
+                else:
+                    write(group, "cpu.max", quota_us)
+            except OSError:
+                self.__exit__()
+                raise
+        elif self.regime != "quiet":
             self.leader = subprocess.Popen([sys.executable, "-c", HOGS, *cpus],
                                            start_new_session=self.regime == "session")
             time.sleep(0.3)
+        return self
 
     def __exit__(self, *_):
+        if self.group:
+            os.rmdir(self.group)
+            self.group = None
         if self.leader:
             self.leader.kill()
             self.leader.wait()
             time.sleep(0.1)
 
 
-def seconds_of(case, way):
-    """Of a run; of a section where it prints that."""
+def seconds_of(case, way, group):
+    """Of a run in that control group; of a section where it prints that."""
     words = case.command if way is None else [options.muster, "run", "--mutex", way, "--",
                                               *case.command]
+    if group:
+        words = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', os.path.join(group, "cgroup.procs"),
+                 *words]
     begin = time.perf_counter()
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     taken = time.perf_counter() - begin
@@ -135,13 +181,13 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
 
 
-def compare(case, ways, progress):
+def compare(case, ways, progress, group):
     """The seconds of all ways, by turns, another one being the first each time."""
     taken = {way: [] for way in ways}
     for turn in range(options.rounds):
         for i in range(len(ways)):
             way = ways[(turn + i) % len(ways)]
-            taken[way].append(seconds_of(case, way))
+            taken[way].append(seconds_of(case, way, group))
             progress.step(case.name)
     return taken
 
@@ -185,8 +231,12 @@ def main():
         print(f"{'':36}" + "".join(f"{way:>22}" for way in ways[1:]))
         for regime in regimes:
             for case in there:
-                with Busy(regime):
-                    taken = compare(case, ways, progress)
+                try:
+                    with Busy(regime) as busy:
+                        taken = compare(case, ways, progress, busy.group)
+                except OSError as error:
+                    left_out.append(f"{case.name}, {regime} ({error})")
+                    continue
                 speeds = {way: [1 / one for one in all_of] for way, all_of in taken.items()}
                 texts = []
                 for way in ways[1:]:

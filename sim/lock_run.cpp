@@ -325,7 +325,7 @@ class Run {
   /// The steward sees what a station shows it (delegation/station_steward.cpp) while the lock warms
   /// up, so often that it can start a server and judge it.
   void look(Port& port) {
-    constexpr std::uint64_t looks = 16;
+    constexpr std::uint64_t looks = 24;
     const std::uint64_t between = std::max<std::uint64_t>(1, setup_.warm_up / looks);
     if (bench_.operations % between != 0 || bench_.operations > setup_.warm_up) return;
     const auto clients = static_cast<unsigned>(setup_.threads.size());
@@ -344,13 +344,22 @@ class Run {
     }
     const auto advice = steward_.look(now);
     if (advice == locks::Steward::Advice::leave) lock_.stop(port);
-    if (advice != locks::Steward::Advice::start) return;
-    if (serving_) return steward_.no_server(now.now_ns, "the last one is about to end");
+    const std::uint64_t judged =
+        bench_.operations + (locks::Steward::Rules{}.trial_looks + 1) * between;
+    if (advice == locks::Steward::Advice::start) {
+      judged <= setup_.warm_up ? start_server(port)
+                               : steward_.no_server(now.now_ns, "it could not be judged any more");
+    }
+    lock_.tell(port, steward_.stand_back());
+  }
+  void start_server(Port& port) {
+    const std::int64_t now_ns = port.time_ns();
+    if (serving_) return steward_.no_server(now_ns, "the last one is about to end");
     if (const auto near = steward_.near()) {
       const auto spare = std::find_if(setup_.spares.begin(), setup_.spares.end(),
                                       [&](unsigned p) { return share_memory(p, *near); });
       if (spare == setup_.spares.end()) {
-        return steward_.no_server(now.now_ns, "no core is free near the data");
+        return steward_.no_server(now_ns, "no core is free near the data");
       }
       server_ = *spare;
     }

@@ -143,6 +143,10 @@ class Modelled : public NobodySleeps<Modelled> {
     const std::size_t which = await_any(CellSet<Modelled>(both), equals(0), order);
     return which == no_cell ? -1 : static_cast<int>(which);
   }
+  bool is_near(Word participant) const {
+    const Geometry& where = engine_->geometry();
+    return where.share_memory(where.die_of(participant_), where.die_of(participant));
+  }
   /// What locks wait before they try again.
   void linger(unsigned turns) { engine_->linger(participant_, turns); }
   std::int64_t time_ns() const {

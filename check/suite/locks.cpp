@@ -26,12 +26,12 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",  "server",      "shutdown", "attended", "closing",    "newcomer",    "two",
-      "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",
-      "ends",   "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",
-      "shares", "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",
-      "again",  "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",
-      "ended",  "reused",      "owners"};
+      "plain",       "server",   "shutdown", "attended",   "closing",     "newcomer", "two",
+      "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",   "ends",
+      "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",    "shares",
+      "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",    "again",
+      "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",    "ended",
+      "reused",      "owners"};
   return names[static_cast<int>(variant)];
 }
 

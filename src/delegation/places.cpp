@@ -129,6 +129,11 @@ bool Places::is_near(std::optional<unsigned> core, unsigned cpu) const {
   return !core || !is_unit(other) || tree().numa_of(*core) == tree().numa_of(other);
 }
 
+bool Places::is_thread_near(unsigned cpu, unsigned number) const {
+  const unsigned other = topology_.core_of(cpu);
+  return !is_unit(other) || tree().numa_of(other) == numa_of_this_thread(number);
+}
+
 void Places::remove_server(const Server& server) {
   tell_preload(server, -1);
   if (!server.core) return;

@@ -43,6 +43,8 @@ class Places {
                                          std::optional<unsigned> near_cpu = std::nullopt);
   /// Whether a server's core is on the NUMA node of that CPU, or one of them is not known.
   bool is_near(std::optional<unsigned> core, unsigned cpu) const;
+  /// The same of where the calling thread is now; `number` as below.
+  bool is_thread_near(unsigned cpu, unsigned number) const;
   void remove_server(const Server& server);
 
   /// RCLHierarchicalAffinity: binds the calling thread, near the server on core `near` if there is

@@ -5,8 +5,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <vector>
+
+#include "delegation/places.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -48,6 +51,14 @@ void pause_until(std::int64_t time_ns) noexcept {
 }
 
 }  // namespace
+
+bool Port::is_near(Word place) const noexcept {
+  try {
+    return Places::instance().is_thread_near(place, rank());
+  } catch (const std::exception&) {  // the machine cannot be read
+    return true;
+  }
+}
 
 void Port::change_policy() noexcept {
   set_policy(is_crowded() ? WaitPolicy::oversubscribed() : WaitPolicy::dedicated());

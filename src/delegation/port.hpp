@@ -41,6 +41,8 @@ class Port : public Hardware {
     const unsigned threads = seated_threads.load(std::memory_order_relaxed);
     return threads > cpus_last_counted() && threads > cpus_of_process();
   }
+  /// `place`: a CPU.
+  [[gnu::noinline]] bool is_near(Word place) const noexcept;
   using Hardware::Next;
   using Hardware::Wait;
 

@@ -24,7 +24,7 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::size_t globals = 2;
+constexpr std::size_t globals = 3;
 constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
 /// In one go for one client, before the next one's turn.
@@ -355,8 +355,7 @@ Station::Pending Station::pending() const {
   Pending requests;
   for_each_entry([&](const Hardware::Cell& entry) {
     const Word request = entry.value.load(std::memory_order_acquire);
-    if (request != 0)
-      requests.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
+    if (request != 0) requests.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
   });
   return requests;
 }

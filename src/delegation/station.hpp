@@ -118,10 +118,11 @@ class Station final : public LeavesRequests {
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
   locks::Wanted<RingPort> wanted(Word lock) const noexcept {
-    return {entry(lock).wanted, entry(lock).dozing};
+    return {entry(lock).wanted, entry(lock).dozing, &back_cell()};
   }
   RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
+  Hardware::Cell& back_cell() const noexcept { return cells_.global(2); }  ///< StandBack's
 
   /// A number for a lock of this station. Throws Error(no_memory).
   Word add();
@@ -238,6 +239,7 @@ class Station final : public LeavesRequests {
   void join_watchdog();
   void look_around() noexcept;
   bool is_to_leave();
+  locks::Steward::Advice look(std::int64_t at_ns, std::vector<int>& thread_ids);
   locks::Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);
   std::int64_t server_cpu_ns() const;
 

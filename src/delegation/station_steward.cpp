@@ -42,12 +42,13 @@ void Station::look_around() noexcept {
   if (has_server()) return;  // the watchdog looks
   try {
     std::vector<int> thread_ids;
-    if (steward_->look(see(at_ns, thread_ids)) != locks::Steward::Advice::start) return;
+    if (look(at_ns, thread_ids) != locks::Steward::Advice::start) return;
     const auto near = steward_->near();
     const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids, near);
     if (!place) {
-      return steward_->no_server(
-          at_ns, near ? "no core is free near the data" : "no core is free of clients");
+      return steward_->no_server(at_ns,
+                                 near ? "no core is free near the data, where clients go first"
+                                      : "no core is free of clients");
     }
     start_at(*place, {});
   } catch (const std::exception& error) {
@@ -58,10 +59,17 @@ void Station::look_around() noexcept {
 bool Station::is_to_leave() {
   const std::scoped_lock lock(stewarding_);
   std::vector<int> thread_ids;
-  return steward_->look(see(now_ns(), thread_ids)) == locks::Steward::Advice::leave;
+  return look(now_ns(), thread_ids) == locks::Steward::Advice::leave;
 }
 
-/// With stewarding_ locked. `thread_ids`: of the clients that had sections since the last look.
+/// With stewarding_ locked, as the next one.
+locks::Steward::Advice Station::look(std::int64_t at_ns, std::vector<int>& thread_ids) {
+  const locks::Steward::Advice advice = steward_->look(see(at_ns, thread_ids));
+  back_cell().value.store(steward_->stand_back().word(), std::memory_order_relaxed);
+  return advice;
+}
+
+/// `thread_ids`: of the clients that had sections since the last look.
 locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
   locks::Steward::Look look{.now_ns = at_ns};
   seats_.for_each([&](Seat& seat) {

@@ -35,7 +35,9 @@ class Attended {
   Attended(const Shape&, typename M::Cells cells)
       : reception_(cells, 1),
         desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0},
-        auto_(desk_, {cells.global(1 + Reception<M>::cells), cells.global(2 + Reception<M>::cells)},
+        auto_(desk_,
+              {cells.global(1 + Reception<M>::cells), cells.global(2 + Reception<M>::cells),
+               &reception_.back()},
               &reception_.serving()) {}
   Ticket ticket(unsigned client) const { return auto_.ticket(client); }
 
@@ -65,6 +67,7 @@ class Attended {
     m.store(reception_.serving(), 0, relaxed);
     reception_.tell(m);
   }
+  void tell(M& m, StandBack who) const { m.store(reception_.back(), who.word(), relaxed); }
 
  private:
   void enter(M& m, Ticket& t) const {

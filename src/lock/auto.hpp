@@ -15,7 +15,6 @@
 //    or until `trial` requests have passed.
 #pragma once
 
-#include "lock/desk.hpp"
 #include "lock/habit.hpp"
 
 namespace muster::locks {
@@ -93,6 +92,7 @@ class Auto {
 
   /// Waits until a posted request is executed; executes it if there is nobody else.
   bool finish(M& m, Ring& ring, Habit& h, auto& entry, auto& work, auto combines) const {
+    auto standing_back = wanted_.standing_back();
     for (Backoff backoff;; backoff.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
       const Either<M> first = is_served(m) ? await_either(m, entry, *server_)
@@ -105,7 +105,7 @@ class Auto {
         if (!combines()) wanted_.wake_next(m);
         return true;
       }
-      if (!take(m)) continue;
+      if (standing_back.did(m) || !take(m)) continue;
       if (!combines()) wanted_.pass_on(m);
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
       h.set_delegates(false);

@@ -48,7 +48,9 @@ struct Habit {
 template <LockMachine M>
 class Wanted {
  public:
-  Wanted(typename M::Cell& cell, typename M::Cell& dozing) : cell_(&cell), dozing_(&dozing) {}
+  /// `back`: StandBack's.
+  Wanted(typename M::Cell& cell, typename M::Cell& dozing, typename M::Cell* back = nullptr)
+      : cell_(&cell), dozing_(&dozing), back_(back) {}
 
   /// By whoever has the lock.
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
@@ -112,11 +114,14 @@ class Wanted {
   /// requests at once: as it is where they yield in turn, and come back later.
   void let_one_in(M& m, typename M::Cell& held, bool many) const {
     m.let_one_in(held, *dozing_, many);
+    static_cast<void>(standing_back().did(m));
   }
+  StandingBack<M> standing_back() const { return StandingBack<M>(back_); }
 
  private:
   typename M::Cell* cell_;
   typename M::Cell* dozing_;
+  typename M::Cell* back_;
 };
 
 }  // namespace muster::locks

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "lock/shape.hpp"
 #include "machine/lock_machine.hpp"
@@ -12,6 +13,8 @@ namespace muster::locks {
 /// Waits a little, twice as long each time, up to a bound.
 class Backoff {
  public:
+  static constexpr unsigned turns_max = 256;
+
   template <class M>
   void wait(M& m) {
     m.linger(turns_);
@@ -19,8 +22,36 @@ class Backoff {
   }
 
  private:
-  static constexpr unsigned turns_max = 256;
   unsigned turns_ = 4;
+};
+
+/// Who of those that wait for a lock lets others go first: whoever is near the data executes
+/// others' sections faster, but whoever is near its last owner would get it. A steward finds out
+/// where the data are.
+struct StandBack {
+  unsigned place = 0;
+  enum : Word { nobody, who_is_near, who_is_elsewhere } who = nobody;
+
+  Word word() const { return Word{place} << 2 | who; }
+};
+
+/// What stands back before it takes a lock: one request, once.
+template <LockMachine M>
+class StandingBack {
+ public:
+  explicit StandingBack(typename M::Cell* cell) : cell_(cell) {}  ///< a StandBack's word, or null
+  bool did(M& m) {
+    if (cell_ == nullptr || std::exchange(done_, true)) return false;
+    const Word word = m.load(*cell_, relaxed);
+    if (word == StandBack::nobody) return false;
+    if (m.is_near(word >> 2) != ((word & 3) == StandBack::who_is_near)) return false;
+    m.linger(Backoff::turns_max);
+    return true;
+  }
+
+ private:
+  typename M::Cell* cell_;
+  bool done_ = false;
 };
 
 /// How fast who has a lock executes others' sections: so many, in so long. Only of long visits,

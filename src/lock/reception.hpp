@@ -26,7 +26,7 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
 template <LockMachine M>
 class Reception {
  public:
-  static constexpr unsigned cells = 3;
+  static constexpr unsigned cells = 4;
 
   /// Its cells are the global ones from `first` on.
   Reception(typename M::Cells all, unsigned first) : cells_(all), first_(first) {}
@@ -34,6 +34,7 @@ class Reception {
   auto& clients() const { return cells_.global(first_); }
   auto& news() const { return cells_.global(first_ + 1); }
   auto& serving() const { return cells_.global(first_ + 2); }
+  auto& back() const { return cells_.global(first_ + 3); }  ///< StandBack's
 
   void enter(M& m, unsigned client) const {
     raise_clients(m, clients(), client);

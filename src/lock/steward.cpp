@@ -56,12 +56,17 @@ Steward::Advice Steward::without_server(const Look& now, bool meet, double secti
     streak_ = 0;
     return Advice::stay;
   }
+  if (streak_ == 0 && fastest_) tried_ = now.combiner.value_or(*fastest_).place;
   // The first look of a streak began before it.
   sections_per_s_ = streak_ == 0 ? sections_per_s : std::max(sections_per_s_, sections_per_s);
   if (++streak_ < rules_.looks_to_start) return Advice::stay;
   set_why("clients meet, and a CPU is free");
   streak_ = 0;
   serving_ = true;
+  if (std::exchange(is_full_, false)) {  // anew: the data may have moved
+    is_near_ = false;
+    fastest_ = now.combiner;
+  }
   ++starts_;
   trial_left_ = rules_.trial_looks;
   served_since_ns_ = now.now_ns;
@@ -95,11 +100,13 @@ Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away
   serving_ = false;
   ++leaves_;
   if (now.now_ns - served_since_ns_ > 10 * away_ns_) away_ns_ = rules_.away_ns;
-  if (stays_away) {
-    away_until_ns_ = now.now_ns + away_ns_;
-    away_ns_ = std::min(2 * away_ns_, rules_.away_max_ns);
-  }
+  if (stays_away) stay_away(now.now_ns);
   return Advice::leave;
+}
+
+void Steward::stay_away(std::int64_t now_ns) {
+  away_until_ns_ = now_ns + away_ns_;
+  away_ns_ = std::min(2 * away_ns_, rules_.away_max_ns);
 }
 
 void Steward::no_server(std::int64_t now_ns, const char* why, const char* error) noexcept {
@@ -111,7 +118,8 @@ void Steward::no_server(std::int64_t now_ns, const char* why, const char* error)
   }
   streak_ = 0;
   serving_ = false;
-  is_near_ = false;
+  is_full_ = is_near_;
+  if (is_full_) return stay_away(now_ns);
   fastest_.reset();
   away_until_ns_ = now_ns + away_ns_;
 }

@@ -8,6 +8,8 @@
 // somebody else takes it, or when the trial shows that sections became slower; and when clients no
 // longer meet. After each of these but the last it stays away, each time twice as long; but it
 // comes back at once where the data may be: near the client that executes others' sections fastest.
+// If no CPU is free there, clients that are elsewhere stand back (hints.hpp), till it is tried
+// anew. Before a server starts, those near whoever combines do: others may be nearer to the data.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +72,12 @@ class Steward {
   const std::optional<Combiner>& fastest() const { return fastest_; }
   /// The place whose NUMA node a server has to start on, if any.
   std::optional<unsigned> near() const {
-    return is_near_ ? std::optional(fastest_->place) : std::nullopt;
+    return is_near_ && !is_full_ ? std::optional(fastest_->place) : std::nullopt;
+  }
+  StandBack stand_back() const {
+    if (is_near_) return {fastest_->place, StandBack::who_is_elsewhere};
+    if (streak_ == 0 || serving_ || !fastest_) return {};
+    return {tried_, StandBack::who_is_near};
   }
 
   /// Why there is a server, or none.
@@ -83,6 +90,7 @@ class Steward {
   Advice with_server(const Look& now, bool meet);
   Advice leave_slow(const Look& now);
   Advice leave(const Look& now, const char* why, bool stays_away);
+  void stay_away(std::int64_t now_ns);
   void set_why(const char* why) noexcept {
     why_ = why;
     error_.clear();
@@ -100,7 +108,9 @@ class Steward {
   Look trial_began_;
   double ratio_ = 0;  ///< throughput with the server to that before; 0: no trial yet
   std::optional<Combiner> fastest_;
-  bool is_near_ = false;
+  bool is_near_ = false;  ///< fastest_ to the data, nearer than a server was
+  bool is_full_ = false;  ///< and no CPU is free there
+  unsigned tried_ = 0;    ///< where the fastest was when the streak began
   std::int64_t away_ns_;
   std::int64_t away_until_ns_ = 0;
   std::int64_t served_since_ns_ = 0;

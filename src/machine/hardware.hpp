@@ -149,6 +149,7 @@ class Hardware {
 
   void set_hooks(const Hooks& hooks) noexcept { hooks_ = hooks; }
   void set_policy(const WaitPolicy& policy) noexcept;
+  unsigned rank() const noexcept { return rank_; }
   const WaitPolicy& policy() const noexcept { return patience_.policy(); }
   /// What it has learnt from its waits; may be asked by any thread.
   struct Learnt {

@@ -34,6 +34,9 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   { m.time_ns() } -> std::same_as<std::int64_t>;
   // Whether threads have to share CPUs, which only hardware's do. Two loads.
   { m.is_crowded() } -> std::same_as<bool>;
+  // Whether the caller shares memory with that place, a steward's (lock/steward.hpp): a CPU. To the
+  // checker all are near.
+  { m.is_near(word) } -> std::same_as<bool>;
   // The first client from `word` on that may have a request, of those below the second; else the
   // second. Hardware looks who has a seat, 64 clients a load; elsewhere each may have one.
   { m.next_client(word, word) } -> std::same_as<Word>;
@@ -91,6 +94,7 @@ template <class M>
 class NobodySleeps {
  public:
   static bool is_crowded() { return false; }
+  static bool is_near(Word) { return true; }
   static Word next_client(Word from, Word) { return from; }
   static void hold_wakes() {}
   static void wake_held() {}

@@ -73,6 +73,36 @@ class Watched : public Port {
   static inline std::int64_t step = 0;  ///< from one look at the clock to the next
 };
 
+TEST(Waiting, WhoIsNotWhereTheDataAreStandsBackOnce) {
+  using locks::StandBack;
+  struct Somewhere : Port {
+    using Port::Port;
+    bool is_near(Word place) const noexcept { return place == 5; }
+    void linger(unsigned) noexcept { ++lingers; }
+    unsigned lingers = 0;
+  };
+  Hardware::Domain domain{};
+  const struct {
+    StandBack who;
+    bool stands_back;
+  } cases[] = {{{}, false},
+               {{5, StandBack::who_is_elsewhere}, false},
+               {{6, StandBack::who_is_elsewhere}, true},
+               {{5, StandBack::who_is_near}, true},
+               {{6, StandBack::who_is_near}, false}};
+  for (const auto& at : cases) {
+    Somewhere port(domain, 0);
+    Hardware::Cell cell{};
+    cell.value = at.who.word();
+    locks::StandingBack<Somewhere> standing_back(&cell);
+    EXPECT_EQ(at.stands_back, standing_back.did(port)) << at.who.word();
+    EXPECT_FALSE(standing_back.did(port));
+    EXPECT_EQ(at.stands_back ? 1U : 0U, port.lingers);
+  }
+  Somewhere port(domain, 0);
+  EXPECT_FALSE(locks::StandingBack<Somewhere>(nullptr).did(port));
+}
+
 struct NoWork {
   template <class M>
   void put(M&, unsigned) {}

@@ -8,6 +8,7 @@
 namespace muster::test {
 namespace {
 
+using locks::StandBack;
 using locks::Steward;
 using testing::HasSubstr;
 using Advice = Steward::Advice;
@@ -161,12 +162,32 @@ TEST_F(StewardFarFromTheData, ComesBackOnceOnly) {
   EXPECT_GE(looks_until(start), 10U);
 }
 
-TEST_F(StewardFarFromTheData, GoesElsewhereIfNoCoreIsFreeThere) {
+TEST_F(StewardFarFromTheData, ClientsElsewhereStandBackIfNoCoreIsFreeThere) {
   try_server(5000);
   start_server();
   steward_.no_server(now_.now_ns, "no core");
   EXPECT_EQ(std::nullopt, steward_.near());
-  EXPECT_GE(looks_until(start), 10U);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(7U, steward_.stand_back().place);
+    EXPECT_EQ(StandBack::who_is_elsewhere, steward_.stand_back().who);
+    EXPECT_EQ(stay, look());
+  }
+  EXPECT_GE(looks_until(start), 5U);
+  EXPECT_EQ(std::nullopt, steward_.near()) << "the data may have moved";
+  EXPECT_EQ(StandBack::nobody, steward_.stand_back().who);
+}
+
+TEST_F(StewardFarFromTheData, WhoIsNearTheCombinerStandsBackBeforeAServerStarts) {
+  EXPECT_EQ(StandBack::nobody, steward_.stand_back().who);
+  EXPECT_EQ(stay, look());
+  EXPECT_EQ(StandBack::who_is_near, steward_.stand_back().who);
+  EXPECT_EQ(7U, steward_.stand_back().place);
+  now_.combiner = {.place = 2, .sections_per_s = 9e6};
+  EXPECT_EQ(stay, look());
+  EXPECT_EQ(7U, steward_.stand_back().place) << "while it is tried";
+  EXPECT_EQ(start, look());
+  EXPECT_EQ(StandBack::nobody, steward_.stand_back().who);
+  EXPECT_EQ(2U, steward_.fastest()->place);
 }
 
 TEST_F(StewardTest, StaysWhenItWasAGain) {
