@@ -29,8 +29,10 @@ std::string name_of(const Mutation& mutation) {
 void expect_noticed(const std::string& algorithm, const std::vector<Rehearsed>& programs,
                     std::set<std::string> unnoticed = {}) {
   std::size_t all = 0;
+  std::size_t noticed = 0;
   for (const Mutation& mutation : spoil(algorithm, programs)) {
     ++all;
+    noticed += mutation.fate == Fate::caught ? 1 : 0;
     const std::string name = name_of(mutation);
     const bool exempt = unnoticed.erase(name) != 0;
     EXPECT_EQ(mutation.fate == Fate::caught, !exempt)
@@ -38,7 +40,7 @@ void expect_noticed(const std::string& algorithm, const std::vector<Rehearsed>& 
   }
   for (const std::string& name : unnoticed) ADD_FAILURE() << "there is no " << name;
   EXPECT_GT(all, 0U);
-  std::printf("%zu mutants of %s\n", all, algorithm.c_str());
+  std::printf("%zu of %zu mutants of %s are noticed\n", noticed, all, algorithm.c_str());
 }
 
 TEST(SpoiledLocks, AreNoticed) {
