@@ -149,7 +149,7 @@ class Dozing : public Checked {
     for (;;) {
       store(wanted, 1, relaxed, site);
       sleep(dozing, 1, dozing, [&] { return lot_.peek(held, site) == 0; });
-      if (load(held, acquire, site) == 0) return true;
+      if (load(held, relaxed, site) == 0) return true;  // whoever takes it acquires
     }
   }
   bool is_slept_on(const Cell& dozing) { return lot_.peek(sleepers(dozing)) != 0; }

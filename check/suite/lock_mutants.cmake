@@ -231,7 +231,7 @@ mutant_of_dozing("doze: no look after a visit" auto.hpp dozes)
 replace([[while (executed != 0 && wanted_.is_dozing(m) && take(m));
     wanted_.look_back(m, desk_);]] [[while (executed == ~0U);]])
 
-mutant_of_dozing("doze: no look where others' sections are not executed" habit.hpp nested)
+mutant_of_dozing("doze: no look where only own sections are executed" habit.hpp nested)
 replace([[while (is_dozing(m) && desk.is_free(m)) {]] [[while (false) {]])
 
 mutant_of_dozing("doze: no heavy fence" doze.hpp dozes)

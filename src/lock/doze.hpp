@@ -37,6 +37,7 @@ struct Doze {
   static void sleep(L& lot, Announcements<Atom>& all, Atom& word, Atom& sleepers_here, Word value,
                     Atom& dozing, IsOver is_over) {
     const Word before = announce(lot, all, sleepers_here);
+    // stronger: for more sleepers than the checker has
     lot.swap_in(dozing, 1);  // pairs with take_note's; no store: it would hide earlier sleepers
     pass_fence(lot, all, before);
     if (!is_over()) lot.park(word, value);

@@ -62,6 +62,7 @@ class Wanted {
   bool take_note(M& m) const {
     if (m.load(*dozing_, relaxed) == 0) [[likely]]
       return false;
+    // stronger: as a sleeper's (doze.hpp)
     m.exchange_unawaited(*dozing_, 0, acq_rel);  // pairs with a sleeper's
     return true;
   }
