@@ -461,8 +461,9 @@ TEST(Lockable, SharedOneTellsOfDeath) {
   ASSERT_EQ(MUSTER_OK, muster_lock_create(&lock, &options));
   // A thread that ends with it is as a process that dies.
   std::thread([&] { EXPECT_EQ(MUSTER_OK, muster_lock_acquire(lock)); }).join();
-  EXPECT_EQ(MUSTER_EPEER, muster_lock_try_acquire(lock));
+  // Under an emulator it may be seen for a moment after it was joined: this one waits.
   EXPECT_EQ(MUSTER_EPEER, muster_lock_acquire(lock));
+  EXPECT_EQ(MUSTER_EPEER, muster_lock_try_acquire(lock));
   EXPECT_EQ(MUSTER_EPEER, muster_lock_timed_acquire(lock, 1'000'000));
   EXPECT_EQ(MUSTER_OK, muster_lock_recover(lock, nothing, nullptr));
   EXPECT_EQ(MUSTER_OK, muster_lock_acquire(lock));
