@@ -276,6 +276,34 @@ TEST_F(ByItself, WhereSectionsMayWaitForConditionsToo) {
   EXPECT_LE(counters.waited, counters.inlined);
 }
 
+TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
+  using locks::StandBack;
+  const HangGuard guard(120);
+  const auto station = std::make_shared<delegation::Station>();
+  station->employ({}, [](locks::Steward::Look& look) {
+    look.meets = static_cast<std::uint64_t>(look.now_ns) / 1000;
+    look.clients = 3;
+    look.usable_cpus = 8;
+    look.threads_cpus = 3;
+    look.combiner = locks::Steward::Combiner{.place = 5, .sections_per_s = 1e6};
+  });
+  const auto lock = make_lock({.kind = "auto", .station = station});
+  const auto heard = [&] { return station->back_cell().value.load(); };
+  EXPECT_EQ(0U, heard());
+  for (const std::int64_t give_up_ms = now_ms() + patience_ms; heard() == 0;) {
+    ASSERT_LT(now_ms(), give_up_ms) << station->reason();
+    sleep_ms(1);
+    station->consider();
+  }
+  const StandBack who{.place = 5, .who = StandBack::who_is_near};
+  EXPECT_EQ(who.word(), heard()) << "before a server starts";
+  // This thread is near where it is.
+  const StandBack all{.place = static_cast<unsigned>(sched_getcpu()),
+                      .who = StandBack::who_is_near};
+  station->back_cell().value = all.word();
+  EXPECT_TRUE(station->wanted(0).standing_back().did(station->seat(0).port));
+}
+
 // What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)
 TEST(WhatAStewardSees, IsWhoseTimeItWas) {
   using Look = locks::Steward::Look;

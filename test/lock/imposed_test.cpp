@@ -84,6 +84,11 @@ TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
   EXPECT_EQ(32U, near->core);
   EXPECT_TRUE(places.is_near(near->core, 63));
   EXPECT_FALSE(places.is_near(first->core, 63));
+  // As clients see it who may have to stand back, here one on core 40.
+  delegation::Port::Domain domain{};
+  EXPECT_TRUE(delegation::Port(domain, 40).is_near(63));
+  EXPECT_FALSE(delegation::Port(domain, 40).is_near(5));
+  EXPECT_FALSE(delegation::Port(domain, 40).is_near(64));
   std::vector<Places::Server> others;
   for (unsigned core = 33; core < 64; ++core)
     others.push_back(places.add_server(ServerPolicy::pack, {core}));
