@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How who waits for a lock sleeps, and who gives it back finds out: the handshake of wait/sleep.hpp
-// with one word a lock, `dozing`. A sleeper sets it, passes the heavy fence and looks at the lock
-// once more. Whoever gives the lock back stores to `held` and then looks at `dozing`, a plain load
-// of a line that is in all caches: it is written by those alone who sleep, and who wake them.
+// How a client that waits for a lock sleeps, and how whoever gives the lock back finds out: the
+// handshake of wait/sleep.hpp, with one word of a lock, `dozing`. A client sets it, passes the
+// heavy fence and looks at the lock once more before it sleeps. Whoever gives the lock back stores
+// to `held`, then looks at `dozing`: a plain load of a line that all caches have, since only
+// sleepers and those who wake them write it.
 //
 // Each is a template over a lot `L` with the primitives of wait/sleep.hpp, and
 //   swap_in(atom, word)   acquires and releases   unpark_one(atom)
 // Source: ours.
 //
-// Invariants: nobody is left asleep with the lock free whose request is not executed.
-// 1. Who parks has set `dozing`, and then seen that the lock is held. So its holder sees `dozing`
-//    after it has given the lock back. It need do nothing if another one has the lock by then, who
-//    gives it back in the same way.
-// 2. Who clears `dozing` has the lock and executes all that was posted before; or it has given the
-//    lock back and rouses all that wait for their answers. It also wakes one of those that wait for
-//    the lock itself.
-// 3. Who was woken for the lock sets `dozing` when it has it, if others sleep on; it wakes the next
-//    one if it needs no lock any more; else it sleeps again, by 1.
-// 4. A sleeper's request is the next one of its ring, and known to be: the one that comes first
-//    executes it.
+// Invariants: while the lock is free no client sleeps whose request is not executed.
+// 1. A client that sleeps has set `dozing`, and seen then that the lock is held. So its holder sees
+//    `dozing` after giving it back. If another one has the lock by then, that one will see it.
+// 2. `dozing` is cleared by who has the lock, and then executes all that was posted before; or by
+//    who has given it back, and then rouses all that wait for answers. Both wake one of those that
+//    wait for the lock itself.
+// 3. A client that was woken for the lock sets `dozing` again if others sleep. If it needs no lock
+//    any more, it wakes the next one.
+// 4. A client sleeps only if its request is the next one of its ring: a visit executes that.
 #pragma once
 
 #include "wait/sleep.hpp"

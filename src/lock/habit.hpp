@@ -74,7 +74,7 @@ class Wanted {
     desk.give(m);
     look_back(m, desk);
   }
-  /// By who has given it back: sleepers look again, unless another one has the lock, who does this.
+  /// After that: sleepers are to look again. If another one has the lock by now, it sees to that.
   void look_back(M& m, const Desk<M>& desk) const {
     while (is_dozing(m) && desk.is_free(m)) {
       take_note(m);
