@@ -82,6 +82,13 @@ sim::MachineModel measured_here(const Options& options, ProgressLine& progress) 
   return options.machine.changed(sim::measure_machine(measure).machine);
 }
 
+/// Threads are measured here. On a busy machine their polls may take as long as an MPI's.
+bool are_of_mpi(const Options& options, const sim::MachineModel& machine) {
+  const auto sets_polls = [](const std::string& set) { return set.starts_with("poll-turn="); };
+  return makes_progress(machine) &&
+         (!options.here() || std::ranges::any_of(options.machine.set, sets_polls));
+}
+
 /// `best`: as sim::tune() gives them, of one team.
 Trials try_here(const sim::MachineModel& machine, const sim::Predicted& best, double seconds,
                 const std::function<void(double, const std::string&)>& tell) {
@@ -224,10 +231,11 @@ void run(const Options& options) {
       options.here() ? measured_here(options, progress) : options.machine.load();
   const auto teams = teams_on(options.teams, machine);
   // Those of `bench barrier` make no MPI's progress.
-  const bool can_try = options.here() && !makes_progress(machine);
+  const bool of_mpi = are_of_mpi(options, machine);
+  const bool can_try = options.here() && !of_mpi;
   const unsigned tried_here =
       can_try ? std::min(usable_cpus(), static_cast<unsigned>(machine.shape->cores().size())) : 0;
-  std::vector<Profile::Team>& known = profile.teams_of(*machine.shape, makes_progress(machine));
+  std::vector<Profile::Team>& known = profile.teams_of(*machine.shape, of_mpi);
   const auto keep = [&](const std::vector<sim::Predicted>& best, const sim::Predicted* taken) {
     add_team(machine, best, taken, known);
     if (!options.profile.empty()) write_file(options.profile, format_profile(profile));
