@@ -47,7 +47,8 @@ arguments.add_argument("--what", default="sections,programs",
                        help="sections (a contended mutex, ten lines written in each), programs, or "
                             "programs by name")
 arguments.add_argument("--regimes", default="quiet,hogs,session",
-                       help="; ".join(f"{name}: {about}" for name, about in REGIMES.items()))
+                       help="; ".join(f"{name}: {about}" for name, about in REGIMES.items())
+                       .replace("%", "%%"))
 arguments.add_argument("--ways", default="cna,spin-then-park", help="of muster run --mutex")
 arguments.add_argument("--threads", default="1,2,8", help="of the sections")
 arguments.add_argument("--seconds", type=float, default=0.2, help="of each run of the sections")
