@@ -339,7 +339,8 @@ std::string to_text(const RunResults& results) {
     text += "! was disturbed meanwhile: the JSON object says how.\n";
   }
   if (results.without_time > 0) text += time_to_text(results);
-  text += fmt::format("verdict: {}\n", verdict(results.noise));
+  text += fmt::format("verdict: {}{}\n", verdict(results.noise),
+                      results.options.regimes.empty() ? "" : ", beside what the regimes add");
   if (results.noise.noisy) {  // a line for each reason
     std::string why = "  " + results.noise.why;
     for (std::size_t at = 0; (at = why.find("; ", at)) != std::string::npos; at += 2)

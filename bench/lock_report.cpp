@@ -89,9 +89,9 @@ std::string group_to_text(std::vector<const LockRow*> rows) {
   for (const LockRow* row : rows) {
     if (row->lock == "pthread_mutex") pthread_ops_s = row->mean_ops_s;
   }
-  std::string text = fmt::format(" {:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", "lock", "M/s",
-                                 in_turns ? "CPU" : "95 % interval", "latency", "p99", "p99.9",
-                                 "fairness", "as fast");
+  std::string text =
+      fmt::format(" {:<14}{:>7}{:>16}{:>8}{:>8}{:>8}{:>9}{:>9}\n", "lock", "M/s",
+                  in_turns ? "CPU" : "95 % interval", "p50", "p99", "p99.9", "fairness", "as fast");
   for (const LockRow* row : rows) {
     if (row->status != RowStatus::ok) {
       text += fmt::format(" {:<14} {}: {}\n", row->lock, row_status_name(row->status), row->reason);
@@ -199,12 +199,13 @@ std::string to_csv(const LockRunResults& results) {
 
 std::string to_text(const LockRunResults& results) {
   std::string text =
-      fmt::format("{}, {}; array of {}{}\n{}\n", results.host.model, counted(results.cpus, "CPUs"),
-                  counted(results.options.array, "words"),
+      fmt::format("{}, {}; array of {}{}\n{}{}\n", results.host.model,
+                  counted(results.cpus, "CPUs"), counted(results.options.array, "words"),
                   results.options.readers > 0
                       ? fmt::format("; {} % of the sections only read", results.options.readers)
                       : "",
-                  results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"));
+                  results.noise.noisy ? "noisy: " + results.noise.why : std::string("quiet"),
+                  results.options.regimes.empty() ? "" : ", beside what the regimes add");
   std::vector<BesideAuto> settings;
   const std::vector<std::vector<const LockRow*>> groups = groups_of(results.rows);
   for (std::size_t i = 0; i < groups.size(); ++i) {

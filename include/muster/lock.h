@@ -184,7 +184,7 @@ MUSTER_API unsigned muster_process_number(void);
  * MUSTER_ENOTSUP: other kinds. MUSTER_EBUSY: as muster_lock_execute(). */
 MUSTER_API int muster_lock_recover(muster_lock* lock, muster_section section, void* argument);
 
-/** What became of a lock's sections so far. `rcl` and `auto` only; else all 0. */
+/** What became of a lock's sections so far: of `rcl` and `auto`, else 0, but for section_ns. */
 typedef struct muster_lock_counters {
   uint64_t by_client;    /**< executed by the client that asked */
   uint64_t by_others;    /**< by a server, or by a client that had the lock */

@@ -52,6 +52,22 @@ extern "C" void __tsan_release(void* address);
 
 namespace muster {
 
+/// std::lock_guard for clang's analysis: GNU's own is not annotated, so what it guards seems not to
+/// be guarded.
+template <class Lock>
+class MUSTER_THREAD_ANNOTATION(scoped_lockable) guard {
+ public:
+  explicit guard(Lock& lock) MUSTER_THREAD_ANNOTATION(acquire_capability(lock)) : lock_(lock) {
+    lock_.lock();
+  }
+  ~guard() MUSTER_THREAD_ANNOTATION(release_capability()) { lock_.unlock(); }
+  guard(const guard&) = delete;
+  guard& operator=(const guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
 /// What the functions below throw: a muster_status and the text of muster_last_error().
 class error : public std::runtime_error {
  public:

@@ -19,6 +19,20 @@ int next() {
 #endif
 }
 
+int next_guarded() {
+#ifndef FORGETS
+  const muster::guard scope(guard);
+#endif
+  return ++count;
+}
+
+int next_locked() {
+#ifndef FORGETS
+  const muster::guard scope(lock);
+#endif
+  return ++executed;
+}
+
 int next_executed() {
   return lock.execute([] {
 #ifndef FORGETS
