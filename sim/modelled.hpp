@@ -12,6 +12,7 @@
 #include "machine/lock_machine.hpp"
 #include "message/mailboxes.hpp"
 #include "sim/engine.hpp"
+#include "wait/asking.hpp"
 
 namespace muster::sim {
 
@@ -114,31 +115,22 @@ class Modelled : public NobodySleeps<Modelled> {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
   using NobodySleeps<Modelled>::await_either;
-  /// A client of `auto` waits for its answer, or until the lock is free; when it has done so for
-  /// some microseconds it says so in `wanted`, as on hardware (src/delegation/port.cpp). -1: it
-  /// gave up.
+  /// As on hardware (src/delegation/port.cpp), but nobody is woken: where Asking would sleep the
+  /// core watches both lines. -1: it gave up.
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted, const Cell&,
                    const Expectation<Cell>&) {
-    constexpr std::int64_t answer_ns = 2'000;
-    constexpr std::int64_t patience_ns = 8'000;
-    constexpr unsigned turns = 4;
-    const bool asked = load(wanted, relaxed) != 0;
-    const std::int64_t until_ns = time_ns() + (asked ? answer_ns : patience_ns);
-    for (std::int64_t look_ns = 1'000, next_ns = time_ns() + look_ns;
-         time_ns() < until_ns && !engine_->is_abandoned();) {
-      if (load(own, order) == 0) return 0;
-      linger(turns);
-      if (time_ns() < next_ns) continue;
-      unsigned looks = 16;  // it is free for a moment between two sections of one client, too
-      for (; looks > 0 && load(held, relaxed) == 0; --looks) {
+    Asking asking(false, false);
+    for (;;) {
+      const Asking::Next next = asking.next(load(wanted, relaxed) != 0);
+      if (next == Asking::Next::sleep || engine_->is_abandoned()) break;
+      if (next == Asking::Next::ask) store(wanted, 1, relaxed);
+      const std::int64_t until_ns = time_ns() + Asking::poll_ns;
+      do {
         if (load(own, order) == 0) return 0;
-        linger(1);
-      }
-      if (looks == 0) return 1;
-      look_ns *= 2;
-      next_ns += look_ns;
+        linger(4);
+      } while (time_ns() < until_ns && !engine_->is_abandoned());
+      if (load(held, relaxed) == 0) return load(own, order) == 0 ? 0 : 1;
     }
-    if (load(wanted, relaxed) == 0) store(wanted, 1, relaxed);
     Cell* const both[] = {&own, &held};
     const std::size_t which = await_any(CellSet<Modelled>(both), equals(0), order);
     return which == no_cell ? -1 : static_cast<int>(which);

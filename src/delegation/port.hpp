@@ -129,13 +129,13 @@ class Port : public Hardware {
       // If both are 0, the request is executed.
       if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
     }
-    return await_either_slowly(own, other, wanted, dozing, expected);
+    return ask(&own, other, wanted, dozing, expected);
   }
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
   bool wait_for_turn(const Cell& held, Cell& wanted, Cell& dozing) noexcept {
-    static_cast<void>(wait_for_turn(nullptr, held, wanted, dozing));
+    static_cast<void>(ask(nullptr, held, wanted, dozing, {}));
     return true;
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
@@ -174,6 +174,8 @@ class Port : public Hardware {
   /// At least so long, for tests: then whoever has the lock has to wake who sleeps.
   static void lengthen_sleeps(std::int64_t ns) noexcept { shortest_sleep_ns = ns; }
 
+  static constexpr unsigned polls_at_first = 8;
+  static constexpr unsigned polls_at_last = 32;
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
     for (; polls > 0; --polls) {
@@ -186,9 +188,6 @@ class Port : public Hardware {
  private:
   using Doze = locks::Doze<FutexLot>;
   static inline std::atomic<std::int64_t> shortest_sleep_ns{0};
-  static void set_slice(FutexLot& lot, std::int64_t ns) noexcept {
-    lot.set_slice(std::max(ns, shortest_sleep_ns.load(std::memory_order_relaxed)));
-  }
   /// Before a wait. Where more threads use locks than there are CPUs whoever is awaited may need
   /// this one.
   void follow_crowd() noexcept {
@@ -201,8 +200,6 @@ class Port : public Hardware {
   [[gnu::noinline]] void back_off() noexcept;
   [[gnu::noinline]] static void pause_briefly() noexcept;
   static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
-  static constexpr unsigned polls_at_first = 8;
-  static constexpr unsigned polls_at_last = 32;
   // What `wanted` says: somebody waits, or nobody is to be let in.
   static constexpr Word by_another = 1;
   static constexpr Word unattended = 2;
@@ -210,13 +207,9 @@ class Port : public Hardware {
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;
   }
-  [[gnu::noinline]] int await_either_slowly(Cell& own, const Cell& other, Cell& wanted,
-                                            Cell& dozing,
-                                            const Expectation<Cell>& expected) noexcept;
-  int wait_for_turn(const Cell* own, const Cell& held, Cell& wanted, Cell& dozing) noexcept;
-  static int await_patiently(const Cell& own, const Cell& held, std::int64_t time_ns) noexcept;
-  static int await_yielding(const Cell& own, const Cell& held, unsigned yields) noexcept;
-  static int look_at_both(const Cell& own, const Cell& held) noexcept;
+  /// Until `own`, if there is one, is 0 (returns 0), or `held` is (returns 1).
+  [[gnu::noinline]] int ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
+                            const Expectation<Cell>& expected) noexcept;
   /// As the machine's own changes do, on a shorter way where nobody sleeps.
   [[gnu::always_inline]] void wake(Cell& cell) noexcept {
     FutexLot::light_fence();
@@ -225,14 +218,13 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] void wake_or_hold(Cell& cell) noexcept;
   void hold(Cell& cell) noexcept;
-  static bool poll_for(const Cell& own, std::int64_t time_ns) noexcept;
   [[gnu::noinline]] void wake_all_held() noexcept;
 
   bool holds_wakes_ = false;
   unsigned may_wake_ = 0;
   unsigned held_count_ = 0;
   std::array<Cell*, 16> held_{};
-  unsigned asked_ = 0;  ///< 1: in its last wait of some length it was the one to say so
+  bool asked_ = false;  ///< Asking::asked()
   std::int64_t off_ns_ = 0;
   std::int64_t off_until_ns_ = 0;
   Announcements<Atom>& announcements_;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a lock's client does while it waits, without threads or clocks.
+#include "wait/asking.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster::test {
+namespace {
+
+using Next = Asking::Next;
+
+/// The next steps, a letter each. `said`: somebody else says that it waits.
+std::string steps(Asking& asking, std::size_t count, bool said = false) {
+  std::string all;
+  for (; count > 0; --count) all += "pyas"[static_cast<int>(asking.next(said))];
+  return all;
+}
+std::string yields(unsigned more = 0) { return std::string(Asking::yields + more, 'y'); }
+
+TEST(Asking, IsPatientThenAsksThenSleepsAndAsksAgain) {
+  Asking asking(false, false);
+  EXPECT_EQ(
+      "pppp"
+      "as"
+      "pas"
+      "pas",
+      steps(asking, 12));
+}
+
+TEST(Asking, DoesNotAskWhereAnotherOneHas) {
+  Asking asking(false, false);
+  EXPECT_EQ(
+      "pppp"
+      "sps",
+      steps(asking, 7, true));
+  EXPECT_FALSE(asking.asked());
+  EXPECT_EQ("pa", steps(asking, 2)) << "the other one is answered";
+  EXPECT_TRUE(asking.asked());
+}
+
+TEST(Asking, OneWhoIsToldAnewIsAskedOnceASleep) {
+  Asking asking(false, false);
+  EXPECT_EQ("ppppa", steps(asking, 5));
+  EXPECT_EQ("s", steps(asking, 1)) << "though the holder has taken it back";
+}
+
+TEST(Asking, InACrowdYieldsBeforeItAsksAndBeforeItSleeps) {
+  Asking asking(true, false);
+  EXPECT_EQ("pya" + yields() + "s", steps(asking, 3 + Asking::yields + 1));
+  EXPECT_EQ("pa" + yields() + "s", steps(asking, 2 + Asking::yields + 1));
+}
+
+TEST(Asking, InACrowdYieldsWhereAnotherOneHasAsked) {
+  Asking asking(true, false);
+  EXPECT_EQ("py" + yields() + "s", steps(asking, 2 + Asking::yields + 1, true));
+}
+
+TEST(Asking, WhoAskedTheLastTimeLetsAnotherOneAskFirst) {
+  Asking asking(true, true);
+  EXPECT_EQ("pyya", steps(asking, 4));
+  Asking alone(false, true);
+  EXPECT_EQ("ppppa", steps(alone, 5)) << "not where threads have CPUs of their own";
+}
+
+}  // namespace
+}  // namespace muster::test
