@@ -87,7 +87,8 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
            at_least(expected.counted)(expected.served->value.load(std::memory_order_acquire));
   };
   FutexLot lot(false);
-  lot.set_slice(std::max(Asking::sleep_ns, shortest_sleep_ns.load(std::memory_order_relaxed)));
+  lot.set_slice(std::max(std::min(Asking::sleep_ns, lot.longest_slice_ns()),
+                         shortest_sleep_ns.load(std::memory_order_relaxed)));
   const auto sleep = [&] {
     if (!expected.answer) {
       return Doze::sleep(lot, announcements_, dozing.value, dozing.sleepers, 1, dozing.value, look);
