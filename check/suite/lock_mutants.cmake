@@ -4,7 +4,8 @@
 #   cmake -DROOT=<source tree> -DOUTPUT=<file> -P lock_mutants.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/../patch.cmake)
 set(files
-  src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/departure.hpp src/lock/dsm_synch.hpp
+  src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/condition.hpp
+  src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
   src/lock/bell.hpp src/lock/doze.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
@@ -12,7 +13,7 @@ set(files
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
   check/suite/dozing.hpp check/suite/departure.hpp check/suite/kept_posts.hpp
-  check/suite/robust.hpp)
+  check/suite/robust.hpp check/suite/conditions.hpp)
 set(rows "")
 begin_patches()
 
@@ -263,6 +264,60 @@ replace([[lot.replace(own, request, request | roused);]] "")
 
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
 replace([[wanted_.let_one_in(m, *desk_.held, executed >= Habit::many);]] "")
+
+# Of `cas-spin`, those whose sections wait for a condition.
+function(mutant_of_condition name variant)
+  set(file condition.hpp)
+  patch_locks()
+  string(APPEND rows "      mutant_of_lock(\"${name}\", \"cas-spin\", \"${variant}\",\n"
+    "                     ${id}::rehearse_condition<locks::CasSpin<Checked>>),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+set(listed [[m.within(mutex, [&] { append(m, self); });]])
+set(waits [[while (m.read(self.waits) && m.wait_until(self.woken, mutex, end)) {
+        }]])
+
+mutant_of_condition("condition: listed after the lock is given up" signals)
+replace("${listed}" "")
+replace([[unlocked([&] {]] "unlocked([&] { ${listed}")
+
+mutant_of_condition("condition: to wait without a look" signals)
+replace("${waits}" [[m.wait_until(self.woken, mutex, end);]])
+
+mutant_of_condition("condition: who is signalled stays listed" signals)
+replace([[leave(m, *waiter);]] [[m.write(waiter->waits, false);]])
+
+mutant_of_condition("condition: one signal for all" signals)
+replace([[if (!all) break;]] "")
+
+mutant_of_condition("condition: the last one first" signals)
+replace([[waiter = m.read(first)]] [[waiter = m.read(last)]])
+
+mutant_of_condition("condition: called without the mutex" signals)
+replace([[      while (Waiter* const waiter = m.read(first)) {
+        leave(m, *waiter);
+        m.call_one(waiter->woken);
+        if (!all) break;
+      }
+    });]] [[      called = m.read(first);
+      if (called != nullptr) leave(m, *called);
+    });
+    if (called != nullptr) m.call_one(called->woken);]])
+replace([[void signal(M& m, bool all) {]] [[void signal(M& m, bool all) {
+    Waiter* called = nullptr;]])
+
+mutant_of_condition("condition: one called for all" broadcasts)
+replace([[if (!all) break;]] [[break;]])
+
+mutant_of_condition("condition: a time-out that swallows a signal" expires)
+replace("${waits}" [[while (m.read(self.waits)) {
+          if (m.wait_until(self.woken, mutex, end)) continue;
+          leave(m, self);
+          return false;
+        }]])
+
+mutant_of_condition("condition: who is late stays listed" expires)
+replace([[return !leave(m, self);]] [[return !m.read(self.waits);]])
 
 set(name "few numbers")
 set(file rings.hpp)

@@ -49,7 +49,11 @@ enum class LockVariant : std::uint8_t {
   ended,        ///< two end the server
   // With so many clients and executors:
   reused,  ///< a lock ends, and another one gets its number
-  owners   ///< two make locks and end them
+  owners,  ///< two make locks and end them
+  // All but the last client wait for a condition:
+  signals,     ///< it signals once for each
+  broadcasts,  ///< it signals all at once
+  expires      ///< it signals once, while the time of one of two is over
 };
 const char* variant_name(LockVariant variant);
 

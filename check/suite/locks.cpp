@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "check/suite/bell.hpp"
+#include "check/suite/conditions.hpp"
 #include "check/suite/departure.hpp"
 #include "check/suite/dozing.hpp"
 #include "check/suite/kept_posts.hpp"
@@ -31,7 +32,7 @@ const char* variant_name(LockVariant variant) {
       "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",    "shares",
       "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",    "again",
       "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",    "ended",
-      "reused",      "owners"};
+      "reused",      "owners",   "signals",  "broadcasts", "expires"};
   return names[static_cast<int>(variant)];
 }
 
@@ -88,6 +89,9 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
     return rehearse_dozing(scenario, tuning);
   }
   if (scenario.lock == rings_name) return rehearse_rings(scenario, tuning);
+  if (scenario.variant >= LockVariant::signals) {
+    return rehearse_condition<locks::CasSpin<Checked>>(scenario, tuning);
+  }
   return locks::with_lock<Checked>(scenario.lock,
                                    [&]<class L>() { return rehearse_lock<L>(scenario, tuning); });
 }
@@ -137,6 +141,10 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::parks, V::dies, V::overwritten});
     add(2, 2, {V::parks, V::dies});
     add(3, 1, {V::parks, V::dies});
+  }
+  if (lock == locks::CasSpin<Checked>::traits.name) {
+    add(2, 1, {V::signals, V::broadcasts});
+    add(3, 1, {V::signals, V::broadcasts, V::expires});
   }
   // Three clients that are all new to a server have too many executions for every day.
   if (style == locks::Style::adaptive) {

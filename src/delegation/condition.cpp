@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/condition.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <limits>
 
 #include "delegation/unlocked.hpp"
 #include "machine/error.hpp"
@@ -22,48 +19,35 @@ bool Condition::wait(std::int64_t timeout_ns) {
   }
   const NoCancellation whole;
   const int error = errno;  // what the section has left there
-  Waiter self;
-  // Before the lock is given up: no signal after that is lost.
-  std::unique_lock guard(mutex_);
-  waiters_.push_back(&self);
-  guard.unlock();
+  const std::int64_t now = now_ns();
+  const std::int64_t end =
+      timeout_ns > WaitPolicy::forever - now ? WaitPolicy::forever : now + timeout_ns;
+  Mutual machine;
+  decltype(waiters_)::Waiter self{};
   try {
-    unlocked(lock_, [&] {
-      if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
-      const auto is_signalled = [&] { return self.signalled; };
-      guard.lock();
-      const std::int64_t now = now_ns();
-      if (timeout_ns > WaitPolicy::forever - now) {
-        self.woken.wait(guard, is_signalled);
-      } else {
-        const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(now + timeout_ns)};
-        if (!self.woken.wait_until(guard, end, is_signalled)) std::erase(waiters_, &self);
-      }
-      guard.unlock();
-      errno = error;
+    const bool is_signalled = waiters_.wait(machine, self, end, [&](auto body) {
+      unlocked(lock_, [&] {
+        if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
+        body();
+        errno = error;
+      });
     });
+    require_own_process();
+    return is_signalled;
   } catch (...) {
-    guard.lock();
-    std::erase(waiters_, &self);
+    if (birth_.is_here()) Mutual::within(waiters_.mutex, [&] { waiters_.leave(machine, self); });
     throw;
   }
-  require_own_process();
-  return self.signalled;
 }
 
-void Condition::signal() { release(1); }
+void Condition::signal() { release(false); }
 
-void Condition::broadcast() { release(std::numeric_limits<std::size_t>::max()); }
+void Condition::broadcast() { release(true); }
 
-void Condition::release(std::size_t most) {
+void Condition::release(bool all) {
   require_own_process();
-  const std::scoped_lock guard(mutex_);
-  const auto last = waiters_.begin() + static_cast<std::ptrdiff_t>(std::min(most, waiters_.size()));
-  for (auto at = waiters_.begin(); at != last; ++at) {
-    (*at)->signalled = true;
-    (*at)->woken.notify_one();  // with the mutex locked: then it is still there
-  }
-  waiters_.erase(waiters_.begin(), last);
+  Mutual machine;
+  waiters_.signal(machine, all);
 }
 
 void Condition::require_own_process() const {

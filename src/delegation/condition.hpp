@@ -3,13 +3,11 @@
 // thread that executes it (a server's spare goes on) and takes the lock again.
 #pragma once
 
-#include <condition_variable>
-#include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <vector>
 
 #include "delegation/any_lock.hpp"
+#include "lock/condition.hpp"
+#include "machine/mutual.hpp"
 
 namespace muster::delegation {
 
@@ -34,20 +32,12 @@ class Condition {
   void broadcast();
 
  private:
-  /// On the stack of who waits, and woken by itself: one signal, one waiter, whoever else's time is
-  /// over meanwhile.
-  struct Waiter {
-    std::condition_variable woken;
-    bool signalled = false;
-  };
-
-  void release(std::size_t most);
+  void release(bool all);
   void require_own_process() const;
 
   AnyLock& lock_;
   const Birth birth_;
-  std::mutex mutex_;
-  std::vector<Waiter*> waiters_;  ///< in order, but for those that have been signalled
+  locks::Condition<Mutual> waiters_{};
 };
 
 }  // namespace muster::delegation

@@ -11,6 +11,7 @@
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
+#include "lock/nested.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -275,23 +276,16 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
 
 void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
   Station* const serving = this_thread.serving;
-  PostedWork work(section, *station_, this);
-  if (serving == station_.get() || !station_->has_server()) {
-    if (!try_take(true)) wait_to_take(WaitPolicy::forever);
-    work.run_own(seat.port);
-    auto_.give(seat.port);
-    ++habit.inlined;
-    return work.finish();
-  }
-  desk_.enter(seat.port, seat.ring);
-  Hardware::Cell* const entry = desk_.rings.post(seat.port, seat.ring, number_, work);
-  if (RingPort::poll(*entry, polls_before_handover)) {
-    desk_.rings.has_answer(seat.ring);
-    ++habit.delegated;
-  } else {
+  const bool posts = serving != station_.get() && station_->has_server();
+  const auto is_soon = [](const Hardware::Cell& cell) {
+    return RingPort::poll(cell, polls_before_handover);
+  };
+  const auto aside = [serving](auto wait) {
     const Blocking blocking(serving);
-    auto_.finish(seat.port, seat.ring, habit, *entry, work, [] { return false; });
-  }
+    wait();
+  };
+  PostedWork work(section, *station_, this);
+  locks::execute_nested(seat.port, desk_, auto_, seat.ring, habit, work, posts, is_soon, aside);
   work.finish();
 }
 
