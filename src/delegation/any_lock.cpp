@@ -64,7 +64,9 @@ void AnyLock::give_up() {
                   "the lock up; use auto, rcl or a lock that its own clients take");
 }
 
-void AnyLock::allow_conditions() { give_up(); }
+void AnyLock::allow_conditions() {
+  if (traits_.style == locks::Style::combining) give_up();
+}
 
 void AnyLock::share_time(std::int64_t slice_ns) {
   if (shared_) {

@@ -66,30 +66,56 @@ constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L
   lock.acquire_shared(port, ticket);
 };
 
-/// A lock of src/lock on hardware. Where a thread is outside of all sections and has used it last,
-/// `Kind` executes its section quickly.
-template <class L, class Kind>
-class Plain : public AnyLock {
+/// A lock of src/lock on hardware. Its clients take it, each for its own section, or leave that to
+/// who has it; outside of all sections a client knows its seat and goes the short way.
+template <class L>
+class Plain final : public AnyLock {
+  static constexpr bool combines = L::traits.style == locks::Style::combining;
+
  public:
-  void execute(Section section) final {
-    Thread& t = this_thread;
-    if (t.last_lock != number_ever() || !t.is_outside()) [[unlikely]]
-      return static_cast<Kind&>(*this).execute_anywhere(section);
-    t.quick = number_ever();
-    static_cast<Kind&>(*this).execute_quickly(t, section);
+  explicit Plain(const locks::Shape& shape)
+      : AnyLock(L::traits, execute_at_once), memory_(shape), lock_(shape, memory_.cells()) {
+    static_assert(sizeof(Hardware::Domain) <= line_bytes);
+    PlainPort port(memory_.domain(), 0);
+    if constexpr (requires { lock_.prepare(port); }) lock_.prepare(port);
+    if constexpr (has_readers<L>) readers_ = std::make_unique<Readers>(*this);
   }
 
+  void execute(Section section) override {
+    Thread& t = this_thread;
+    if (!t.is_outside()) return execute_nested(section);
+    if (t.last_lock != number_ever()) [[unlikely]] {
+      admit_process();
+      t.remember(number_ever(), &own_seat(), nullptr);
+    }
+    t.quick = number_ever();
+    execute_quickly(t, section);
+  }
+  void give_up() override {
+    if constexpr (combines) {
+      AnyLock::give_up();
+    } else {
+      release(own_seat());
+    }
+  }
+  bool take_again() override { return take(own_seat()); }
+
  protected:
+  bool try_take(bool again) override {
+    if constexpr (has_try<L>) {
+      Seat& seat = own_seat();
+      return lock_.try_acquire(seat.port, seat.ticket);
+    } else {
+      return AnyLock::try_take(again);
+    }
+  }
+
+ private:
   struct Seat {
     PlainPort port;
     typename L::Ticket ticket;
     int thread_id = 0;  ///< of which the cluster is known
   };
-
-  explicit Plain(const locks::Shape& shape)
-      : AnyLock(L::traits, execute_at_once), memory_(shape), lock_(shape, memory_.cells()) {
-    static_assert(sizeof(Hardware::Domain) <= line_bytes);
-  }
 
   /// The calling thread's. One is enough: it is in one section of the lock at a time, and waits for
   /// none in others. A client's cluster is the NUMA node on which its thread first needs the lock.
@@ -105,179 +131,107 @@ class Plain : public AnyLock {
     }
     return seat;
   }
-
   /// What the thread has here, if it used this lock last.
   static Seat& last_seat(const Thread& t) { return *static_cast<Seat*>(t.last_seat); }
 
-  Memory<L> memory_;
-  L lock_;
-  PerSeat<Seat> seats_;
-
- private:
   /// AnyLock::short_way().
   [[gnu::flatten]] static int execute_at_once(AnyLock& lock, Section section, Execute otherwise) {
     // In a section `quick` is of that one's lock or of one around it.
     if (this_thread.inside != nullptr) [[unlikely]]
       return otherwise(lock, section);
-    static_cast<Kind&>(lock).execute_quickly(this_thread, section);
+    static_cast<Plain&>(lock).execute_quickly(this_thread, section);
     return 0;
   }
-};
-
-/// Whose clients execute their own sections.
-template <class L>
-class Direct final : public Plain<L, Direct<L>> {
-  using Base = Plain<L, Direct<L>>;
-  friend Base;
-  using Base::last_seat;
-  using Base::lock_;
-  using Base::own_seat;
-
- public:
-  explicit Direct(const locks::Shape& shape) : Base(shape) {
-    if constexpr (has_readers<L>) this->readers_ = std::make_unique<Readers>(*this);
-  }
-
-  void give_up() override {
-    auto& seat = own_seat();
-    lock_.release(seat.port, seat.ticket);
-  }
-  bool take_again() override {
-    auto& seat = own_seat();
-    lock_.acquire(seat.port, seat.ticket);
-    return true;
-  }
-  void allow_conditions() override {}
-
- protected:
-  bool try_take(bool again) override {
-    if constexpr (has_try<L>) {
-      auto& seat = own_seat();
-      return lock_.try_acquire(seat.port, seat.ticket);
-    } else {
-      return AnyLock::try_take(again);
-    }
-  }
-
- private:
   [[gnu::always_inline]] void execute_quickly(Thread& t, Section section) {
-    int& error = *t.error;
-    const int before = error;
-    lock_.acquire(last_seat(t).port, last_seat(t).ticket);
-    if (error != before) error = before;  // waiting may have changed it
-    this->run_at_once(
-        t, section, [ this, &t ]() __attribute__((always_inline)) {
-          if (this->in_own_process()) [[likely]]  // in a fork's child who waits is not there
-            this->give_after_section(
-                *t.error, [&]() __attribute__((always_inline)) {
-                  lock_.release(last_seat(t).port, last_seat(t).ticket);
-                });
+    if (!take(last_seat(t))) return delegate<Outermost>(last_seat(t), section);
+    run_at_once(
+        t, section, [&t]() __attribute__((always_inline)) {
+          // All is read again, the lock too: what lives across the section has to be saved before
+          // it.
+          auto& lock = static_cast<Plain&>(*t.inside);
+          if (t.todo != 0 || lock.has_deferred() || !lock.give(last_seat(t))) [[unlikely]]
+            return leave_anyway(t);
           t.inside = nullptr;
-          send_kept_posts();
         });
   }
-  void execute_anywhere(Section section) {
-    this->admit();
-    auto& seat = own_seat();
-    this_thread.remember(this->number_ever(), &seat, nullptr);
-    this->execute_taken(
-        section, [&] { lock_.acquire(seat.port, seat.ticket); },
-        [&] { lock_.release(seat.port, seat.ticket); });
-  }
-
-  /// What a thread is inside of in a section that others may be in, too.
-  class Readers final : public AnyLock {
-   public:
-    explicit Readers(Direct& lock) : AnyLock(L::traits), of_(lock) {}
-    [[gnu::flatten]] void execute(Section section) override {
-      auto& seat = of_.own_seat();
-      execute_taken(
-          section, [&] { of_.lock_.acquire_shared(seat.port, seat.ticket); },
-          [&] { of_.lock_.release_shared(seat.port, seat.ticket); });
-    }
-
-   private:
-    Direct& of_;
-  };
-};
-
-/// Whose clients leave their sections to others, too.
-template <class L>
-class Combined final : public Plain<L, Combined<L>> {
-  using Base = Plain<L, Combined<L>>;
-  friend Base;
-  using Base::last_seat;
-  using Base::lock_;
-  using Base::memory_;
-  using Base::own_seat;
-  using typename Base::Seat;
-
- public:
-  explicit Combined(const locks::Shape& shape) : Base(shape), board_(memory_.board()) {
-    PlainPort port(memory_.domain(), 0);
-    if constexpr (requires { lock_.prepare(port); }) lock_.prepare(port);
-  }
-
- private:
-  [[gnu::always_inline]] void execute_quickly(Thread& t, Section section) {
-    if constexpr (has_parts<L>) {
-      if (lock_.take(last_seat(t).port, last_seat(t).ticket)) {
-        return this->run_at_once(
-            t, section, [&t]() __attribute__((always_inline)) {
-              // All is read again, the lock too: what lives across the section has to be saved
-              // before it.
-              auto& lock = static_cast<Combined&>(*t.inside);
-              if (lock.has_left_posts(t) ||
-                  !lock.lock_.give(last_seat(t).port, last_seat(t).ticket)) [[unlikely]]
-                return see_to_others(t);
-              t.inside = nullptr;
-            });
-      }
-    }
-    delegate(section);
-  }
-
-  [[gnu::noinline]] void delegate(Section section) {
-    const NoCancellation whole;
-    Seat& seat = last_seat(this_thread);
-    ClientsWork<Outermost> work(section, board_, this);
-    if constexpr (has_parts<L>) {
-      lock_.delegate(seat.port, seat.ticket, work);
-    } else {
-      lock_.execute(seat.port, seat.ticket, work);
-    }
-    work.finish();
-    send_kept_posts();
-  }
-  bool has_left_posts(const Thread& t) const { return this->has_deferred() || t.todo != 0; }
-  /// After a section that was executed at once: it has left posts, or there are others' requests.
-  [[gnu::noinline]] static void see_to_others(Thread& t) {
-    const NoCancellation whole;
-    auto& lock = static_cast<Combined&>(*t.inside);
-    Seat& seat = last_seat(t);
-    const bool has_left = lock.has_left_posts(t);
-    if (has_left) lock.run_deferred();
-    // In a fork's child the others are not there: their requests are their own process's.
-    if (!(has_left && lock.lock_.give(seat.port, seat.ticket)) && lock.in_own_process()) {
-      ClientsWork<Outermost> work({}, lock.board_, &lock);
-      lock.lock_.serve(seat.port, seat.ticket, work);
-      work.finish();
-    }
+  /// What is not of every section.
+  [[gnu::noinline]] static void leave_anyway(Thread& t) {
+    auto& lock = static_cast<Plain&>(*t.inside);
+    const bool has_left = t.todo != 0 || lock.has_deferred();
+    lock.run_deferred();
+    if (!has_left || !lock.give(last_seat(t))) lock.template serve<Outermost>(last_seat(t));
     t.inside = nullptr;
     send_kept_posts();
   }
-
-  /// From inside of other sections, too, and for the first time.
-  [[gnu::noinline]] void execute_anywhere(Section section) {
-    this->admit();
-    if (this->execute_nested_in(section)) return;
-    const NoCancellation whole;
+  void execute_nested(Section section) {
+    admit();
+    if constexpr (combines) {
+      if (execute_nested_in(section)) return;
+    }
     Seat& seat = own_seat();
-    this_thread.remember(this->number_ever(), &seat, nullptr);
-    ClientsWork<Inside> work(section, board_, this);
-    lock_.execute(seat.port, seat.ticket, work);
-    work.finish();
-    send_kept_posts();
+    if (!take(seat)) return delegate<Inside>(seat, section);
+    run_taken(section, [&] {
+      if (!give(seat)) serve<Inside>(seat);
+    });
+  }
+
+  /// True if the client has the lock; else it has to delegate().
+  [[gnu::always_inline]] bool take(Seat& seat) {
+    if constexpr (has_parts<L>) {
+      return lock_.take(seat.port, seat.ticket);
+    } else if constexpr (combines) {
+      return false;
+    } else {
+      int& error = *this_thread.error;
+      const int before = error;
+      lock_.acquire(seat.port, seat.ticket);
+      if (error != before) error = before;  // waiting may have changed it
+      return true;
+    }
+  }
+  /// False: there are others' requests, to serve(); or this is a fork's child, where they are not.
+  [[gnu::always_inline]] bool give(Seat& seat) {
+    if constexpr (has_parts<L>) {
+      return lock_.give(seat.port, seat.ticket);
+    } else if constexpr (combines) {
+      return true;
+    } else {
+      const bool is_there = in_own_process();
+      if (is_there) [[likely]]
+        release(seat);
+      return is_there;
+    }
+  }
+  [[gnu::always_inline]] void release(Seat& seat) {
+    int& error = *this_thread.error;
+    const int left = error;
+    lock_.release(seat.port, seat.ticket);
+    if (error != left) error = left;
+  }
+  template <class Where>
+  [[gnu::noinline]] void delegate(Seat& seat, Section section) {
+    if constexpr (combines) {
+      const NoCancellation whole;
+      ClientsWork<Where> work(section, memory_.board(), this);
+      if constexpr (has_parts<L>) {
+        lock_.delegate(seat.port, seat.ticket, work);
+      } else {
+        lock_.execute(seat.port, seat.ticket, work);
+      }
+      work.finish();
+      send_kept_posts();
+    }
+  }
+  /// In a fork's child requests are its parent's.
+  template <class Where>
+  void serve(Seat& seat) {
+    if constexpr (has_parts<L>) {
+      if (!in_own_process()) return;
+      const NoCancellation whole;
+      ClientsWork<Where> work({}, memory_.board(), this);
+      lock_.serve(seat.port, seat.ticket, work);
+      work.finish();
+    }
   }
 
   /// In a fork's child, back from its own section, the others are not there: what they want is
@@ -297,7 +251,24 @@ class Combined final : public Plain<L, Combined<L>> {
     }
   };
 
-  PlainBoard board_;
+  /// What a thread is inside of in a section that others may be in, too.
+  class Readers final : public AnyLock {
+   public:
+    explicit Readers(Plain& lock) : AnyLock(L::traits), of_(lock) {}
+    [[gnu::flatten]] void execute(Section section) override {
+      auto& seat = of_.own_seat();
+      execute_taken(
+          section, [&] { of_.lock_.acquire_shared(seat.port, seat.ticket); },
+          [&] { of_.lock_.release_shared(seat.port, seat.ticket); });
+    }
+
+   private:
+    Plain& of_;
+  };
+
+  Memory<L> memory_;
+  L lock_;
+  PerSeat<Seat> seats_;
 };
 
 /// The C library's mutex.
@@ -314,7 +285,6 @@ class Pthread final : public AnyLock {
     mutex_.acquire();
     return true;
   }
-  void allow_conditions() override {}
 
  protected:
   bool try_take(bool) override { return mutex_.try_acquire(); }
@@ -354,10 +324,9 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
       if constexpr (has_clusters<L>) {
         shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
       }
-      if constexpr (L::traits.style == locks::Style::direct) {
-        return std::make_unique<Direct<L>>(shape);
-      } else if constexpr (L::traits.style == locks::Style::combining) {
-        return std::make_unique<Combined<L>>(shape);
+      if constexpr (L::traits.style == locks::Style::direct ||
+                    L::traits.style == locks::Style::combining) {
+        return std::make_unique<Plain<L>>(shape);
       } else {
         return nullptr;
       }

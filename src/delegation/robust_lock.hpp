@@ -71,7 +71,6 @@ class RobustLock final : public AnyLock {
   void execute(Section section) override;
   void give_up() override;
   bool take_again() override;
-  void allow_conditions() override {}
   void recover(Section section) override;
 
  protected:
