@@ -171,7 +171,7 @@ class CrewRehearsal {
     term.crew = {word("at work", 1),
                  word("stopping"),
                  word("asleep"),
-                 word("wanted"),
+                 word("vacant"),
                  word("spares"),
                  {word("mutex"), word("turn")},
                  signal("wait of a spare"),
@@ -238,7 +238,7 @@ class CrewRehearsal {
       if (newest(client.executed) != 2 * client.sections.size()) return "not all were executed";
     }
     if (!script.ends) return nullptr;
-    const bool nobody = newest(term.crew.at_work) == 0 && newest(term.crew.wanted) == 0 &&
+    const bool nobody = newest(term.crew.at_work) == 0 && newest(term.crew.vacant) == 0 &&
                         newest(term.crew.spare) == 0;
     return nobody ? nullptr : "somebody is counted who has gone";
   }
@@ -345,7 +345,7 @@ class CrewRehearsal {
   }
   void vanish(Port& m) {
     m.within(term.crew.roles, [&] {
-      Word counted = m.look(term.crew.wanted);
+      Word counted = m.look(term.crew.vacant);
       for (const Port::Member* const member : members) counted += m.look(member->counted);
       m.thread().check(counted == m.look(term.crew.at_work),
                        "who is at work is not who is counted");
@@ -447,7 +447,7 @@ void Port::call_all(Signal& signal) {
 template <Order O>
 void Port::store(Cell& cell, Word word, OrderTag<O> order, Site site) {
   Crew& crew = all_.term.crew;
-  if (all_.fault == CrewFault::spare_unwanted && &cell == &crew.wanted && word != 0) return;
+  if (all_.fault == CrewFault::spare_unwanted && &cell == &crew.vacant && word != 0) return;
   const bool rouses = &cell == &crew.asleep && word == 0;
   if (all_.fault == CrewFault::watchdog_dozes && rouses) return;
   if (all_.fault == CrewFault::leaves_unroused && has_rung_ && rouses) return;

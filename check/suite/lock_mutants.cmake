@@ -177,11 +177,11 @@ replace([[while (!desk.take(m)) {]] [[if (!desk.take(m)) {]])
 # With what it calls: names are looked up where arguments come from, too.
 mutant("rounds: a request not read again under the lock" "rings.hpp;round.hpp" Auto)
 replace([[has = lock;
-      wanted = rings.next(m, client);
-      if (!wanted.is_of(has)) continue;]] [[has = lock;]])
+      pending = rings.next(m, client);
+      if (!pending.is_of(has)) continue;]] [[has = lock;]])
 
 mutant("rounds: the lock kept for a request of another one" "rings.hpp;round.hpp" Auto)
-replace([[if (!wanted.is_of(has)) {]] [[if (has == none) {]])
+replace([[if (!pending.is_of(has)) {]] [[if (has == none) {]])
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)

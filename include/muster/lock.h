@@ -17,8 +17,8 @@
  *
  * A thread may be cancelled at a cancellation point in its own section: clean-up handlers run, and
  * the lock is given back. If another thread executes the section, if it nests in another one, if
- * others wait, in a thread's first section, and with "h-synch", it is cancelled at its next
- * cancellation point after the call. The call is none. It is never cancelled in another thread's
+ * others wait, in a thread's first section, and with "h-synch", that may come only after the call,
+ * at its next cancellation point. The call is none. It is never cancelled in another thread's
  * section. A section that must not end half done disables cancellation.
  *
  * [BA10]: B. Brandenburg, J. Anderson, Real-Time Systems 46(1), 2010.

@@ -55,7 +55,7 @@ class AnyLock {
   void execute_shared(Section section);
   bool admits_readers() const noexcept { return readers_ != nullptr; }
 
-  /// Of threads of which `quick` is this lock. Null: that of `auto`, or none ever is.
+  /// Of threads of which `quick` is this lock. Null: none ever is.
   ShortWay short_way() const { return short_way_; }
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
   /// no server it is executed at once; in a section of this lock, right after that one. Throws as

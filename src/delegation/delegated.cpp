@@ -49,12 +49,12 @@ class Delegated::PostedWork : public RingWork {
 
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
                      std::int64_t visit_ns)
-    : AnyLock(traits),
+    : AnyLock(traits, traits.style == locks::Style::server ? nullptr : go_short_way),
       station_(station != nullptr ? std::move(station) : default_station(traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_, visit_ns)),
-      auto_(desk_, station_->wanted(number_), &station_->server_cell()) {
+      auto_(desk_, station_->wanted(number_), &station_->server_cell(), always_delegates_) {
   station_->open(number_, this);
   if (!always_delegates_ || station_->has_server()) return;
   try {
@@ -126,7 +126,7 @@ bool Delegated::comes_back(Thread& t) {
   return true;
 }
 
-int Delegated::execute_at_once(AnyLock& lock, Section section, Execute otherwise) {
+int Delegated::go_short_way(AnyLock& lock, Section section, Execute otherwise) {
   if (static_cast<Delegated&>(lock).execute_at_once(this_thread, section)) [[likely]]
     return 0;
   return otherwise(lock, section);
@@ -155,7 +155,7 @@ void Delegated::execute_anywhere(Section section) {
       return execute_nested(section, seat, habit);
     if (outside) await_senders(seat);
     PostedWork work(section, *station_, this);
-    if ((always_delegates_ && station_->has_server()) || is_pending(seat.last)) {
+    if (is_pending(seat.last)) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});

@@ -44,7 +44,7 @@ class Delegated final : public AnyLock {
   /// What is not of every section that a client has executed without a call: it gives the lock.
   static void give_back_anyway();
   /// AnyLock::short_way() of `auto`, to which no indirect jump leads: most sections' way.
-  static int execute_at_once(AnyLock& lock, Section section, Execute otherwise);
+  static int go_short_way(AnyLock& lock, Section section, Execute otherwise);
 
  private:
   class PostedWork;
@@ -145,8 +145,8 @@ inline int execute_section(AnyLock& lock, Section section, AnyLock::Execute othe
   if (this_thread.quick != lock.number_ever()) [[unlikely]]
     return otherwise(lock, section);
   const AnyLock::ShortWay way = lock.short_way();
-  return way == nullptr ? Delegated::execute_at_once(lock, section, otherwise)
-                        : way(lock, section, otherwise);
+  return way == Delegated::go_short_way ? Delegated::go_short_way(lock, section, otherwise)
+                                        : way(lock, section, otherwise);
 }
 
 }  // namespace muster::delegation

@@ -32,13 +32,14 @@ class Attended {
             .slots = shape.clients,
             .cells_per_slot = cells_per_ring(1)};
   }
-  Attended(const Shape&, typename M::Cells cells)
+  /// `always`: as Auto's.
+  Attended(const Shape&, typename M::Cells cells, bool always = false)
       : reception_(cells, 1),
         desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0},
         auto_(desk_,
               {cells.global(1 + Reception<M>::cells), cells.global(2 + Reception<M>::cells),
                &reception_.back()},
-              &reception_.serving()) {}
+              &reception_.serving(), always) {}
   Ticket ticket(unsigned client) const { return auto_.ticket(client); }
 
   template <class Work>
@@ -47,12 +48,6 @@ class Attended {
     return auto_.execute(m, t, work);
   }
   bool is_served(M& m) const { return m.load(reception_.serving(), relaxed) != 0; }
-  /// Posts the section, whatever the client would do by itself.
-  template <class Work>
-  bool delegate(M& m, Ticket& t, Work& work) const {
-    enter(m, t);
-    return auto_.delegate(m, t.ring, t.habit, work, [] { return true; });
-  }
 
   /// Until told to stop, or it gave up.
   template <class Work>

@@ -38,9 +38,10 @@ class Auto {
   Auto(const Shape&, typename M::Cells cells)
       : Auto({&cells.global(0), &cells.global(1), {1, cells}, 0},
              {cells.global(2), cells.global(3)}, nullptr) {}
-  /// A lock among others that share rings. `server`: nonzero while somebody serves these.
-  Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server)
-      : desk_(desk), wanted_(wanted), server_(server) {}
+  /// A lock among others that share rings. `server`: nonzero while somebody serves these; clients
+  /// post for as long, if they `always` do, as those of `rcl`.
+  Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server, bool always = false)
+      : desk_(desk), wanted_(wanted), server_(server), always_(always) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
 
   bool execute(M& m, Ticket& t, auto& work) const {
@@ -49,15 +50,13 @@ class Auto {
 
   /// `combines()`: it also executes requests of others; not where these may wait for its own next.
   bool execute(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
-    if (!h.delegates || h.until_trial-- == 0) {
+    const bool posts = always_ && is_served(m);
+    if (!posts && (!h.delegates || h.until_trial-- == 0)) {
       if (take(m)) {
         const bool tries = h.delegates && is_served(m);  // then it looks whether others do
         h.set_delegates(false);
         work.run_own(m);
-        const auto visit = [&] {
-          give_after_visit(m, h, work, combines);
-          ++h.inlined;
-        };
+        const auto visit = [&] { give_after_visit(m, h, work, combines), ++h.inlined; };
         tries ? visit() : give(m, h, visit);
         return true;
       }
@@ -145,6 +144,7 @@ class Auto {
   Desk<M> desk_;
   Wanted<M> wanted_;
   typename M::Cell* server_ = nullptr;
+  bool always_ = false;
 };
 
 }  // namespace muster::locks

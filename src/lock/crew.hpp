@@ -17,7 +17,7 @@
 // Source: ours. Lozi et al., ACM TOCS 33(4), 2016, section 3.2, need SCHED_FIFO for it.
 //
 // Invariants, with the mutex:
-// 1. `at_work` counts the members that are counted and the spares that are wanted. It is 0 only
+// 1. `at_work` counts the members that are counted and the vacant places. It is 0 only
 //    while no thread can be made, and at the end.
 // 2. Who leaves its work to others rings: one that sleeps has not seen the requests that this one
 //    kept from its sight. And it rouses the watchdog: one that does not sleep may be stuck.
@@ -40,7 +40,7 @@ struct Crew {
   Atom at_work;
   Atom stopping;
   Atom asleep;  ///< who is at work; since it last executed something
-  Atom wanted;  ///< spares that are to take over
+  Atom vacant;  ///< places at work that spares are to take
   Atom spare;   ///< members that wait for that
   typename M::Mutex roles;
   typename M::Signal spares;
@@ -60,10 +60,10 @@ struct Crew {
       m.ring();
       if (is_set(m, asleep)) rouse(m);
       change(m, spare, 1);
-      while (!is_set(m, wanted) && !is_set(m, stopping)) m.wait(spares, roles);
+      while (!is_set(m, vacant) && !is_set(m, stopping)) m.wait(spares, roles);
       change(m, spare, Word(-1));
-      if (!is_set(m, wanted)) return false;
-      change(m, wanted, Word(-1));
+      if (!is_set(m, vacant)) return false;
+      change(m, vacant, Word(-1));
       m.store(self.counted, 1, relaxed);  // in at_work since replace()
       return true;
     });
@@ -136,13 +136,13 @@ struct Crew {
   /// If nobody is at work.
   void replace(M& m) {
     if (is_set(m, at_work) || is_set(m, stopping)) return;
-    const Word called = m.load(wanted, relaxed);
+    const Word called = m.load(vacant, relaxed);
     const bool has_spare = m.load(spare, relaxed) != called;
     if (!has_spare && !m.hire()) return;  // the watchdog tries again, or somebody comes back
     change(m, at_work, 1);
     m.has_handed_over();
     if (!has_spare) return;
-    change(m, wanted, 1);
+    change(m, vacant, 1);
     m.call_one(spares);
   }
 };

@@ -112,7 +112,7 @@ class ParkingWord {
   bool acquire_as_first(M& m) const {
     Word mine = 0;
     for (Word seen = m.load(word(), relaxed);;) {
-      const Word wanted = (seen & holders) | mine | sleeps;
+      const Word desired = (seen & holders) | mine | sleeps;
       if (IsGiven{}(seen)) {
         if (m.compare_exchange(word(), seen, taken, muster::acquire)) return true;
       } else if (mine == 0 && m.is_overdue()) {
@@ -120,8 +120,8 @@ class ParkingWord {
         mine = claim();
         m.poll(word(), IsGiven{});  // it is next: whoever gives it waits for it
         seen = m.load(word(), relaxed);
-      } else if (m.compare_exchange(word(), seen, wanted, relaxed)) {
-        if (!m.park(word(), wanted)) return acquire_or_leave(m);
+      } else if (m.compare_exchange(word(), seen, desired, relaxed)) {
+        if (!m.park(word(), desired)) return acquire_or_leave(m);
         seen = m.load(word(), relaxed);
       }
     }

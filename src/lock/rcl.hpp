@@ -20,13 +20,7 @@ class Rcl : public Attended<M> {
   static constexpr Traits traits{"rcl", Style::server, true, "two",
                                  "Lozi et al. 2012 and 2016, with numbered requests"};
 
-  using Ticket = typename Attended<M>::Ticket;
-  using Attended<M>::Attended;
-
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
-    return this->is_served(m) ? this->delegate(m, t, work) : Attended<M>::execute(m, t, work);
-  }
+  Rcl(const Shape& shape, typename M::Cells cells) : Attended<M>(shape, cells, true) {}
 };
 
 }  // namespace muster::locks

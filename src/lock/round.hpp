@@ -58,18 +58,18 @@ template <Machine M, class Server>
   Word has = none;
   bool found = false;
   for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
-    auto wanted = rings.next(m, client);
-    if (wanted.request == 0) continue;
-    if (!wanted.is_of(has)) {
+    auto pending = rings.next(m, client);
+    if (pending.request == 0) continue;
+    if (!pending.is_of(has)) {
       if (has != none && !server.give(std::exchange(has, none))) return found;
-      const Word lock = Rings<M>::lock_of(wanted.request);
+      const Word lock = Rings<M>::lock_of(pending.request);
       if (!server.take(lock)) continue;
       has = lock;
-      wanted = rings.next(m, client);
-      if (!wanted.is_of(has)) continue;
+      pending = rings.next(m, client);
+      if (!pending.is_of(has)) continue;
     }
     found = true;
-    if (server.execute(has, client, wanted)) continue;
+    if (server.execute(has, client, pending)) continue;
     if (!server.give(std::exchange(has, none))) return found;
   }
   if (has != none) server.give(has);

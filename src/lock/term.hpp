@@ -24,7 +24,7 @@ struct Term {
 
   // With the crew's mutex.
 
-  bool is(M& m, Phase wanted) const { return m.load(phase, relaxed) == wanted; }
+  bool is(M& m, Phase of) const { return m.load(phase, relaxed) == of; }
   /// Until nobody is ending the server.
   void await_end(M& m) {
     while (is(m, leaving)) m.wait(ended, crew.roles);
