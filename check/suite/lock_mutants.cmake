@@ -9,11 +9,11 @@ set(files
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
   src/lock/bell.hpp src/lock/doze.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
-  src/lock/round.hpp
+  src/lock/nested.hpp src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
   check/suite/dozing.hpp check/suite/departure.hpp check/suite/kept_posts.hpp
-  check/suite/robust.hpp check/suite/conditions.hpp)
+  check/suite/robust.hpp check/suite/conditions.hpp check/suite/nesting.hpp)
 set(rows "")
 begin_patches()
 
@@ -318,6 +318,43 @@ replace("${waits}" [[while (m.read(self.waits)) {
 
 mutant_of_condition("condition: who is late stays listed" expires)
 replace([[return !leave(m, self);]] [[return !m.read(self.waits);]])
+
+# Of `auto`, those of sections in a server's sections.
+function(mutant_of_nesting name variant)
+  set(file nested.hpp)
+  patch_locks()
+  string(APPEND rows "      mutant_of_lock(\"${name}\", \"auto\", \"${variant}\",\n"
+    "                     ${id}::rehearse_nesting),\n")
+  set(rows "${rows}" PARENT_SCOPE)
+endfunction()
+set(takes [[if (!is_soon(*desk.held) || !lock.take(m)) aside([&] { lock.take_in_turn(m); });]])
+set(finishes [[aside([&] { lock.finish(m, ring, h, *entry, work, [] { return false; }); });]])
+
+mutant_of_nesting("nested: no spare while it waits for the lock" within)
+replace("${takes}" [[if (!lock.take(m)) lock.take_in_turn(m);]])
+
+mutant_of_nesting("nested: no spare where the lock was seen free" within)
+replace("${takes}" [[if (!is_soon(*desk.held)) aside([&] { lock.take_in_turn(m); });
+    else if (!lock.take(m)) lock.take_in_turn(m);]])
+
+mutant_of_nesting("nested: the lock not awaited" within)
+replace("${takes}" [[if (!is_soon(*desk.held) || !lock.take(m)) aside([] {});]])
+
+mutant_of_nesting("nested: a lock seen free not taken" within)
+replace("${takes}" [[if (!is_soon(*desk.held)) aside([&] { lock.take_in_turn(m); });]])
+
+mutant_of_nesting("nested: the lock not given back" within)
+replace([[lock.give(m);
+    ++h.inlined;]] "")
+
+mutant_of_nesting("nested: no spare while it waits for the answer" across)
+replace("${finishes}" [[lock.finish(m, ring, h, *entry, work, [] { return false; });]])
+
+mutant_of_nesting("nested: the answer not awaited" across)
+replace("${finishes}" [[aside([] {});]])
+
+mutant_of_nesting("nested: a request of a client that nobody knows" across)
+replace([[desk.enter(m, ring);]] "")
 
 set(name "few numbers")
 set(file rings.hpp)

@@ -53,7 +53,10 @@ enum class LockVariant : std::uint8_t {
   // All but the last client wait for a condition:
   signals,     ///< it signals once for each
   broadcasts,  ///< it signals all at once
-  expires      ///< it signals once, while the time of one of two is over
+  expires,     ///< it signals once, while the time of one of two is over
+  // A server's section nests another one, a spare comes, and a third one waits for that server:
+  within,  ///< a client, which has the nested one's lock
+  across   ///< the nested one's server, in a section that nests, too
 };
 const char* variant_name(LockVariant variant);
 

@@ -9,6 +9,7 @@
 #include "check/suite/dozing.hpp"
 #include "check/suite/kept_posts.hpp"
 #include "check/suite/lock_rehearsal.hpp"
+#include "check/suite/nesting.hpp"
 #include "check/suite/rings_rehearsal.hpp"
 #include "check/suite/robust.hpp"
 #include "check/suite/station.hpp"
@@ -32,7 +33,7 @@ const char* variant_name(LockVariant variant) {
       "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",    "shares",
       "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",    "again",
       "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",    "ended",
-      "reused",      "owners",   "signals",  "broadcasts", "expires"};
+      "reused",      "owners",   "signals",  "broadcasts", "expires",     "within",   "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -89,6 +90,7 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
     return rehearse_dozing(scenario, tuning);
   }
   if (scenario.lock == rings_name) return rehearse_rings(scenario, tuning);
+  if (scenario.variant >= LockVariant::within) return rehearse_nesting(scenario, tuning);
   if (scenario.variant >= LockVariant::signals) {
     return rehearse_condition<locks::CasSpin<Checked>>(scenario, tuning);
   }
@@ -156,6 +158,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(1, 1, {V::visited});
     add(1, 2, {V::visited});
     add(2, 1, {V::visited});
+    add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
     add(2, 1, {V::dozes, V::turns, V::nested});
     if (all) add(2, 1, {V::alone});
