@@ -44,9 +44,12 @@ void expect_noticed(const std::string& algorithm, const std::vector<Rehearsed>& 
 }
 
 TEST(SpoiledLocks, AreNoticed) {
-  for (const char* const lock : {"cas-spin", "ticket", "clh", "phase-fair"}) {
+  for (const char* const lock : {"ticket", "clh", "phase-fair"}) {
     expect_noticed(lock, mutation_programs_of_lock(lock));
   }
+  // Given back a little later, in a wait for a condition, which nobody misses.
+  expect_noticed("cas-spin", mutation_programs_of_lock("cas-spin"),
+                 {"src/lock/cas_spin.hpp: m.store(word(), 0, muster::release);, late"});
   // Two take it over from the dead at once: both are refused, and of three nobody sets it right.
   expect_noticed("robust", mutation_programs_of_lock("robust"),
                  {"src/lock/robust.hpp: if (!m.compare_exchange(word(), seen, mine, "
