@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check/checked.hpp"
+#include "check/suite/exclusion.hpp"
 #include "check/suite/lock_scenario.hpp"
 #include "lock/condition.hpp"
 #include "lock/shape.hpp"
@@ -42,14 +43,7 @@ class Waiting : public Checked {
   template <class Body>
   auto within(Mutex& mutex, Body body) {
     lock(mutex);
-    if constexpr (std::is_void_v<decltype(body())>) {
-      body();
-      unlock(mutex);
-    } else {
-      const auto result = body();
-      unlock(mutex);
-      return result;
-    }
+    return then_leave(body, [&] { unlock(mutex); });
   }
   bool wait_until(Signal& signal, Mutex& mutex, bool has_end) {
     const Word called = thread().load(signal.called.location, Ordering::acquire);

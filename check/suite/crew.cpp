@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "check/graph.hpp"
+#include "check/suite/exclusion.hpp"
 #include "check/suite/station.hpp"
 #include "lock/term.hpp"
 
@@ -94,14 +94,7 @@ class Port : public Checked {
   template <class Body>
   auto within(Mutex& mutex, Body body) {
     lock(mutex);
-    if constexpr (std::is_void_v<decltype(body())>) {
-      body();
-      unlock(mutex);
-    } else {
-      const auto result = body();
-      unlock(mutex);
-      return result;
-    }
+    return then_leave(body, [&] { unlock(mutex); });
   }
   void wait(Signal& signal, Mutex& mutex);
   void nap(Signal& signal, Mutex& mutex, bool for_long);

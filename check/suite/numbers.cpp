@@ -3,10 +3,10 @@
 // gets its number. Executors go round; one of them may have looked at a request of the lock before.
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "check/graph.hpp"
+#include "check/suite/exclusion.hpp"
 #include "check/suite/station.hpp"
 #include "lock/numbers.hpp"
 
@@ -31,17 +31,9 @@ class Owner : public Checked {
       turn = thread().fetch_add(mutex.drawn.location, 1, Ordering::relaxed);
       thread().await(mutex.turn.location, Predicate(equals(turn)), Ordering::acquire);
     }
-    const auto leave = [&] {
+    return then_leave(body, [&] {
       if (excludes) thread().store(mutex.turn.location, turn + 1, Ordering::release);
-    };
-    if constexpr (std::is_void_v<decltype(body())>) {
-      body();
-      leave();
-    } else {
-      const auto result = body();
-      leave();
-      return result;
-    }
+    });
   }
 
   template <Order O>

@@ -154,7 +154,7 @@ class Plain final : public AnyLock {
           t.inside = nullptr;
         });
   }
-  /// What is not of every section.
+  /// The section has left posts, or give() has found others' requests.
   [[gnu::noinline]] static void leave_anyway(Thread& t) {
     auto& lock = static_cast<Plain&>(*t.inside);
     const bool has_left = t.todo != 0 || lock.has_deferred();

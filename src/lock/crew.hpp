@@ -17,8 +17,8 @@
 // Source: ours. Lozi et al., ACM TOCS 33(4), 2016, section 3.2, need SCHED_FIFO for it.
 //
 // Invariants, with the mutex:
-// 1. `at_work` counts the members that are counted and the vacant places. It is 0 only
-//    while no thread can be made, and at the end.
+// 1. `at_work` counts the members that are counted and the vacant places. It is 0 only while no
+//    thread can be made, and at the end.
 // 2. Who leaves its work to others rings: one that sleeps has not seen the requests that this one
 //    kept from its sight. And it rouses the watchdog: one that does not sleep may be stuck.
 // 3. The watchdog naps for long only while somebody has slept and executed nothing since.

@@ -21,18 +21,20 @@ class Asking {
     sleep,  ///< until woken, or for sleep_ns
   };
 
-  /// A visit of a holder that is told. Modelled, looks each 1 us: 0.83 for four on POWER9.
+  /// Between two looks at the lock. In the model four clients of POWER9 do 0.83 with half of it.
   static constexpr std::int64_t poll_ns = 2'000;
-  /// Modelled, for four clients on POWER9: half of it 0.80, a quarter 0.66.
+  /// So many polls before it asks. Four clients of POWER9 do 0.80 with half of it, 0.66 with one.
   static constexpr unsigned patience = 4;
-  /// In a crowd few sleepers are woken. 64 threads without: 34 to one; with 4 or 16: 8 to 11.
+  /// In a crowd, before a sleep: few sleepers are woken. Most to fewest sections of 64 threads on
+  /// two CPUs: 34 without, 8 to 11 with 4 or 16.
   static constexpr unsigned yields = 16;
-  /// Of a wake-up that comes not. Here 1, 4 and 8 ms are equal; a short one wakes in vain.
+  /// A sleep that nobody ends. With 1 ms 64 threads behind a long section would wake 64,000 times a
+  /// second.
   static constexpr std::int64_t sleep_ns = 8'000'000;
 
   /// `crowded`: more threads than PUs use locks, so that the holder may need this one's. `asked`:
-  /// what asked() was after the client's last wait: of threads that yield in turn another one is to
-  /// ask first, as who asks is let in. Without these yields 64 threads: 7,000 to one.
+  /// asked() after the client's last wait. Who asks is let in, so it yields twice, and another one
+  /// asks first: without these yields the most to the fewest sections of 64 threads is 7,000.
   constexpr Asking(bool crowded, bool asked) noexcept
       : polls_(crowded ? 1 : patience),
         yields_(crowded ? (asked ? 2 : 1) : 0),
