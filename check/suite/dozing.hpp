@@ -159,7 +159,7 @@ class Dozing : public Checked {
   bool is_dozing(const Cell& dozing) { return Doze::is_dozing(lot_, dozing); }
   void rouse(Cell& entry, Word request) { Doze::rouse(lot_, entry, sleepers(entry), request); }
   bool wake_one(const Cell& dozing) { return Doze::wake_one(lot_, dozing, sleepers(dozing)); }
-  void let_one_in(const Cell&, const Cell& dozing, bool) { wake_one(dozing); }
+  void let_one_in(const Cell&, const Cell& dozing) { wake_one(dozing); }
 
  private:
   using Doze = locks::Doze<DozingLot>;

@@ -263,7 +263,7 @@ mutant_of_dozing("doze: roused without a mark" doze.hpp nested)
 replace([[lot.replace(own, request, request | roused);]] "")
 
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
-replace([[wanted_.let_one_in(m, *desk_.held, executed >= Habit::many);]] "")
+replace([[wanted_.let_one_in(m, *desk_.held);]] "")
 
 # Of `cas-spin`, those whose sections wait for a condition.
 function(mutant_of_condition name variant)

@@ -2,9 +2,7 @@
 #include "delegation/any_lock.hpp"
 
 #include <sched.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "lock/kept_posts.hpp"
 #include "machine/error.hpp"
 #include "machine/format.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -236,14 +235,11 @@ bool AnyLock::try_take(bool) {
 /// Out of turn: who stands in line cannot leave.
 bool AnyLock::wait_to_take(std::int64_t end_ns) {
   if (end_ns == WaitPolicy::forever) return take_again();
-  constexpr std::int64_t longest_nap_ns = 1'000'000;
-  for (std::int64_t nap_ns = 1000;; nap_ns = std::min(2 * nap_ns, longest_nap_ns)) {
-    const std::int64_t left_ns = end_ns - now_ns();
-    if (left_ns <= 0) return false;
-    const timespec nap{0, std::min(nap_ns, left_ns)};
-    nanosleep(&nap, nullptr);
+  for (unsigned looks = 0; now_ns() < end_ns; ++looks) {
+    linger(looks);
     if (try_take(true)) return true;
   }
+  return false;
 }
 
 // Posts that sections make.

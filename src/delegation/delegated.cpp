@@ -16,12 +16,6 @@
 namespace muster::delegation {
 namespace {
 
-/// How long a servicing thread waits before it lets a spare take over: about a round trip or two.
-constexpr unsigned polls_before_handover = 500;
-
-/// A client polls so often before it looks whether the server is still there.
-constexpr unsigned polls_of_a_client = 40;
-
 /// A client that meets others asks so often whether a server should start.
 constexpr unsigned meets_between_looks = 8;
 
@@ -175,7 +169,7 @@ void Delegated::execute_anywhere(Section section) {
   await_senders(seat);
   PostedWork work(section, *station_, this);
   Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
-  if (!RingPort::poll(entry, polls_of_a_client)) [[unlikely]]
+  if (!RingPort::poll(entry, RingPort::polls_at_once)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
   desk_.rings.has_answer(seat.ring);
   ++habit.delegated;
@@ -277,9 +271,7 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
 void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
   Station* const serving = this_thread.serving;
   const bool posts = serving != station_.get() && station_->has_server();
-  const auto is_soon = [](const Hardware::Cell& cell) {
-    return RingPort::poll(cell, polls_before_handover);
-  };
+  const auto is_soon = [](const Hardware::Cell& cell) { return RingPort::is_soon_free(cell); };
   const auto aside = [serving](auto wait) {
     const Blocking blocking(serving);
     wait();
@@ -385,7 +377,7 @@ Delegated::Client Delegated::own_client() {
 bool Delegated::try_take(bool again) {
   const auto [seat, habit] = own_client();
   if (!Inside::any() && pending_seat(seats_max) != nullptr) return false;
-  if (again && !RingPort::poll(*desk_.held, polls_before_handover)) {
+  if (again && !RingPort::is_soon_free(*desk_.held)) {
     RingPort::set(station_->wanted_cell(number_));
     return false;
   }

@@ -15,28 +15,15 @@
 namespace muster::delegation {
 namespace {
 
-/// Whoever is let in has been answered just before, and comes again a yield later where many wait.
-/// One that is woken for it may need this CPU.
-constexpr std::int64_t come_back_ns = 4'000;
-constexpr std::int64_t wake_up_ns = 200'000;
-/// A line is there and back after 40 to 400 ns.
-constexpr std::int64_t off_at_first_ns = 250;
-constexpr std::int64_t off_longest_ns = 4'000;
-
 template <class IsOver>
 bool poll_for(std::int64_t time_ns, IsOver is_over) noexcept {
   const std::int64_t until_ns = now_ns() + time_ns;
   do {
-    for (unsigned polls = Port::polls_at_last; polls > 0; --polls, relax()) {
+    for (unsigned polls = Port::polls_at_once; polls > 0; --polls, relax()) {
       if (is_over()) return true;
     }
   } while (now_ns() < until_ns);
   return false;
-}
-
-void pause_until(std::int64_t time_ns) noexcept {
-  do relax();
-  while (now_ns() < time_ns);
 }
 
 }  // namespace
@@ -53,23 +40,14 @@ void Port::change_policy() noexcept {
   set_policy(is_crowded() ? WaitPolicy::oversubscribed() : WaitPolicy::dedicated());
 }
 
-/// Until then; where there are more threads than CPUs, one of the others may need this CPU.
-void Port::let_others_run(std::int64_t until_ns) noexcept {
-  if (is_crowded()) {
-    sched_yield();
-    return;
-  }
-  pause_until(until_ns);
+/// Where there are more threads than CPUs, one of the others may need this CPU.
+void Port::back_off() noexcept {
+  if (is_crowded()) return static_cast<void>(sched_yield());
+  poll_for(Asking::poll_ns, [] { return false; });
 }
 
-void Port::pause_briefly() noexcept { pause_until(now_ns() + off_at_first_ns); }
-
-void Port::back_off() noexcept {
-  const std::int64_t now = now_ns();
-  const bool again_soon = now - off_until_ns_ < off_ns_;
-  off_ns_ = std::clamp(again_soon ? 2 * off_ns_ : off_ns_ / 2, off_at_first_ns, off_longest_ns);
-  off_until_ns_ = now + off_ns_;
-  let_others_run(off_until_ns_);
+bool Port::is_soon_free(const Cell& cell) noexcept {
+  return poll_for(Asking::patience * Asking::poll_ns, [&] { return is_free(cell); });
 }
 
 /// Who is answered polls its own word alone: the other line is its holder's to write. Who is not
@@ -114,12 +92,9 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
   return over;
 }
 
-void Port::let_one_in(const Cell& held, const Cell& dozing, bool many) noexcept {
-  const bool sleeps = wake_one(dozing);
-  const auto is_taken = [&] { return !is_free(held); };
-  if (poll_for(many ? come_back_ns : Asking::poll_ns, is_taken) || !sleeps) return;
-  const std::int64_t until_ns = now_ns() + wake_up_ns;
-  while (!is_taken() && now_ns() < until_ns) sched_yield();
+void Port::let_one_in(const Cell& held, const Cell& dozing) noexcept {
+  wake_one(dozing);
+  poll_for(Asking::poll_ns, [&] { return !is_free(held); });
 }
 
 /// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has

@@ -43,7 +43,6 @@ constexpr auto watchdog_period = std::chrono::microseconds(4000);
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
 constexpr auto watchdog_first_period = std::chrono::microseconds(250);
 constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
-constexpr auto watchdog_last_period = std::chrono::milliseconds(1);  ///< while the server leaves
 
 /// How often the calling thread has waited.
 long waits_of_thread() {
@@ -323,7 +322,7 @@ void Station::give(RingPort& port, Word number) const {
     hint.clear(port);
   hint.give(port, of_lock);
   if (was_wanted && (!unattended || hint.is_slept_on(port))) [[unlikely]]
-    hint.let_one_in(port, *of_lock.held, false);
+    hint.let_one_in(port, *of_lock.held);
 }
 
 /// Sends what a client's sections have left, or where no server runs executes it, which may block.
@@ -341,14 +340,12 @@ void Station::give(RingPort& port, Word number) const {
 }
 
 void Station::await_senders(Seat& seat) noexcept {
-  const NoCancellation whole;
-  const int error = errno;
   seat.is_to_wait.store(false, std::memory_order_relaxed);
   const std::int64_t until_ns = now_ns() + wait_for_senders_ns;
-  while (senders_.load(std::memory_order_relaxed) >= senders_max && now_ns() < until_ns) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  errno = error;
+  const auto are_too_many = [this] {
+    return senders_.load(std::memory_order_relaxed) >= senders_max;
+  };
+  for (unsigned looks = 0; are_too_many() && now_ns() < until_ns; ++looks) linger(looks);
 }
 
 Station::Pending Station::pending() const {
@@ -497,7 +494,7 @@ void Station::watch() {
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
   const Pending last = close();
-  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
+  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_first_period;
   while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }

@@ -133,7 +133,7 @@ class Auto {
       const bool goes_on = unattended || (h.goes_on_after(executed) && combines());
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       h.visits = 0;
-      wanted_.let_one_in(m, *desk_.held, executed >= Habit::many);
+      wanted_.let_one_in(m, *desk_.held);
     } while (executed != 0 && wanted_.is_dozing(m) && take(m));
     wanted_.look_back(m, desk_);
   }

@@ -111,10 +111,9 @@ class Wanted {
   /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
   /// could execute, or nobody may.
   bool is_slept_on(M& m) const { return m.is_slept_on(*dozing_); }
-  /// By who has just given the lock back: one of those that wait may take it first. `many` had
-  /// requests at once: as it is where they yield in turn, and come back later.
-  void let_one_in(M& m, typename M::Cell& held, bool many) const {
-    m.let_one_in(held, *dozing_, many);
+  /// By who has just given the lock back: one of those that wait may take it first.
+  void let_one_in(M& m, typename M::Cell& held) const {
+    m.let_one_in(held, *dozing_);
     static_cast<void>(standing_back().did(m));
   }
   StandingBack<M> standing_back() const { return StandingBack<M>(back_); }

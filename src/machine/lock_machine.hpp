@@ -66,9 +66,8 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   { m.is_dozing(dozing) } -> std::same_as<bool>;
   m.rouse(cell, word);  // wakes who sleeps until this request there is executed
   { m.wake_one(dozing) } -> std::same_as<bool>;  // of those in wait_for_turn(); false: none
-  // Lets one that waits be first, for some microseconds. `many` had requests at once: as it is
-  // where they yield in turn, and come back later.
-  m.let_one_in(cell, dozing, many);
+  // Lets one that waits be first, for some microseconds.
+  m.let_one_in(cell, dozing);
 };
 // clang-format on
 
@@ -159,7 +158,7 @@ class NobodySleeps {
     return false;
   }
   template <class Cell>
-  void let_one_in(const Cell&, const Cell&, bool) {
+  void let_one_in(const Cell&, const Cell&) {
     port().linger(64);
   }
 

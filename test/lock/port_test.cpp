@@ -60,14 +60,10 @@ class Watched : public Port {
   using Port::Port;
   using Cells = delegation::FixedCells<line_bytes, sizeof(Cell)>;
   static Word next_client(Word from, Word) noexcept { return from; }
-  static void let_one_in(const Cell&, const Cell&, bool many) noexcept {
-    ++let_in;
-    of_many += many ? 1 : 0;
-  }
+  static void let_one_in(const Cell&, const Cell&) noexcept { ++let_in; }
   static bool is_crowded() noexcept { return crowded; }
   static std::int64_t time_ns() noexcept { return time += step; }
   static inline unsigned let_in = 0;
-  static inline unsigned of_many = 0;
   static inline bool crowded = false;
   static inline std::int64_t time = 0;
   static inline std::int64_t step = 0;  ///< from one look at the clock to the next
@@ -126,7 +122,7 @@ unsigned let_in_by_visits(unsigned visits, unsigned requests,
   std::vector<locks::Auto<Watched>::Ring> clients;
   for (unsigned client = 0; client < requests; ++client) clients.push_back({.client = client});
   locks::Habit owner;
-  Watched::let_in = Watched::of_many = 0;
+  Watched::let_in = 0;
   for (; visits > 0; --visits) {
     for (auto& client : clients) {
       desk.enter(port, client);
@@ -145,13 +141,11 @@ TEST(LettingIn, AfterSixtyFourVisitsSoonerIfThereAreManyRequests) {
   for (const unsigned requests : {0U, 1U, 7U}) {
     EXPECT_EQ(0U, let_in_by_visits(63, requests));
     EXPECT_EQ(1U, let_in_by_visits(64, requests));
-    EXPECT_EQ(0U, Watched::of_many);
   }
   EXPECT_EQ(0U, let_in_by_visits(1, 255));
   EXPECT_EQ(1U, let_in_by_visits(1, 256));
   EXPECT_EQ(1U, let_in_by_visits(8, 32));
   EXPECT_EQ(3U, let_in_by_visits(24, 32));
-  EXPECT_EQ(3U, Watched::of_many);
   // What a section leaves to see to is no visit.
   EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_unattended));
   EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
