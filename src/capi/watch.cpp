@@ -18,10 +18,6 @@
 namespace muster {
 namespace {
 
-/// One look at another process costs about a microsecond, so all are looked at in turn only this
-/// often, and for the first time when a wait has taken that long.
-constexpr std::int64_t sweep_interval_ns = 20'000'000;
-
 std::int64_t watchdog_ns() {
   static constinit MadeOnce<std::int64_t> interval;
   return interval.get([] {
@@ -90,7 +86,9 @@ Word Watch::inspect(std::int64_t began_ns, std::int64_t now) noexcept {
     report_missing(now - began_ns);
     reported_ns_ = now;
   }
-  if (!engine_.plan().shared || now - std::max(began_ns, swept_ns_) < sweep_interval_ns) return 0;
+  // One look at another process takes about a microsecond: all are looked at in turn.
+  const std::int64_t since_ns = now - std::max(began_ns, swept_ns_);
+  if (!engine_.plan().shared || since_ns < FutexLot::between_looks_ns) return 0;
   swept_ns_ = now;
   const Word dead = engine_.is_seen() ? find_dead() : 0;
   return dead != 0 ? dead : find_nonsense(began_ns);

@@ -169,7 +169,7 @@ void Delegated::execute_anywhere(Section section) {
   await_senders(seat);
   PostedWork work(section, *station_, this);
   Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
-  if (!RingPort::poll(entry, RingPort::polls_at_once)) [[unlikely]]
+  if (!RingPort::poll(entry, RingPort::polls_per_clock)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
   desk_.rings.has_answer(seat.ring);
   ++habit.delegated;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "delegation/places.hpp"
-#include "wait/asking.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -19,7 +18,7 @@ template <class IsOver>
 bool poll_for(std::int64_t time_ns, IsOver is_over) noexcept {
   const std::int64_t until_ns = now_ns() + time_ns;
   do {
-    for (unsigned polls = Port::polls_at_once; polls > 0; --polls, relax()) {
+    for (unsigned polls = Port::polls_per_clock; polls > 0; --polls, relax()) {
       if (is_over()) return true;
     }
   } while (now_ns() < until_ns);
@@ -102,7 +101,7 @@ void Port::let_one_in(const Cell& held, const Cell& dozing) noexcept {
 int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Awaited awaited,
                        Site) noexcept {
   if (awaited == Awaited::combiner) {
-    for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
+    for (unsigned looks = Asking::patience; looks > 0; --looks) {
       if (is_free(own)) return 0;
       if (is_free(other)) return is_free(own) ? 0 : 1;
       back_off();

@@ -19,6 +19,7 @@
 #include "lock/doze.hpp"
 #include "machine/hardware.hpp"
 #include "machine/lock_machine.hpp"
+#include "wait/asking.hpp"
 
 namespace muster::delegation {
 
@@ -44,6 +45,7 @@ class Port : public Hardware {
   /// `place`: a CPU.
   [[gnu::noinline]] bool is_near(Word place) const noexcept;
   using Hardware::Next;
+  using Hardware::polls_per_clock;
   using Hardware::Wait;
 
   template <class Pred, Order O>
@@ -52,10 +54,10 @@ class Port : public Hardware {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
       // Where the next looks come after a yield: a combiner may be at it now.
-      for (unsigned polls = is_crowded() ? polls_at_once : 0; polls > 0; --polls, relax()) {
+      for (unsigned polls = is_crowded() ? polls_per_clock : 0; polls > 0; --polls, relax()) {
         if (pred(cell.value.load(std_order(O)))) return true;
       }
-      for (unsigned looks = looks_for_combiner; looks > 0; --looks) {
+      for (unsigned looks = Asking::patience; looks > 0; --looks) {
         back_off();
         if (pred(cell.value.load(std_order(O)))) return true;
       }
@@ -124,7 +126,7 @@ class Port : public Hardware {
   /// and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
                    Cell& dozing, const Expectation<Cell>& expected) noexcept {
-    if (poll(own, polls_at_once)) return 0;
+    if (poll(own, polls_per_clock)) return 0;
     // If both are 0, the request is executed.
     if (!expected.soon && is_free(other)) return poll(own, 1) ? 0 : 1;
     return ask(&own, other, wanted, dozing, expected);
@@ -172,9 +174,6 @@ class Port : public Hardware {
   /// At least so long, for tests: then whoever has the lock has to wake who sleeps.
   static void lengthen_sleeps(std::int64_t ns) noexcept { shortest_sleep_ns = ns; }
 
-  /// A microsecond or so: less than what else a wait looks at takes, as the clock, or a line that
-  /// its holder writes.
-  static constexpr unsigned polls_at_once = 32;
   /// True if `own` becomes 0 within so many polls.
   static bool poll(const Cell& own, unsigned polls) noexcept {
     for (; polls > 0; --polls) {
@@ -199,7 +198,6 @@ class Port : public Hardware {
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
   /// many sections in a row. Without, two threads on two CPUs execute 0.2 to 0.9 times as many.
   [[gnu::noinline]] static void back_off() noexcept;
-  static constexpr unsigned looks_for_combiner = 16;  // then as for anyone
   // What `wanted` says: somebody waits, or nobody is to be let in.
   static constexpr Word by_another = 1;
   static constexpr Word unattended = 2;

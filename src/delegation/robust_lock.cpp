@@ -18,9 +18,6 @@
 namespace muster::delegation {
 namespace {
 
-/// Between two looks after the holder, and of a sleep in one go.
-constexpr std::int64_t look_ns = 20'000'000;
-
 constexpr std::uint64_t magic = 0x4d55'5354'4552'4c32;  // "MUSTERL2"
 
 std::uint64_t sum_of(std::uint64_t bytes, std::uint64_t namespaces) {
@@ -85,12 +82,12 @@ bool RobustPort::park(const Cell& cell, Word seen) noexcept {
   const std::int64_t now = now_ns();
   if (looked_ns_ == 0) looked_ns_ = now;
   if (now >= end_ns_) return false;
-  const timespec slice{0, std::min(look_ns, end_ns_ - now)};
+  const timespec slice{0, std::min(FutexLot::between_looks_ns, end_ns_ - now)};
   const int error = errno;
   syscall(SYS_futex, &cell, FUTEX_WAIT, seen, &slice, nullptr, 0);
   errno = error;
   const std::int64_t later = now_ns();
-  is_long_ = later - looked_ns_ >= look_ns;
+  is_long_ = later - looked_ns_ >= FutexLot::between_looks_ns;
   if (is_long_) looked_ns_ = later;
   return true;
 }
@@ -153,7 +150,7 @@ bool RobustLock::try_take(bool) {
   const std::int64_t looked = looked_ns_.load(std::memory_order_relaxed);
   if (lock_.try_acquire(port)) return true;
   // Who only tries is told, too.
-  if (const std::int64_t now = now_ns(); now - looked >= look_ns) {
+  if (const std::int64_t now = now_ns(); now - looked >= FutexLot::between_looks_ns) {
     looked_ns_.store(now, std::memory_order_relaxed);
     port.look();
     if (lock_.try_acquire(port)) return true;

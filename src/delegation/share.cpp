@@ -10,8 +10,6 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::int64_t nap_ns = 100'000;
-
 void nap(std::int64_t time_ns) {
   const timespec time{0, time_ns};
   nanosleep(&time, nullptr);
@@ -57,7 +55,7 @@ bool Share::await_turn(std::int64_t end_ns) {
   const NoCancellation whole;
   const int error = errno;
   while (now < std::min(until, end_ns) && ahead_ns(all) != 0) {
-    nap(std::min({nap_ns, until - now, end_ns - now}));
+    nap(std::min({WaitPolicy::sleep_costs_ns, until - now, end_ns - now}));
     now = now_ns();
     mine.seen_ns = now;
     all = others(mine, now);

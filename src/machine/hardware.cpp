@@ -10,10 +10,9 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t inspection_interval_ns = 1'000'000;
-/// With a progress hook to serve, sleeps are short.
+/// With a progress hook to serve, sleeps are short: what else the program communicates waits for
+/// it. The wake-ups take 5 % of a virtual machine's CPU.
 constexpr std::int64_t slice_with_progress_ns = 500'000;
-/// Polls before the clock is read for the first time: a few microseconds.
-constexpr int fast_polls_dedicated = 128;
 /// Where all share PUs, a wait is over after a yield or two: two looks at the clock would be a
 /// thirtieth of a context switch each.
 constexpr unsigned yields_per_clock = 4;
@@ -32,7 +31,7 @@ Hardware::Hardware(Domain& domain, unsigned rank, const WaitPolicy& policy, bool
 
 void Hardware::set_policy(const WaitPolicy& policy) noexcept {
   patience_ = Patience(policy);
-  fast_polls_ = patience_.spins() ? fast_polls_dedicated : 1;
+  fast_polls_ = patience_.spins() ? int{polls_per_clock} : 1;
 }
 
 void Hardware::break_domain(Breakage why) noexcept {
@@ -64,7 +63,7 @@ Hardware::Wait::~Wait() {
   } else if (spins_) {
     patience.ended_soon();
   }
-  port_.fast_polls_ = patience.spins() ? fast_polls_dedicated : 1;
+  port_.fast_polls_ = patience.spins() ? int{polls_per_clock} : 1;
   std::atomic_ref(port_.stay_).store(patience.stay(), std::memory_order_relaxed);
   if (slept_) std::atomic_ref(port_.slept_).store(port_.slept_ + 1, std::memory_order_relaxed);
 }

@@ -291,6 +291,8 @@ class Hardware {
 
  protected:
   enum class Next : std::uint8_t { look, sleep, give_up };
+  /// A microsecond or so: the clock takes a fortieth of it.
+  static constexpr unsigned polls_per_clock = 32;
 
   /// One wait that the first looks have not ended.
   class Wait {
@@ -300,7 +302,7 @@ class Hardware {
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
     Next next() noexcept {
-      if (spins_ && (++polls_ % polls_per_step) != 0) {
+      if (spins_ && (++polls_ % polls_per_clock) != 0) {
         relax();
         return Next::look;
       }
@@ -308,7 +310,6 @@ class Hardware {
     }
 
    private:
-    static constexpr unsigned polls_per_step = 32;
     Next step() noexcept;
     void begin(std::int64_t now) noexcept;
     void yield() noexcept;

@@ -22,8 +22,7 @@
 // 2. A storer that changes the atom and then reads no announcement stored before that sleeper's
 //    last look, which saw the store.
 // 3. Announcements are taken back by whoever made them, and only by them: nobody wakes the dead.
-// One
-//    that died announced stays counted: full fences do not end.
+//    One that died announced stays counted: full fences do not end.
 // 4. Full fences are promised only after a heavy one that came after they were asked for, and are
 //    given up only while nobody is announced.
 #pragma once
