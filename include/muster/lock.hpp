@@ -208,10 +208,9 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     if (const detail::at_once taken(words_, handle_); taken) [[likely]]
       return section();
 #endif
-    // The library gets a copy's address, where copies are free: so what the section above has
+    // The library gets the address of a copy where nobody can tell: so what the section above has
     // captured may stay in registers. Through memory its first load would wait for the lock.
-    constexpr bool by_copy = std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F>;
-    std::conditional_t<by_copy, F, F&> passed = section;
+    std::conditional_t<detail::is_as_good_as_its_copy<F, R>, F, F&> passed = section;
     return execute_by<muster_lock_execute, R>(passed);
   }
   /// The same for a section that only reads what the lock protects: beside others of this kind

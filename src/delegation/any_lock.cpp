@@ -235,11 +235,12 @@ bool AnyLock::try_take(bool) {
 /// Out of turn: who stands in line cannot leave.
 bool AnyLock::wait_to_take(std::int64_t end_ns) {
   if (end_ns == WaitPolicy::forever) return take_again();
-  for (unsigned looks = 0; now_ns() < end_ns; ++looks) {
-    linger(looks);
+  for (unsigned naps = 0;; ++naps) {
+    const std::int64_t left_ns = end_ns - now_ns();
+    if (left_ns <= 0) return false;
+    nap(naps, left_ns);
     if (try_take(true)) return true;
   }
-  return false;
 }
 
 // Posts that sections make.

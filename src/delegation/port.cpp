@@ -92,8 +92,12 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
 }
 
 void Port::let_one_in(const Cell& held, const Cell& dozing) noexcept {
-  wake_one(dozing);
-  poll_for(Asking::poll_ns, [&] { return !is_free(held); });
+  const bool sleeps = wake_one(dozing);
+  const auto is_taken = [&] { return !is_free(held); };
+  if (poll_for(Asking::poll_ns, is_taken) || !sleeps) return;
+  // One that is woken for it may need this CPU.
+  const std::int64_t until_ns = now_ns() + WaitPolicy::sleep_costs_ns;
+  while (!is_taken() && now_ns() < until_ns) sched_yield();
 }
 
 /// Where nobody is told that somebody waits: a server or a combiner comes of itself, and if it has

@@ -53,7 +53,7 @@ class Port : public Hardware {
              Site site = Site::here()) noexcept {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
-      // Where the next looks come after a yield: a combiner may be at it now.
+      // In a crowd the next look comes after a yield, and a combiner may be at it now.
       for (unsigned polls = is_crowded() ? polls_per_clock : 0; polls > 0; --polls, relax()) {
         if (pred(cell.value.load(std_order(O)))) return true;
       }
@@ -122,8 +122,8 @@ class Port : public Hardware {
   /// Tells nobody.
   [[gnu::noinline]] int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>,
                                      Awaited awaited, Site = Site::here()) noexcept;
-  /// The line of `other` is its holder's to write: it is read soon, since most sections are short,
-  /// and then seldom.
+  /// The line of `other` is its holder's to write: it is read once after a microsecond, since most
+  /// sections are short, and then seldom.
   int await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, Cell& wanted,
                    Cell& dozing, const Expectation<Cell>& expected) noexcept {
     if (poll(own, polls_per_clock)) return 0;
@@ -196,7 +196,8 @@ class Port : public Hardware {
   }
   [[gnu::noinline]] void change_policy() noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
-  /// many sections in a row. Without, two threads on two CPUs execute 0.2 to 0.9 times as many.
+  /// many sections in a row. Without this pause two threads on two CPUs execute 0.2 to 0.9 times as
+  /// many.
   [[gnu::noinline]] static void back_off() noexcept;
   // What `wanted` says: somebody waits, or nobody is to be let in.
   static constexpr Word by_another = 1;

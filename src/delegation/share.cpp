@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/share.hpp"
 
-#include <time.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 
+#include "wait/linger.hpp"
+
 namespace muster::delegation {
-namespace {
-
-void nap(std::int64_t time_ns) {
-  const timespec time{0, time_ns};
-  nanosleep(&time, nullptr);
-}
-
-}  // namespace
 
 void Share::Counted::run(void* counted) {
   struct End {  // also where its thread is cancelled, or in another one
@@ -52,15 +43,12 @@ bool Share::await_turn(std::int64_t end_ns) {
   };
   Others all = others(mine, now);
   const std::int64_t until = now + ahead_ns(all) * all.count;
-  const NoCancellation whole;
-  const int error = errno;
   while (now < std::min(until, end_ns) && ahead_ns(all) != 0) {
-    nap(std::min({WaitPolicy::sleep_costs_ns, until - now, end_ns - now}));
+    nap(0, std::min(until - now, end_ns - now));
     now = now_ns();
     mine.seen_ns = now;
     all = others(mine, now);
   }
-  errno = error;
   if (ahead_ns(all) != 0) {
     if (now < until) return false;
     mine.used_ns = all.least_ns + slice_ns_;  // they could have had as much

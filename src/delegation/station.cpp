@@ -39,12 +39,13 @@ constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 /// next one so, and then it is known whether that was the section's doing.
 constexpr unsigned apart_after_block = 16;
 
-/// What blocks in a section is found out in two of these. A look takes 50 us of a virtual machine's
-/// CPU, so a hundredth of it.
+/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a virtual
+/// machine's CPU, about a hundredth of one.
 constexpr auto watchdog_period = std::chrono::microseconds(4000);
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
 constexpr auto watchdog_first_period = std::chrono::microseconds(250);
 constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
+constexpr auto watchdog_last_period = std::chrono::milliseconds(1);  ///< while the server leaves
 
 /// How often the calling thread has waited.
 long waits_of_thread() {
@@ -496,7 +497,7 @@ void Station::watch() {
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
   const Pending last = close();
-  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_first_period;
+  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
   while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }

@@ -26,7 +26,7 @@ struct Expectation {
 template <class M>
 concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typename M::Cell& other,
                                              typename M::Cell& wanted, typename M::Cell& dozing,
-                                             Word word, unsigned turns, bool many,
+                                             Word word, unsigned turns,
                                              Expectation<typename M::Cell> expected) {
   // Time. The checked machine has none: it pauses where a program says so, and each look at its
   // clock is a second after the last one.

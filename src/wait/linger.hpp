@@ -8,22 +8,28 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "wait/policy.hpp"
 #include "wait/relax.hpp"
 
 namespace muster {
 
-/// Between two looks; `looks` is how many there were. Keeps errno, and is no cancellation point.
+/// Between two looks, after so many naps. They take as long as a sleep and a wake-up at first, then
+/// about as long as the wait so far, up to 16 times that; `most_ns` at most. Keeps errno, and is no
+/// cancellation point.
+inline void nap(unsigned naps, std::int64_t most_ns = WaitPolicy::forever) noexcept {
+  const int errno_before = errno;
+  const std::int64_t time_ns = WaitPolicy::sleep_costs_ns << std::min(naps, 4U);
+  const timespec time{0, std::min(time_ns, most_ns)};
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+  errno = errno_before;
+}
+
+/// Between two looks, after so many. Whoever is awaited may need this CPU, and be weaker.
 inline void linger(unsigned looks) noexcept {
   constexpr unsigned short_looks = 64;  // 2 us or so: what is just being done takes less
-  if (looks < short_looks) return relax();
-  const int errno_before = errno;
-  // Whoever is awaited may need this CPU, and be weaker. A nap is about as long as the wait so far,
-  // up to 16 times what a sleep takes.
-  const timespec nap{0, WaitPolicy::sleep_costs_ns << std::min(looks - short_looks, 4U)};
-  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, nullptr);
-  errno = errno_before;
+  looks < short_looks ? relax() : nap(looks - short_looks);
 }
 
 }  // namespace muster

@@ -166,7 +166,8 @@ class Silent : public Quiet {};
 TEST_P(Silent, SpinningWaitsMakeNoSystemCall) {
   const HangGuard guard(60);
   for (const bool shared : {false, true}) {
-    // Somebody else may take the CPUs for longer, and a long wait looks at more. Not in each try.
+    // A wait that others make long may make system calls. A barrier that always makes one fails
+    // each time.
     std::string end;
     for (int tries = 5; tries > 0; --tries) {
       end = end_under_filter(GetParam(), "spin", shared);

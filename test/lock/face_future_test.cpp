@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Futures of the C++ face: what they bring, and where they can be waited for.
+// What sections of the C++ face return, and futures: what they bring, and where they can be waited
+// for.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness.hpp"
@@ -15,6 +18,40 @@
 
 namespace muster::test {
 namespace {
+
+TEST(LockFace, ReturnsWhatTheSectionReturns) {
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    const HangGuard guard(60, *kind);
+    muster::lock lock(*kind);
+    int n = 0;
+    EXPECT_EQ(1, lock.execute([&] { return ++n; })) << *kind;
+    lock.execute([&] { n += 10; });
+    EXPECT_EQ(11, n) << *kind;
+    int& reference = lock.execute([&]() -> int& { return n; });
+    EXPECT_EQ(&n, &reference) << *kind;
+    int&& expiring = lock.execute([&]() -> int&& { return std::move(n); });
+    EXPECT_EQ(&n, &expiring) << *kind;
+    const auto pointer = lock.execute([&] { return std::make_unique<int>(n); });
+    EXPECT_EQ(11, *pointer) << *kind;
+  }
+}
+
+/// A copy is executed only where nobody can tell (detail::is_as_good_as_its_copy).
+TEST(LockFace, ASectionKeepsWhatItChangesInItself) {
+  struct Counting {
+    int calls = 0;
+    void operator()() { ++calls; }
+  };
+  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
+    muster::lock lock(*kind);
+    Counting counting;
+    lock.execute(counting);
+    lock.execute(std::move(counting));
+    EXPECT_EQ(2, counting.calls) << *kind;
+    auto inside = [x = 5]() -> const int& { return x; };
+    EXPECT_EQ(&inside(), &lock.execute(std::move(inside))) << *kind;
+  }
+}
 
 TEST(LockFace, FuturesBringWhatEachSectionReturnsOrThrows) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {

@@ -162,23 +162,6 @@ TEST(LockFace, SharesTime) {
   }
 }
 
-TEST(LockFace, ReturnsWhatTheSectionReturns) {
-  for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
-    const HangGuard guard(60, *kind);
-    muster::lock lock(*kind);
-    int n = 0;
-    EXPECT_EQ(1, lock.execute([&] { return ++n; })) << *kind;
-    lock.execute([&] { n += 10; });
-    EXPECT_EQ(11, n) << *kind;
-    int& reference = lock.execute([&]() -> int& { return n; });
-    EXPECT_EQ(&n, &reference) << *kind;
-    int&& expiring = lock.execute([&]() -> int&& { return std::move(n); });
-    EXPECT_EQ(&n, &expiring) << *kind;
-    const auto pointer = lock.execute([&] { return std::make_unique<int>(n); });
-    EXPECT_EQ(11, *pointer) << *kind;
-  }
-}
-
 #ifdef MUSTER_TAKES_AT_ONCE
 TEST(LockFace, AFreeLockIsTakenWithoutACall) {
   muster::lock lock;
