@@ -208,8 +208,8 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     if (const detail::at_once taken(words_, handle_); taken) [[likely]]
       return section();
 #endif
-    // The library gets the address of a copy where nobody can tell: so what the section above has
-    // captured may stay in registers. Through memory its first load would wait for the lock.
+    // The library gets a copy's address where nobody can tell. So what the section above captured
+    // may stay in registers. From memory its first load would wait for the lock.
     std::conditional_t<detail::is_as_good_as_its_copy<F, R>, F, F&> passed = section;
     return execute_by<muster_lock_execute, R>(passed);
   }

@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -134,13 +135,13 @@ template <class R>
 concept can_be_moved_to_the_caller =
     std::is_void_v<R> || std::is_reference_v<R> || std::is_move_constructible_v<R>;
 
-/// Whether a copy of a section that is handed over does as well: it is small, nobody sees what it
-/// changes in itself, and what it returns does not point into it.
+/// A section that a copy can stand for: it is small, changes nothing in itself, and returns nothing
+/// that points into it.
 template <class F, class R>
-inline constexpr bool is_as_good_as_its_copy =
-    std::is_trivially_copyable_v<F>&& std::is_convertible_v<F&, F>&&
-        std::is_invocable_v<const F&> &&
-    sizeof(F) <= 8 * sizeof(void*) && (std::is_void_v<R> || std::is_arithmetic_v<R>);
+concept is_as_good_as_its_copy = std::copy_constructible<F> && std::invocable<const F&> &&
+                                     std::is_trivially_copyable_v<F> &&
+                                     sizeof(F) <= 8 * sizeof(void*) &&
+                                 (std::is_void_v<R> || std::is_arithmetic_v<R>);
 
 /// What a section left: a value, nothing, or what it threw.
 template <class R>

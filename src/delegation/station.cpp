@@ -39,8 +39,8 @@ constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 /// next one so, and then it is known whether that was the section's doing.
 constexpr unsigned apart_after_block = 16;
 
-/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a virtual
-/// machine's CPU, about a hundredth of one.
+/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a CPU
+/// of a virtual machine, a hundredth of the time.
 constexpr auto watchdog_period = std::chrono::microseconds(4000);
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
 constexpr auto watchdog_first_period = std::chrono::microseconds(250);

@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t inspection_interval_ns = 1'000'000;
-/// With a progress hook to serve, sleeps are short: what else the program communicates waits for
-/// it. The wake-ups take 5 % of a virtual machine's CPU.
+/// Sleeps with a progress hook are short: the program's other messages wait for it. The wake-ups
+/// take 5 % of a CPU of a virtual machine.
 constexpr std::int64_t slice_with_progress_ns = 500'000;
 /// Where all share PUs, a wait is over after a yield or two: two looks at the clock would be a
 /// thirtieth of a context switch each.

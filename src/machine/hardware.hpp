@@ -291,7 +291,7 @@ class Hardware {
 
  protected:
   enum class Next : std::uint8_t { look, sleep, give_up };
-  /// A microsecond or so: the clock takes a fortieth of it.
+  /// They take a microsecond or two, a look at the clock a few hundredths of that.
   static constexpr unsigned polls_per_clock = 32;
 
   /// One wait that the first looks have not ended.

@@ -56,8 +56,8 @@ class FutexLot {
   void unpark_one(const Atom& atom) const noexcept;
 
   /// A sleep in one go: everything but the awaited store (deadline, broken barrier, dead
-  /// participant) is noticed between. A wake-up and a look take 25 us of a virtual machine's CPU:
-  /// a thousandth of it.
+  /// participant) is noticed between. A wake-up and a look take 25 us of a CPU of a virtual
+  /// machine, a thousandth of the time.
   static constexpr std::int64_t between_looks_ns = 20'000'000;
   /// Where a wake-up can be lost, that costs no more than this.
   static constexpr std::int64_t slice_without_fence_ns = 1'000'000;

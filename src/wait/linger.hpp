@@ -15,9 +15,9 @@
 
 namespace muster {
 
-/// Between two looks, after so many naps. They take as long as a sleep and a wake-up at first, then
-/// about as long as the wait so far, up to 16 times that; `most_ns` at most. Keeps errno, and is no
-/// cancellation point.
+/// Between two looks, after so many naps. The first takes as long as a sleep and a wake-up, each
+/// next one twice as long, up to 16 times; `most_ns` at most. Keeps errno, and is no cancellation
+/// point.
 inline void nap(unsigned naps, std::int64_t most_ns = WaitPolicy::forever) noexcept {
   const int errno_before = errno;
   const std::int64_t time_ns = WaitPolicy::sleep_costs_ns << std::min(naps, 4U);

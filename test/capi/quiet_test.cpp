@@ -166,8 +166,8 @@ class Silent : public Quiet {};
 TEST_P(Silent, SpinningWaitsMakeNoSystemCall) {
   const HangGuard guard(60);
   for (const bool shared : {false, true}) {
-    // A wait that others make long may make system calls. A barrier that always makes one fails
-    // each time.
+    // Where others take the CPUs, waits get long, and long ones may make system calls. A barrier
+    // that always makes one fails each time.
     std::string end;
     for (int tries = 5; tries > 0; --tries) {
       end = end_under_filter(GetParam(), "spin", shared);
