@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lock/parking_queue.hpp"
-#include "machine/parking_port.hpp"
 #include "sim/modelled.hpp"
+#include "wait/parking.hpp"
 
 namespace muster::sim {
 
@@ -62,32 +62,27 @@ class Sleeping : public Modelled {
   Sleeping(Engine& engine, unsigned participant, Beds& beds)
       : Modelled(engine, participant), beds_(&beds) {}
 
-  /// As ParkingPort looks, and when it is overdue.
   template <class Pred>
   bool poll(Cell& cell, Pred pred) {
     if (pred(load(cell, relaxed))) return true;
-    for (unsigned look = 0; look < parking_looks_max; ++look) {
-      linger(1U << look);
+    for (unsigned looks = 0; const unsigned pauses = Parking::pauses(looks); ++looks) {
+      linger(pauses);
       if (pred(load(cell, relaxed))) return true;
     }
     return false;
   }
-  bool is_overdue() {
-    const Time now = engine().clock(participant());
-    if (asked_ < 0) asked_ = now;
-    return now - asked_ > from_ns(parking_overdue_ns);
-  }
+  bool is_overdue() { return parking_.is_overdue(engine().clock(participant()) / from_ns(1)); }
   bool park(const Cell& cell, Word seen) {
     beds_->sleep(participant(), cell, seen);
     return true;
   }
   void unpark(const Cell& cell) { beds_->wake(participant(), cell); }
   /// Before each section: a port on hardware belongs to one call.
-  void begin() { asked_ = -1; }
+  void begin() { parking_ = {}; }
 
  private:
   Beds* beds_;
-  Time asked_ = -1;
+  Parking parking_;
 };
 
 }  // namespace muster::sim

@@ -176,15 +176,13 @@ class Leaving : public PlainAtoms {
     for (std::int64_t look_at_ns = 0; !pred(phase.load(std_order(O)));) {
       const std::int64_t now = now_ns();  // a yield takes as long as others have the CPU
       if (now >= look_at_ns && hopeless_(now)) return false;
-      if (now >= look_at_ns) look_at_ns = now + between_looks_ns;
+      if (now >= look_at_ns) look_at_ns = now + FutexLot::between_looks_ns;
       sched_yield();
     }
     return true;
   }
 
  private:
-  static constexpr std::int64_t between_looks_ns = 1'000'000;
-
   Hopeless hopeless_;
 };
 

@@ -9,17 +9,12 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t inspection_interval_ns = 1'000'000;
 /// Sleeps with a progress hook are short: the program's other messages wait for it. The wake-ups
 /// take 5 % of a CPU of a virtual machine.
 constexpr std::int64_t slice_with_progress_ns = 500'000;
 /// Where all share PUs, a wait is over after a yield or two: two looks at the clock would be a
 /// thirtieth of a context switch each.
 constexpr unsigned yields_per_clock = 4;
-
-constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  return a > WaitPolicy::forever - b ? WaitPolicy::forever : a + b;
-}
 
 }  // namespace
 
@@ -71,7 +66,6 @@ Hardware::Wait::~Wait() {
 void Hardware::Wait::begin(std::int64_t now) noexcept {
   began_ = true;
   port_.patience_.begin(now, awaited_ == Awaited::other_pus);
-  next_inspection_ns_ = saturating_add(now, inspection_interval_ns);
 }
 
 void Hardware::Wait::yield() noexcept {
@@ -95,8 +89,7 @@ Hardware::Next Hardware::Wait::step() noexcept {
     port_.break_domain({Status::timeout, port_.rank_});
     return Next::give_up;
   }
-  if (port_.hooks_.inspect != nullptr && now >= next_inspection_ns_) {
-    next_inspection_ns_ = now + inspection_interval_ns;
+  if (port_.hooks_.inspect != nullptr) {
     if (const Word why =
             port_.hooks_.inspect(port_.hooks_.context, now - patience.waited_ns(now), now);
         why != 0) {

@@ -13,16 +13,9 @@
 
 #include "machine/hardware.hpp"
 #include "wait/linger.hpp"
+#include "wait/parking.hpp"
 
 namespace muster {
-
-/// How often one looks before it sleeps, each time after twice as many pauses. Half a microsecond
-/// or so: eight threads whose section moves ten lines lose a fifth with less, and two beside other
-/// programs lose a fifth with four times as much.
-inline constexpr unsigned parking_looks_max = 5;
-/// For how long the first one is passed over: twenty times what its waking up takes, so that it
-/// mostly has the mutex sooner, and a hand-over while it sleeps costs a twentieth at most.
-inline constexpr std::int64_t parking_overdue_ns = 1'000'000;
 
 /// `CellsOf`: where a mutex's words and its clients' are; its is_alone() says that there is one CPU
 /// only, so that nobody changes anything while we look. A port belongs to one call of one thread.
@@ -60,13 +53,12 @@ class ParkingPort {
     return true;
   }
 
-  /// Seldom: a line that is looked at has to come back to who writes it.
   template <class Pred>
   bool poll(Cell& cell, Pred pred) {
     if (pred(cell.load(std::memory_order_relaxed))) return true;
     if (Cells::is_alone()) return false;
-    for (unsigned look = 0; look < parking_looks_max; ++look) {
-      for (unsigned pauses = 0; pauses < 1U << look; ++pauses) relax();
+    for (unsigned looks = 0; unsigned pauses = Parking::pauses(looks); ++looks) {
+      for (; pauses > 0; --pauses) relax();
       if (pred(cell.load(std::memory_order_relaxed))) return true;
     }
     return false;
@@ -75,9 +67,7 @@ class ParkingPort {
   bool is_overdue() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const std::int64_t ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    if (asked_ns_ == 0) asked_ns_ = ns;
-    return ns - asked_ns_ > parking_overdue_ns;
+    return parking_.is_overdue(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
   }
 
   bool park(Cell& cell, Word seen) {
@@ -97,7 +87,7 @@ class ParkingPort {
   }
 
  private:
-  std::int64_t asked_ns_ = 0;
+  Parking parking_;
   clockid_t clock_ = CLOCK_MONOTONIC;
   const timespec* until_ = nullptr;
 };
