@@ -21,7 +21,7 @@ struct DepartureLot {
   Checked& m;
   Tuning& tuning;
 
-  void add(Checked::Cell& cell, Word delta) { m.fetch_add(cell, delta, relaxed); }
+  void swap_in(Checked::Cell& cell, Word word) { m.exchange(cell, word, relaxed); }
   Word peek(const Checked::Cell& cell) { return m.load(cell, relaxed); }
   void light_fence(Site site = Site::here()) { fence("light fence", site); }
   void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }

@@ -185,7 +185,7 @@ replace([[if (!pending.is_of(has)) {]] [[if (has == none) {]])
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)
-replace([[lot.add(server, Word(-1));]] [[const auto found = look(); lot.add(server, Word(-1));]])
+replace([[lot.swap_in(server, 0);]] [[const auto found = look(); lot.swap_in(server, 0);]])
 replace([[return look();]] [[return found;]])
 
 mutant_of_rings("kept posts: counted as sent before it is" kept_posts.hpp ends rehearse_kept)

@@ -75,7 +75,8 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
     Doze::sleep(lot, announcements_, own->value, own->sleepers, request, dozing.value,
                 [&] { return request == 0 || is_free(held); });
   };
-  Asking asking(is_crowded(), asked_);
+  // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
+  Asking asking(is_crowded() && expected.answer, asked_);
   do {
     const auto next = asking.next(wanted.value.load(std::memory_order_relaxed) == by_another);
     if (next == Asking::Next::ask) set(wanted);
@@ -115,10 +116,13 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, A
   FutexLot lot(false);
   for (Wait wait(*this, awaited);;) {
     if (is_free(own)) return 0;
-    if (is_free(other)) return is_free(own) ? 0 : 1;
+    const Word there = other.value.load(std::memory_order_acquire);
+    if (there == 0) return is_free(own) ? 0 : 1;
     const Next next = wait.next();
     if (next == Next::give_up) return -1;
-    if (next == Next::sleep) {
+    // While this thread is awake on the server's PU, nobody serves.
+    const bool is_in_the_way = awaited != Awaited::combiner && there == pu();
+    if (next == Next::sleep || is_in_the_way) {
       sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
     }
   }

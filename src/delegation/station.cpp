@@ -24,6 +24,9 @@
 namespace muster::delegation {
 namespace {
 
+/// In server_cell(), where no PU is known.
+constexpr Word somewhere = ~Word{0};
+
 constexpr std::size_t globals = 3;
 constexpr std::size_t rings_at = (1 + globals) * line_bytes;
 
@@ -39,13 +42,12 @@ constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 /// next one so, and then it is known whether that was the section's doing.
 constexpr unsigned apart_after_block = 16;
 
-/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a CPU
-/// of a virtual machine, a hundredth of the time.
-constexpr auto watchdog_period = std::chrono::microseconds(4000);
+/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a CPU of a
+/// virtual machine, a hundredth of the time.
+constexpr std::int64_t watchdog_period_ns = 4'000'000;
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
-constexpr auto watchdog_first_period = std::chrono::microseconds(250);
-constexpr auto watchdog_idle_period = std::chrono::milliseconds(500);
-constexpr auto watchdog_last_period = std::chrono::milliseconds(1);  ///< while the server leaves
+/// Of twelve such each is found in 1.3 ms.
+constexpr std::int64_t watchdog_first_period_ns = WaitPolicy::sleep_costs_ns;
 
 /// How often the calling thread has waited.
 long waits_of_thread() {
@@ -148,7 +150,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
     end([] {});
     throw;
   }
-  server_cell().value.store(1, std::memory_order_release);
+  server_cell().value.store(somewhere, std::memory_order_release);
   lock.unlock();
   Places::instance().tell_observer();
 }
@@ -230,6 +232,14 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
   const Entry& entry_;
 };
 
+/// To clients, unless the server leaves.
+void Station::show_pu(Word pu) noexcept {
+  Word seen = server_cell().value.load(std::memory_order_relaxed);
+  if (seen != 0) {
+    server_cell().value.compare_exchange_strong(seen, pu, std::memory_order_relaxed);
+  }
+}
+
 /// What a servant knows of the station's locks, and of waiting.
 class Station::Server : public locks::Walk<RingPort> {
  public:
@@ -242,7 +252,10 @@ class Station::Server : public locks::Walk<RingPort> {
       if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
       if (idle_->next() == RingPort::Next::sleep) station_.sleep(port_);
     }
+    if (port_.pu() != pu_) [[unlikely]]
+      station_.show_pu(pu_ = port_.pu());
     if (station_.crew().is_alone(station_.house_, self_)) return true;
+    pu_ = 0;  // another one shows its own
     idle_.reset();
     return station_.crew().remains(station_.house_, self_);
   }
@@ -262,6 +275,7 @@ class Station::Server : public locks::Walk<RingPort> {
  private:
   Station& station_;
   Servant& self_;
+  Word pu_ = 0;
   unsigned client_ = 0;  ///< whose request was executed last
   std::optional<RingPort::Wait> idle_;
 };
@@ -448,9 +462,15 @@ bool Station::House::hire() const {
   return added != nullptr;
 }
 
+void Station::House::nap(Signal& signal, Mutex& mutex, bool for_long) const {
+  if (!for_long) return wait_for(signal, mutex, std::chrono::nanoseconds(nap_ns));
+  if (!station.steward_) return wait(signal, mutex);
+  wait_for(signal, mutex, std::chrono::nanoseconds(FutexLot::between_looks_ns));
+}
+
 void Station::House::has_handed_over() {
   ++station.counters_.handovers;
-  if (usual_nap.count() == 0) return;
+  if (nap_ns == 0) return;
   ++station.counters_.by_watchdog;
   sees_handovers = true;
 }
@@ -463,7 +483,7 @@ bool Station::House::is_stuck(Servant& servant) const {
   if (progress % Servant::section == 0) return false;
   const std::int64_t cpu_ns = servant.cpu_ns();
   const bool rests = std::exchange(servant.cpu_seen_ns, cpu_ns) == cpu_ns && cpu_ns != 0;
-  return same && (usual_nap >= whole_period || rests);
+  return same && (nap_ns == watchdog_period_ns || rests);
 }
 
 bool Station::enter_blocking() {
@@ -477,18 +497,17 @@ void Station::leave_blocking() {
 
 void Station::watch() {
   House watchdog(*this);
-  watchdog.usual_nap = watchdog.whole_period = watchdog_period;
-  watchdog.longest_nap = watchdog_idle_period;
-  std::chrono::microseconds since_steward{};
+  watchdog.nap_ns = watchdog_period_ns;
+  std::int64_t since_steward_ns = 0;
   while (crew().watch(watchdog)) {
-    since_steward += watchdog.usual_nap;
-    watchdog.usual_nap = std::exchange(watchdog.sees_handovers, false)
-                             ? watchdog_first_period
-                             : std::min(2 * watchdog.usual_nap, watchdog_period);
+    since_steward_ns += watchdog.nap_ns;
+    watchdog.nap_ns = std::exchange(watchdog.sees_handovers, false)
+                          ? watchdog_first_period_ns
+                          : std::min(2 * watchdog.nap_ns, watchdog_period_ns);
     const auto serves = [&] { return term_.is(watchdog, Term::serving); };
-    if (!steward_ || since_steward < watchdog_period) continue;
+    if (!steward_ || since_steward_ns < watchdog_period_ns) continue;
     if (!House::within(crew().roles, serves)) continue;
-    since_steward = {};
+    since_steward_ns = 0;
     if (!is_to_leave()) continue;
     if (House::within(crew().roles, [&] { return term_.leave(watchdog); })) return leave(watchdog);
   }
@@ -497,7 +516,6 @@ void Station::watch() {
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
   const Pending last = close();
-  watchdog.usual_nap = watchdog.longest_nap = watchdog.whole_period = watchdog_last_period;
   while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }

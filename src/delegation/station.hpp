@@ -121,6 +121,7 @@ class Station final : public LeavesRequests {
     return {entry(lock).wanted, entry(lock).dozing, &back_cell()};
   }
   RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
+  /// 0 without a server, else 1 + the PU where it is.
   Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
   Hardware::Cell& back_cell() const noexcept { return cells_.global(2); }  ///< StandBack's
 
@@ -158,15 +159,11 @@ class Station final : public LeavesRequests {
     bool hire() const;
     bool is_stuck(Servant& servant) const;
     void has_handed_over();
-    void nap(Signal& signal, Mutex& mutex, bool for_long) const {
-      wait_for(signal, mutex, for_long ? longest_nap : usual_nap);
-    }
+    void nap(Signal& signal, Mutex& mutex, bool for_long) const;
 
     Station& station;
     // The watchdog's:
-    std::chrono::microseconds usual_nap{};  ///< 0: this is no watchdog's
-    std::chrono::microseconds longest_nap{};
-    std::chrono::microseconds whole_period{};
+    std::int64_t nap_ns = 0;      ///< 0: this is no watchdog's
     bool sees_handovers = false;  ///< there were some since it last looked
   };
   using Crew = locks::Crew<House>;
@@ -220,6 +217,7 @@ class Station final : public LeavesRequests {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
+  void show_pu(Word pu) noexcept;
   void execute_for(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
   long step_ahead(Servant& self);
   bool is_wanted(Word lock) const noexcept {

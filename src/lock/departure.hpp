@@ -4,7 +4,8 @@
 // a server is there; the server takes its word back, issues the *heavy* fence and looks at what is
 // posted. One of the two sees the other.
 //
-// Each is a template over a lot `L` with the primitives of wait/sleep.hpp that it names.
+// Each is a template over a lot `L` with the primitives of wait/sleep.hpp and doze.hpp that it
+// names.
 // Source: ours; the fences as there.
 //
 // Invariant: a request is posted before the server's last look, or its client sees that the server
@@ -28,7 +29,7 @@ template <class L>
 struct Departure {
   template <class Atom, class Look>
   static auto leave(L lot, Atom& server, Look look) -> decltype(look()) {
-    lot.add(server, Word(-1));
+    lot.swap_in(server, 0);
     lot.heavy_fence();  // pairs with the light one above
     return look();
   }

@@ -51,8 +51,9 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // lock's holder.
   m.hold_wakes();
   m.wake_held();
-  // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. The second one,
-  // by who waits for its answer or for the lock, sets `wanted` when that takes long.
+  // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. Without a
+  // combiner `other` says where a server is. The second one, by who waits for its answer or for the
+  // lock, sets `wanted` when that takes long.
   { m.await_either(cell, other, acquire, Awaited::combiner) } -> std::same_as<int>;
   { m.await_either(cell, other, acquire, wanted, dozing, expected) } -> std::same_as<int>;
   // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up.

@@ -28,7 +28,7 @@ struct Mutual : PlainAtoms {
     signal.wait(lock);
     lock.release();
   }
-  static void wait_for(Signal& signal, Mutex& mutex, std::chrono::microseconds time) {
+  static void wait_for(Signal& signal, Mutex& mutex, std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex, std::adopt_lock);
     signal.wait_for(lock, time);
     lock.release();
