@@ -173,17 +173,10 @@ Station::Servant& Station::add_servant() {
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
   const int error = bind_thread(servant.thread.native_handle(), cpus);
-  std::string why;
-  if (error != 0) {
-    why = std::strerror(error);
-  } else {
-    if (named.empty()) return {};
-    const PuSet bound_to = binding_of(servant.thread);
-    const PuSet left_out = named - bound_to;
-    if (bound_to.empty() || left_out.empty()) return {};
-    why = "it may not use " + left_out.to_string();
-  }
-  return "it cannot be bound to CPU " + cpus.to_string() + ": " + why +
+  const PuSet left_out = named.empty() ? named : named - binding_of(servant.thread);
+  if (error == 0 && left_out.empty()) return {};
+  return "it cannot be bound to CPU " + cpus.to_string() + ": " +
+         (error != 0 ? std::strerror(error) : "it may not use " + left_out.to_string()) +
          "; name CPUs this process may use";
 }
 
