@@ -73,7 +73,7 @@ Delegated::~Delegated() {
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
   if (!Inside::any()) await_seats(depth.seat());
-  Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
+  Known& habit = habits_.of(depth.seat());
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
   if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
@@ -338,7 +338,7 @@ void Delegated::prepare_to_send() {
   for (unsigned depth = 0; depth <= this_thread.depth; ++depth) {
     const unsigned seat = take_seat(depth);
     station_->seat(seat);
-    habits_.of(seat, [] { return Known{}; });
+    habits_.of(seat);
   }
 }
 
@@ -370,7 +370,7 @@ Delegated::Client Delegated::own_client() {
   if (t.last_lock == number_ever()) [[likely]]
     return last_client(t);
   const unsigned number = first_seat();
-  return {station_->seat(number), habits_.of(number, [] { return Known{}; })};
+  return {station_->seat(number), habits_.of(number)};
 }
 
 /// What the thread has posted comes first, if it may wait for that.

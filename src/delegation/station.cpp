@@ -24,9 +24,6 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::size_t globals = 3;
-constexpr std::size_t rings_at = (1 + globals) * line_bytes;
-
 /// In one go for one client, before the next one's turn.
 constexpr unsigned batch_max = Station::depth;
 
@@ -56,10 +53,9 @@ long waits_of_thread() {
 }  // namespace
 
 Station::Station()
-    : memory_(rings_at + seats_max * ring_bytes),
-      cells_(memory_.data() + line_bytes, memory_.data() + rings_at),
+    : memory_(3, seats_max * ring_bytes),
       lock_table_(Rings::locks_max * sizeof(Entry)),
-      rings_(depth, cells_) {
+      rings_(depth, cells()) {
   watch_seats(*this);
 }
 
@@ -86,8 +82,7 @@ bool Station::is_around_caller() const noexcept {
 
 Station::Seat& Station::seat(unsigned number) {
   return seats_.of(number, [&] {
-    auto& domain = *reinterpret_cast<Hardware::Domain*>(memory_.data());
-    return Seat{RingPort(domain, number), {.client = number}};
+    return Seat{RingPort(memory_.domain(), number), {.client = number}};
   });
 }
 
@@ -227,7 +222,7 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
 class Station::Server : public locks::Walk<RingPort> {
  public:
   Server(Station& station, Servant& self, RingPort& port) noexcept
-      : Walk(port, station.cells_.global(0)), station_(station), self_(self) {}
+      : Walk(port, station.cells().global(0)), station_(station), self_(self) {}
   [[gnu::noinline]] bool goes_on(bool found) {
     if (found) {
       idle_.reset();
@@ -266,7 +261,7 @@ class Station::Server : public locks::Walk<RingPort> {
   this_thread.serving = this;
   this_thread.servant = &self;
   this_thread.error = &errno;
-  RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
+  RingPort port(memory_.domain(), 0);
   locks::serve(port, rings_, Server(*this, self, port));
 }
 
@@ -367,7 +362,7 @@ void Station::sleep(RingPort& port) {
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   locks::Bell<FutexLot>::sleep(FutexLot(false), bell_, [&] {
     return crew().stopping.load(std::memory_order_relaxed) != 0 ||
-           locks::any_pending(port, rings_, cells_.global(0));
+           locks::any_pending(port, rings_, cells().global(0));
   });
 }
 
