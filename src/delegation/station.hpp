@@ -219,14 +219,9 @@ class Station final : public LeavesRequests {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  void execute_for(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
-  long step_ahead(Servant& self);
-  bool is_wanted(Word lock) const noexcept {
-    return entry(lock).wanted.value.load(std::memory_order_relaxed) != 0;
+  bool has_senders(unsigned many) const noexcept {
+    return senders_.load(std::memory_order_relaxed) >= many;
   }
-  void give(RingPort& port, Word number) const;
-  void post_for(Servant& self, unsigned client);
-  void sleep(RingPort& port);
   Servant& add_servant();
   void watch();
   void leave(House watchdog);
