@@ -32,16 +32,6 @@ struct Count {
 using Counted = locks::KeptPosts<Count>;
 Count count;
 
-/// The thread sends it at the end of the section around all; a server's looks each time.
-void keep(const Kept::Post& post) {
-  Thread& t = this_thread;
-  if (t.kept == nullptr) t.kept = new Kept;
-  t.kept->posts.push_back(post);
-  ++t.todo;
-  if (t.serving != nullptr) return;
-  if (AnyLock* const lock = Inside::outermost()) lock->look_after_section();
-}
-
 }  // namespace
 
 AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
@@ -245,9 +235,15 @@ bool AnyLock::wait_to_take(std::int64_t end_ns) {
 
 // Posts that sections make.
 
+/// The thread sends it at the end of the section around all; a server's looks each time.
 void keep_post(AnyLock& lock, Section section) {
-  keep({&lock, section});
+  Thread& t = this_thread;
+  if (t.kept == nullptr) t.kept = new Kept;
+  t.kept->posts.push_back({&lock, section});
+  ++t.todo;
   Counted::keep(count, lock.kept());
+  if (t.serving != nullptr) return;
+  if (AnyLock* const around = Inside::outermost()) around->look_after_section();
 }
 
 void send_kept_posts_now() noexcept {

@@ -113,8 +113,6 @@ class AnyLock {
 
   /// Whose server may execute its sections.
   virtual const Station* station() const { return nullptr; }
-  /// The core of Places::tree() where its sections are executed, if a server has one.
-  virtual std::optional<unsigned> server_core() const { return std::nullopt; }
   virtual Counters counters() const { return {}; }
   /// What a client needs that takes and gives the lock without a call.
   struct AtOnce {

@@ -12,6 +12,7 @@
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
 #include "lock/nested.hpp"
+#include "machine/format.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -314,11 +315,7 @@ void Delegated::post_anywhere(Section section) {
 
 /// After a post. The server may have left between: it has seen the request, or this sees that.
 bool Delegated::is_left_to_server() const {
-  struct {
-    static void light_fence() noexcept { FutexLot::light_fence(); }
-    static Word peek(const Hardware::Atom& atom) noexcept { return FutexLot::peek(atom); }
-  } lot;
-  return locks::is_left_to_server(lot, station_->server_cell().value);
+  return locks::is_left_to_server(FutexLot(), station_->server_cell().value);
 }
 
 /// The client's own, or the ring's next place is free.
@@ -440,18 +437,16 @@ std::string Delegated::way(const Counters& c) const {
 std::string Delegated::explain() const {
   const Counters c = counters();
   std::string text = AnyLock::explain();
-  const auto line = [&](const std::string& what) { text += what + "\n"; };
-  line(station_->has_server() ? "server: " + station_->describe() : "server: none");
+  text += format("server: {}\n", station_->has_server() ? station_->describe() : "none");
   if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
-    line("server of its own accord: " + reason);
+    text += format("server of its own accord: {}\n", reason);
   }
-  line("sections: " + way(c));
-  if (!combines()) line("combining: off, since sections may wait for conditions");
-  line("executed by the client: " + std::to_string(c.inlined));
-  line("executed by others: " + std::to_string(c.delegated));
-  line("of these by clients: " + std::to_string(c.combined));
-  line("changes of way: " + std::to_string(c.switches));
-  return text;
+  text += format("sections: {}\n", way(c));
+  if (!combines()) text += "combining: off, since sections may wait for conditions\n";
+  return text + format(
+                    "executed by the client: {}\nexecuted by others: {}\n"
+                    "of these by clients: {}\nchanges of way: {}\n",
+                    c.inlined, c.delegated, c.combined, c.switches);
 }
 
 }  // namespace muster::delegation

@@ -36,7 +36,6 @@ class Delegated final : public AnyLock {
   void look_after_section() noexcept override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
   const Station* station() const override { return station_.get(); }
-  std::optional<unsigned> server_core() const override { return station_->core(); }
   Counters counters() const override;
   AtOnce at_once() override;
   std::string explain() const override;

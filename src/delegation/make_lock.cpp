@@ -32,18 +32,10 @@ using PlainBoard = Board<BoardShape{
     .stride = line_bytes, .spacing = 0, .group_bits = 0, .errors_at = sizeof(Section)}>;
 
 template <class L>
-constexpr bool has_try = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
-  lock.try_acquire(port, ticket);
-};
-template <class L>
 constexpr bool has_parts = std::is_base_of_v<locks::Combining<L>, L>;
 template <class L>
 constexpr bool has_clusters = requires(const L& lock) {
   lock.ticket(0U, 0U);
-};
-template <class L>
-constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
-  lock.acquire_shared(port, ticket);
 };
 
 /// A lock of src/lock on hardware. Its clients take it, each for its own section, or leave that to
@@ -56,7 +48,9 @@ class Plain final : public AnyLock {
   explicit Plain(const locks::Shape& shape) : Plain(shape, L::layout(shape)) {
     PlainPort port(memory_.domain(), 0);
     if constexpr (requires { lock_.prepare(port); }) lock_.prepare(port);
-    if constexpr (has_readers<L>) readers_ = std::make_unique<Readers>(*this);
+    if constexpr (requires(Seat & seat) { lock_.acquire_shared(seat.port, seat.ticket); }) {
+      readers_ = std::make_unique<Readers>(*this);
+    }
   }
 
   void execute(Section section) override {
@@ -80,7 +74,7 @@ class Plain final : public AnyLock {
 
  protected:
   bool try_take(bool again) override {
-    if constexpr (has_try<L>) {
+    if constexpr (requires(Seat & seat) { lock_.try_acquire(seat.port, seat.ticket); }) {
       Seat& seat = own_seat();
       return lock_.try_acquire(seat.port, seat.ticket);
     } else {

@@ -30,7 +30,8 @@ void require_alignment(const void* memory) {
                                    std::to_string(line_bytes) + " bytes: mmap() gives such memory");
 }
 
-RobustMemory& create_at(void* memory) {
+/// Both return the creator's namespaces.
+std::uint64_t create_at(void* memory) {
   require_alignment(memory);
   new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
   const std::uint64_t namespaces = own_thread().namespaces;
@@ -40,10 +41,9 @@ RobustMemory& create_at(void* memory) {
                                           .sum = sum_of(sizeof(RobustMemory), namespaces),
                                           .cells = {}};
   made.made.store(magic, std::memory_order_release);
-  return made;
+  return namespaces;
 }
 
-/// The creator's namespaces.
 std::uint64_t attach_to(void* memory) {
   require_alignment(memory);
   const auto& there = *std::launder(static_cast<const RobustMemory*>(memory));
@@ -104,11 +104,7 @@ RobustLock::RobustLock(void* shared_memory, bool creates)
       lock_({}, RobustCells(nullptr)) {
   cpus_of_process();  // counts them
   void* const memory = is_shared() ? shared_memory : own_.get();
-  if (creates) {
-    namespaces_ = create_at(memory).namespaces;
-  } else {
-    namespaces_ = attach_to(memory);
-  }
+  namespaces_ = creates ? create_at(memory) : attach_to(memory);
   lock_ = {{}, RobustCells(static_cast<RobustMemory*>(memory)->cells)};
 }
 
