@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "machine/hardware.hpp"
+#include "machine/keep_errno.hpp"
 #include "machine/no_cancellation.hpp"
 #include "machine/usable_cpus.hpp"
 
@@ -78,13 +78,12 @@ unsigned cpus_of_process() noexcept {
   std::int64_t due = next_count_ns.load(std::memory_order_relaxed);
   if (now >= due && next_count_ns.compare_exchange_strong(due, now + between_counts_ns)) {
     const NoCancellation whole;
-    const int error = errno;  // the section's of whoever asks
+    const KeepErrno of_caller;
     try {
       const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
       last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {  // the last count stays
     }
-    errno = error;
   }
   return cpus_last_counted();
 }

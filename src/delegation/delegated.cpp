@@ -95,10 +95,9 @@ Station::Seat* Delegated::pending_seat(unsigned but) const {
 void Delegated::await_seats(unsigned but) {
   const Thread& t = this_thread;
   while (Station::Seat* const other = pending_seat(but)) {
-    const int before = *t.error;
+    const KeepErrno of_caller(*t.error);
     const Blocking blocking(t.serving);
     other->port.await(*other->last, equals(0), muster::acquire);
-    *t.error = before;
   }
 }
 

@@ -160,10 +160,8 @@ class Plain final : public AnyLock {
     } else if constexpr (combines) {
       return false;
     } else {
-      int& error = *this_thread.error;
-      const int before = error;
+      const KeepErrno of_caller(*this_thread.error);  // waiting may change it
       lock_.acquire(seat.port, seat.ticket);
-      if (error != before) error = before;  // waiting may have changed it
       return true;
     }
   }
@@ -181,10 +179,8 @@ class Plain final : public AnyLock {
     }
   }
   [[gnu::always_inline]] void release(Seat& seat) {
-    int& error = *this_thread.error;
-    const int left = error;
+    const KeepErrno of_section(*this_thread.error);
     lock_.release(seat.port, seat.ticket);
-    if (error != left) error = left;
   }
   template <class Where>
   [[gnu::noinline]] void delegate(Seat& seat, Section section) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <string>
 
@@ -72,10 +71,8 @@ bool RobustPort::is_gone(Word holder) noexcept {
   // Who waits is not inside.
   if (!is_seen_ || holder == unseen_identity) return false;
   if (holder == identity_) return true;
-  const int error = errno;
-  const bool gone = is_thread_gone(holder);
-  errno = error;
-  return gone;
+  const KeepErrno of_caller;
+  return is_thread_gone(holder);
 }
 
 bool RobustPort::park(const Cell& cell, Word seen) noexcept {
@@ -83,9 +80,8 @@ bool RobustPort::park(const Cell& cell, Word seen) noexcept {
   if (looked_ns_ == 0) looked_ns_ = now;
   if (now >= end_ns_) return false;
   const timespec slice{0, std::min(FutexLot::between_looks_ns, end_ns_ - now)};
-  const int error = errno;
+  const KeepErrno of_caller;
   syscall(SYS_futex, &cell, FUTEX_WAIT, seen, &slice, nullptr, 0);
-  errno = error;
   const std::int64_t later = now_ns();
   is_long_ = later - looked_ns_ >= FutexLot::between_looks_ns;
   if (is_long_) looked_ns_ = later;
@@ -93,9 +89,8 @@ bool RobustPort::park(const Cell& cell, Word seen) noexcept {
 }
 
 void RobustPort::unpark(const Cell& cell) noexcept {
-  const int error = errno;
+  const KeepErrno of_caller;
   syscall(SYS_futex, &cell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-  errno = error;
 }
 
 RobustLock::RobustLock(void* shared_memory, bool creates)
