@@ -22,10 +22,6 @@ constexpr unsigned meets_between_looks = 8;
 
 using RingWork = WorkFrom<Inside, RingBoard>;
 
-bool is_pending(const Hardware::Cell* entry) {
-  return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
-}
-
 }  // namespace
 
 /// Work for rings: tells the server that there is some.
@@ -85,7 +81,7 @@ Station::Seat* Delegated::pending_seat(unsigned but) const {
   const Thread& t = this_thread;
   for (unsigned i = 0; i < t.seats; ++i) {
     Station::Seat* const seat = t.seat(i) == but ? nullptr : station_->find_seat(t.seat(i));
-    if (seat != nullptr && is_pending(seat->last)) return seat;
+    if (seat != nullptr && seat->is_pending()) return seat;
   }
   return nullptr;
 }
@@ -115,7 +111,7 @@ bool Delegated::comes_back(Thread& t) {
   t.last_lock = number_ever();
   t.last_seat = seat;
   t.last_habit = habit;
-  const bool at_once = !always_delegates_ && !habit->delegates && !is_pending(seat->last);
+  const bool at_once = !always_delegates_ && !habit->delegates && !seat->is_pending();
   t.quick = at_once ? number_ever() : 0;
   return true;
 }
@@ -143,13 +139,13 @@ void Delegated::execute_anywhere(Section section) {
     const Depth depth;
     const auto [seat, habit] = client(depth);
     // What is pending there may need a lock that this thread has, and comes first in that ring.
-    if (is_pending(seat.last) && Inside::any()) [[unlikely]]
+    if (seat.is_pending() && Inside::any()) [[unlikely]]
       return execute_anywhere(section);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
     if (outside) await_senders(seat);
     PostedWork work(section, *station_, this);
-    if (is_pending(seat.last)) {
+    if (seat.is_pending()) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
@@ -263,7 +259,7 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   if (!in_own_process()) return;  // the section has forked
   if (met && habit.meets_told % meets_between_looks == 0) station_->consider();
   if (!habit.delegates && thread.last_lock == number_ever() &&
-      !is_pending(seat.last)) {  // else see comes_back()
+      !seat.is_pending()) {  // else see comes_back()
     thread.quick = number_ever();
   }
 }
@@ -305,16 +301,11 @@ void Delegated::post_anywhere(Section section) {
   const Client own = client(Depth());
   if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
   Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
-  if (is_pending(full)) {
+  if (full != nullptr && full->value.load(std::memory_order_acquire) != 0) {
     const Blocking blocking(t.serving);
     own.seat.port.await(*full, equals(0), muster::acquire);
   }
   send(t, own, section);
-}
-
-/// After a post. The server may have left between: it has seen the request, or this sees that.
-bool Delegated::is_left_to_server() const {
-  return locks::is_left_to_server(FutexLot(), station_->server_cell().value);
 }
 
 /// The client's own, or the ring's next place is free.
@@ -325,7 +316,8 @@ void Delegated::send(Thread& thread, const Client& own, Section section) {
   ++own.habit.delegated;
   tell_at_times(own.seat, own.habit);
   thread.quick = 0;  // what it executes next comes after this one
-  if (!is_left_to_server()) [[unlikely]]
+  // The server may have left between: it has seen the request, or this sees that.
+  if (!locks::is_left_to_server(FutexLot(), station_->server_cell().value)) [[unlikely]]
     finish_deeper(own.seat, own.habit, *own.seat.last, work);
 }
 
@@ -441,7 +433,7 @@ std::string Delegated::explain() const {
     text += format("server of its own accord: {}\n", reason);
   }
   text += format("sections: {}\n", way(c));
-  if (!combines()) text += "combining: off, since sections may wait for conditions\n";
+  if (!Combines{*this}()) text += "combining: off, since sections may wait for conditions\n";
   return text + format(
                     "executed by the client: {}\nexecuted by others: {}\n"
                     "of these by clients: {}\nchanges of way: {}\n",

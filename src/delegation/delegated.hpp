@@ -117,9 +117,7 @@ class Delegated final : public AnyLock {
   Station::Seat* pending_seat(unsigned but) const;
   void await_seats(unsigned but);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
-  bool is_left_to_server() const;
   void prepare_to_send();
-  bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);
   [[gnu::noinline]] static void tell_pace(Station::Seat& seat, Known& habit);

@@ -66,8 +66,7 @@ Station::~Station() {
 
 bool Station::has_pending(unsigned number) const noexcept {
   const Seat* const seat = find_seat(number);
-  return seat != nullptr && seat->last != nullptr &&
-         seat->last->value.load(std::memory_order_acquire) != 0;
+  return seat != nullptr && seat->is_pending();
 }
 
 void Station::require_own_process() const {

@@ -74,6 +74,10 @@ class Station final : public LeavesRequests {
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
     std::uint64_t sections_seen = 0;      ///< by the steward
     locks::Steward::Seen pace_seen{};     ///< likewise
+
+    bool is_pending() const noexcept {
+      return last != nullptr && last->value.load(std::memory_order_acquire) != 0;
+    }
   };
 
   Station();

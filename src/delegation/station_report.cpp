@@ -13,9 +13,7 @@ ServerCounters Station::counters() const {
   ServerCounters all = counters_;
   all.ahead = ahead_.load(std::memory_order_relaxed);
   all.sleeps = sleeps_.load(std::memory_order_relaxed);
-  for (const auto& servant : servants_) {
-    all.executed += servant->executed();
-  }
+  for (const auto& servant : servants_) all.executed += servant->executed();
   return all;
 }
 
