@@ -238,9 +238,7 @@ void Delegated::visit(Station::Seat& seat, Known& habit) {
 }
 
 void Delegated::give_back_anyway() {
-  Thread& t = this_thread;
-  static_cast<Delegated*>(t.inside)->give_after_visit(t);
-  t.inside = nullptr;
+  static_cast<Delegated*>(this_thread.inside)->give_after_visit(this_thread);
 }
 
 AnyLock::AtOnce Delegated::at_once() {
