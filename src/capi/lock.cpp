@@ -419,8 +419,8 @@ int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes, unsig
 
 int muster_thread_bind(const muster_lock* lock, unsigned* core) {
   return guarded([&] {
-    std::optional<unsigned> near;
-    if (lock != nullptr) near = muster::lock_of(lock).server_core();
+    const auto* const station = lock != nullptr ? muster::lock_of(lock).station() : nullptr;
+    const auto near = station != nullptr ? station->core() : std::nullopt;
     const unsigned placed = muster::delegation::Places::instance().place_thread(near);
     if (core != nullptr) *core = placed;
     return Status::ok;

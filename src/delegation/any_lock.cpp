@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "delegation/kept.hpp"
@@ -31,16 +30,6 @@ struct Count {
 };
 using Counted = locks::KeptPosts<Count>;
 Count count;
-
-/// The thread sends it at the end of the section around all; a server's looks each time.
-void keep(const Kept::Post& post) {
-  Thread& t = this_thread;
-  if (t.kept == nullptr) t.kept = new Kept;
-  t.kept->posts.push_back(post);
-  ++t.todo;
-  if (t.serving != nullptr) return;
-  if (AnyLock* const lock = Inside::outermost()) lock->look_after_section();
-}
 
 }  // namespace
 
@@ -103,16 +92,13 @@ void AnyLock::end_in_child() {
 
 void AnyLock::prepare_wait() {
   admit_process();
-  const int error = errno;  // the waiting section's
-  Thread& t = this_thread;
+  const KeepErrno of_section;
   execute_kept_posts(*this);
-  const bool would_wait_for_itself = Inside::of(this);
-  if (would_wait_for_itself) {
-    const Inside inside(this, t.for_another);
+  if (!Inside::of(this)) return;
+  {
+    const Inside inside(this, this_thread.for_another);
     run_deferred();
   }
-  errno = error;
-  if (!would_wait_for_itself) return;
   throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
                                    " lock would wait for another one, which comes after it: wait "
                                    "outside");
@@ -129,7 +115,7 @@ void AnyLock::refuse_recursion() const {
 
 void AnyLock::run_all_deferred() noexcept {
   const NoCancellation whole;
-  const int error = errno;  // the section's
+  const KeepErrno of_section;
   const unsigned process = generation();
   while (has_deferred() && process == generation()) {  // they may post more, or fork
     // Taken out before they run: one that waits for a condition lets the next holder come here.
@@ -137,7 +123,6 @@ void AnyLock::run_all_deferred() noexcept {
       if (process == generation()) section();
     }
   }
-  errno = error;
 }
 
 void AnyLock::defer(Section section) {
@@ -170,12 +155,10 @@ bool AnyLock::acquire(std::int64_t end_ns) {
   admit();
   if (share_ != nullptr && !share_->await_turn(end_ns)) [[unlikely]]
     return false;
-  const int error = errno;  // waiting may change it
   if (!try_take(false)) {
     const NoCancellation whole;
-    const bool is_taken = wait_to_take(end_ns);
-    errno = error;
-    if (!is_taken) return false;
+    const KeepErrno of_caller;
+    if (!wait_to_take(end_ns)) return false;
   }
   held_in_ = generation();
   enter_acquired();
@@ -245,9 +228,15 @@ bool AnyLock::wait_to_take(std::int64_t end_ns) {
 
 // Posts that sections make.
 
+/// The thread sends it at the end of the section around all; a server's looks each time.
 void keep_post(AnyLock& lock, Section section) {
-  keep({&lock, section});
+  Thread& t = this_thread;
+  if (t.kept == nullptr) t.kept = new Kept;
+  t.kept->posts.push_back({&lock, section});
+  ++t.todo;
   Counted::keep(count, lock.kept());
+  if (t.serving != nullptr) return;
+  if (AnyLock* const around = Inside::outermost()) around->look_after_section();
 }
 
 void send_kept_posts_now() noexcept {
@@ -256,7 +245,7 @@ void send_kept_posts_now() noexcept {
   if (Inside::any()) return;
   Kept& kept = *t.kept;
   if (kept.is_sending) return;  // what it sends may execute sections that post
-  const int error = errno;      // the section's, which its caller gets
+  const KeepErrno of_section;
   kept.is_sending = true;
   while (kept.next < kept.posts.size()) {
     const Kept::Post post = kept.posts[kept.next++];
@@ -267,7 +256,6 @@ void send_kept_posts_now() noexcept {
   kept.posts.clear();
   kept.next = 0;
   kept.is_sending = false;
-  errno = error;
 }
 
 void execute_kept_posts(AnyLock& lock) {

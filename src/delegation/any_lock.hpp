@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "delegation/port.hpp"
 #include "delegation/share.hpp"
 #include "lock/shape.hpp"
+#include "machine/keep_errno.hpp"
 
 namespace muster::delegation {
 
@@ -113,8 +113,6 @@ class AnyLock {
 
   /// Whose server may execute its sections.
   virtual const Station* station() const { return nullptr; }
-  /// The core of Places::tree() where its sections are executed, if a server has one.
-  virtual std::optional<unsigned> server_core() const { return std::nullopt; }
   virtual Counters counters() const { return {}; }
   /// What a client needs that takes and gives the lock without a call.
   struct AtOnce {
@@ -178,10 +176,10 @@ class AnyLock {
   template <class Take, class Give>
   [[gnu::always_inline]] void execute_taken(Section section, Take take, Give give) {
     admit();
-    int& error = errno;
-    const int before = error;
-    take();
-    if (error != before) error = before;  // waiting may have changed it
+    {
+      const KeepErrno of_caller;  // waiting may change it
+      take();
+    }
     run_taken(section, give);
   }
   template <class Give>
@@ -197,20 +195,16 @@ class AnyLock {
     }
     section.run_own([&]() __attribute__((always_inline)) {
       const bool is_child = process != generation();  // then the lock is its parent's
-      if (!is_child) [[likely]]
-        give_after_section(errno, give);
+      if (!is_child) [[likely]] {
+        run_deferred();
+        const KeepErrno of_section;
+        give();
+      }
       inside ? inside.reset() : static_cast<void>(t.inside = nullptr);
       if (is_child) [[unlikely]]
         end_in_child();
       send_kept_posts();
     });
-  }
-  template <class Give>
-  [[gnu::always_inline]] void give_after_section(int& error, Give give) {
-    run_deferred();
-    const int left = error;
-    give();
-    if (error != left) error = left;
   }
   /// What acquire() has taken. The thread is in no section of this lock any more.
   virtual void give_acquired() { give_up(); }

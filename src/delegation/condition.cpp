@@ -40,11 +40,7 @@ bool Condition::wait(std::int64_t timeout_ns) {
   }
 }
 
-void Condition::signal() { release(false); }
-
-void Condition::broadcast() { release(true); }
-
-void Condition::release(bool all) {
+void Condition::signal(bool all) {
   require_own_process();
   Mutual machine;
   waiters_.signal(machine, all);

@@ -27,12 +27,11 @@ class Condition {
   bool wait(std::int64_t timeout_ns = WaitPolicy::forever);
   /// Releases the one that has waited longest, if any waits. From anywhere. Whoever wakes up may
   /// destroy the condition.
-  void signal();
+  void signal(bool all = false);
   /// Releases all that wait. As signal().
-  void broadcast();
+  void broadcast() { signal(true); }
 
  private:
-  void release(bool all);
   void require_own_process() const;
 
   AnyLock& lock_;

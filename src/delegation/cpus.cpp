@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
-#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "machine/hardware.hpp"
+#include "machine/keep_errno.hpp"
 #include "machine/no_cancellation.hpp"
 #include "machine/usable_cpus.hpp"
 
@@ -26,49 +29,33 @@ constexpr std::int64_t between_counts_ns = 1'000'000'000;
 std::atomic<std::int64_t> next_count_ns{0};
 std::atomic<unsigned> last_count{1};
 
-/// As the system has them, with room for more CPUs than any kernel knows.
-class Mask {
- public:
-  Mask() = default;
-  explicit Mask(const PuSet& cpus) {
-    for (const unsigned cpu : cpus.to_vector()) {
-      if (cpu < words * bits) words_[cpu / bits] |= 1UL << cpu % bits;
-    }
-  }
-  PuSet cpus() const {
-    PuSet all;
-    for (unsigned at = 0; at < words; ++at) {
-      for (unsigned long left = words_[at]; left != 0; left &= left - 1) {
-        all.add(at * bits + static_cast<unsigned>(std::countr_zero(left)));
-      }
-    }
-    return all;
-  }
-  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(words_); }
-
- private:
-  static constexpr unsigned words = 1024;
-  static constexpr unsigned bits = 8 * sizeof(unsigned long);
-  unsigned long words_[words] = {};
-};
+/// With room for more CPUs than any kernel knows. `get(bytes, mask)` fills it in; false: it cannot.
+template <class Get>
+PuSet binding(Get get) {
+  std::vector<std::uint64_t> words(1024);
+  const std::size_t bytes = words.size() * sizeof words[0];
+  if (!get(bytes, reinterpret_cast<cpu_set_t*>(words.data()))) return {};
+  return PuSet::of_words(std::move(words));
+}
 
 }  // namespace
 
 PuSet binding_of(int thread_id) {
-  Mask mask;
-  if (syscall(SYS_sched_getaffinity, thread_id, sizeof mask, mask.set()) < 0) return {};
-  return mask.cpus();
+  return binding([&](std::size_t bytes, cpu_set_t* mask) {
+    return syscall(SYS_sched_getaffinity, thread_id, bytes, mask) >= 0;
+  });
 }
 
 PuSet binding_of(std::thread& thread) {
-  Mask mask;
-  if (pthread_getaffinity_np(thread.native_handle(), sizeof mask, mask.set()) != 0) return {};
-  return mask.cpus();
+  return binding([&](std::size_t bytes, cpu_set_t* mask) {
+    return pthread_getaffinity_np(thread.native_handle(), bytes, mask) == 0;
+  });
 }
 
 int bind_thread(pthread_t thread, const PuSet& cpus) {
-  Mask mask(cpus);
-  return pthread_setaffinity_np(thread, sizeof mask, mask.set());
+  const auto& words = cpus.words();
+  return pthread_setaffinity_np(thread, words.size() * sizeof words[0],
+                                reinterpret_cast<const cpu_set_t*>(words.data()));
 }
 
 PuSet binding_of_process() {
@@ -91,13 +78,12 @@ unsigned cpus_of_process() noexcept {
   std::int64_t due = next_count_ns.load(std::memory_order_relaxed);
   if (now >= due && next_count_ns.compare_exchange_strong(due, now + between_counts_ns)) {
     const NoCancellation whole;
-    const int error = errno;  // the section's of whoever asks
+    const KeepErrno of_caller;
     try {
       const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
       last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {  // the last count stays
     }
-    errno = error;
   }
   return cpus_last_counted();
 }

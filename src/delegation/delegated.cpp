@@ -12,6 +12,7 @@
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
 #include "lock/nested.hpp"
+#include "machine/format.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -20,10 +21,6 @@ namespace {
 constexpr unsigned meets_between_looks = 8;
 
 using RingWork = WorkFrom<Inside, RingBoard>;
-
-bool is_pending(const Hardware::Cell* entry) {
-  return entry != nullptr && entry->value.load(std::memory_order_acquire) != 0;
-}
 
 }  // namespace
 
@@ -73,7 +70,7 @@ Delegated::~Delegated() {
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
   if (!Inside::any()) await_seats(depth.seat());
-  Known& habit = habits_.of(depth.seat(), [] { return Known{}; });
+  Known& habit = habits_.of(depth.seat());
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
   if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
@@ -84,7 +81,7 @@ Station::Seat* Delegated::pending_seat(unsigned but) const {
   const Thread& t = this_thread;
   for (unsigned i = 0; i < t.seats; ++i) {
     Station::Seat* const seat = t.seat(i) == but ? nullptr : station_->find_seat(t.seat(i));
-    if (seat != nullptr && is_pending(seat->last)) return seat;
+    if (seat != nullptr && seat->is_pending()) return seat;
   }
   return nullptr;
 }
@@ -94,10 +91,9 @@ Station::Seat* Delegated::pending_seat(unsigned but) const {
 void Delegated::await_seats(unsigned but) {
   const Thread& t = this_thread;
   while (Station::Seat* const other = pending_seat(but)) {
-    const int before = *t.error;
+    const KeepErrno of_caller(*t.error);
     const Blocking blocking(t.serving);
     other->port.await(*other->last, equals(0), muster::acquire);
-    *t.error = before;
   }
 }
 
@@ -115,7 +111,7 @@ bool Delegated::comes_back(Thread& t) {
   t.last_lock = number_ever();
   t.last_seat = seat;
   t.last_habit = habit;
-  const bool at_once = !always_delegates_ && !habit->delegates && !is_pending(seat->last);
+  const bool at_once = !always_delegates_ && !habit->delegates && !seat->is_pending();
   t.quick = at_once ? number_ever() : 0;
   return true;
 }
@@ -143,13 +139,13 @@ void Delegated::execute_anywhere(Section section) {
     const Depth depth;
     const auto [seat, habit] = client(depth);
     // What is pending there may need a lock that this thread has, and comes first in that ring.
-    if (is_pending(seat.last) && Inside::any()) [[unlikely]]
+    if (seat.is_pending() && Inside::any()) [[unlikely]]
       return execute_anywhere(section);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
     if (outside) await_senders(seat);
     PostedWork work(section, *station_, this);
-    if (is_pending(seat.last)) {
+    if (seat.is_pending()) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
@@ -242,9 +238,7 @@ void Delegated::visit(Station::Seat& seat, Known& habit) {
 }
 
 void Delegated::give_back_anyway() {
-  Thread& t = this_thread;
-  static_cast<Delegated*>(t.inside)->give_after_visit(t);
-  t.inside = nullptr;
+  static_cast<Delegated*>(this_thread.inside)->give_after_visit(this_thread);
 }
 
 AnyLock::AtOnce Delegated::at_once() {
@@ -263,7 +257,7 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   if (!in_own_process()) return;  // the section has forked
   if (met && habit.meets_told % meets_between_looks == 0) station_->consider();
   if (!habit.delegates && thread.last_lock == number_ever() &&
-      !is_pending(seat.last)) {  // else see comes_back()
+      !seat.is_pending()) {  // else see comes_back()
     thread.quick = number_ever();
   }
 }
@@ -305,20 +299,11 @@ void Delegated::post_anywhere(Section section) {
   const Client own = client(Depth());
   if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
   Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
-  if (is_pending(full)) {
+  if (full != nullptr && full->value.load(std::memory_order_acquire) != 0) {
     const Blocking blocking(t.serving);
     own.seat.port.await(*full, equals(0), muster::acquire);
   }
   send(t, own, section);
-}
-
-/// After a post. The server may have left between: it has seen the request, or this sees that.
-bool Delegated::is_left_to_server() const {
-  struct {
-    static void light_fence() noexcept { FutexLot::light_fence(); }
-    static Word peek(const Hardware::Atom& atom) noexcept { return FutexLot::peek(atom); }
-  } lot;
-  return locks::is_left_to_server(lot, station_->server_cell().value);
 }
 
 /// The client's own, or the ring's next place is free.
@@ -329,7 +314,8 @@ void Delegated::send(Thread& thread, const Client& own, Section section) {
   ++own.habit.delegated;
   tell_at_times(own.seat, own.habit);
   thread.quick = 0;  // what it executes next comes after this one
-  if (!is_left_to_server()) [[unlikely]]
+  // The server may have left between: it has seen the request, or this sees that.
+  if (!locks::is_left_to_server(FutexLot(), station_->server_cell().value)) [[unlikely]]
     finish_deeper(own.seat, own.habit, *own.seat.last, work);
 }
 
@@ -338,7 +324,7 @@ void Delegated::prepare_to_send() {
   for (unsigned depth = 0; depth <= this_thread.depth; ++depth) {
     const unsigned seat = take_seat(depth);
     station_->seat(seat);
-    habits_.of(seat, [] { return Known{}; });
+    habits_.of(seat);
   }
 }
 
@@ -370,7 +356,7 @@ Delegated::Client Delegated::own_client() {
   if (t.last_lock == number_ever()) [[likely]]
     return last_client(t);
   const unsigned number = first_seat();
-  return {station_->seat(number), habits_.of(number, [] { return Known{}; })};
+  return {station_->seat(number), habits_.of(number)};
 }
 
 /// What the thread has posted comes first, if it may wait for that.
@@ -440,18 +426,16 @@ std::string Delegated::way(const Counters& c) const {
 std::string Delegated::explain() const {
   const Counters c = counters();
   std::string text = AnyLock::explain();
-  const auto line = [&](const std::string& what) { text += what + "\n"; };
-  line(station_->has_server() ? "server: " + station_->describe() : "server: none");
+  text += format("server: {}\n", station_->has_server() ? station_->describe() : "none");
   if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
-    line("server of its own accord: " + reason);
+    text += format("server of its own accord: {}\n", reason);
   }
-  line("sections: " + way(c));
-  if (!combines()) line("combining: off, since sections may wait for conditions");
-  line("executed by the client: " + std::to_string(c.inlined));
-  line("executed by others: " + std::to_string(c.delegated));
-  line("of these by clients: " + std::to_string(c.combined));
-  line("changes of way: " + std::to_string(c.switches));
-  return text;
+  text += format("sections: {}\n", way(c));
+  if (!Combines{*this}()) text += "combining: off, since sections may wait for conditions\n";
+  return text + format(
+                    "executed by the client: {}\nexecuted by others: {}\n"
+                    "of these by clients: {}\nchanges of way: {}\n",
+                    c.inlined, c.delegated, c.combined, c.switches);
 }
 
 }  // namespace muster::delegation

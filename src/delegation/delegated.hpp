@@ -36,7 +36,6 @@ class Delegated final : public AnyLock {
   void look_after_section() noexcept override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
   const Station* station() const override { return station_.get(); }
-  std::optional<unsigned> server_core() const override { return station_->core(); }
   Counters counters() const override;
   AtOnce at_once() override;
   std::string explain() const override;
@@ -118,9 +117,7 @@ class Delegated final : public AnyLock {
   Station::Seat* pending_seat(unsigned but) const;
   void await_seats(unsigned but);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
-  bool is_left_to_server() const;
   void prepare_to_send();
-  bool combines() const { return Combines{*this}(); }
   void learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);
   [[gnu::noinline]] static void tell_pace(Station::Seat& seat, Known& habit);

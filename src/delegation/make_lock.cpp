@@ -29,41 +29,13 @@ class PlainPort : public Port {
 
 /// Requests of slots of a line each, behind their cells.
 using PlainBoard = Board<BoardShape{
-    .stride = line_bytes, .spacing = 0, .group_bits = 0, .errors_at = sizeof(Request)}>;
+    .stride = line_bytes, .spacing = 0, .group_bits = 0, .errors_at = sizeof(Section)}>;
 
-template <class L>
-class Memory {
- public:
-  explicit Memory(const locks::Shape& shape)
-      : layout_(L::layout(shape)),
-        bytes_((1 + layout_.global_cells + std::size_t{layout_.slots}) * line_bytes) {}
-
-  Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
-  PlainPort::Cells cells() const { return {bytes_.data() + line_bytes, slots()}; }
-  PlainBoard board() const {
-    return {.first = slots() + layout_.cells_per_slot * sizeof(Hardware::Cell)};
-  }
-
- private:
-  std::byte* slots() const { return bytes_.data() + (1 + layout_.global_cells) * line_bytes; }
-
-  locks::Layout layout_;
-  Reserved bytes_;
-};
-
-template <class L>
-constexpr bool has_try = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
-  lock.try_acquire(port, ticket);
-};
 template <class L>
 constexpr bool has_parts = std::is_base_of_v<locks::Combining<L>, L>;
 template <class L>
 constexpr bool has_clusters = requires(const L& lock) {
   lock.ticket(0U, 0U);
-};
-template <class L>
-constexpr bool has_readers = requires(const L& lock, PlainPort& port, typename L::Ticket& ticket) {
-  lock.acquire_shared(port, ticket);
 };
 
 /// A lock of src/lock on hardware. Its clients take it, each for its own section, or leave that to
@@ -73,12 +45,12 @@ class Plain final : public AnyLock {
   static constexpr bool combines = L::traits.style == locks::Style::combining;
 
  public:
-  explicit Plain(const locks::Shape& shape)
-      : AnyLock(L::traits, execute_at_once), memory_(shape), lock_(shape, memory_.cells()) {
-    static_assert(sizeof(Hardware::Domain) <= line_bytes);
+  explicit Plain(const locks::Shape& shape) : Plain(shape, L::layout(shape)) {
     PlainPort port(memory_.domain(), 0);
     if constexpr (requires { lock_.prepare(port); }) lock_.prepare(port);
-    if constexpr (has_readers<L>) readers_ = std::make_unique<Readers>(*this);
+    if constexpr (requires(Seat & seat) { lock_.acquire_shared(seat.port, seat.ticket); }) {
+      readers_ = std::make_unique<Readers>(*this);
+    }
   }
 
   void execute(Section section) override {
@@ -102,7 +74,7 @@ class Plain final : public AnyLock {
 
  protected:
   bool try_take(bool again) override {
-    if constexpr (has_try<L>) {
+    if constexpr (requires(Seat & seat) { lock_.try_acquire(seat.port, seat.ticket); }) {
       Seat& seat = own_seat();
       return lock_.try_acquire(seat.port, seat.ticket);
     } else {
@@ -111,6 +83,12 @@ class Plain final : public AnyLock {
   }
 
  private:
+  Plain(const locks::Shape& shape, const locks::Layout& layout)
+      : AnyLock(L::traits, execute_at_once),
+        memory_(layout.global_cells, std::size_t{layout.slots} * line_bytes),
+        board_{memory_.cells().slots() + layout.cells_per_slot * sizeof(Hardware::Cell)},
+        lock_(shape, memory_.cells()) {}
+
   struct Seat {
     PlainPort port;
     typename L::Ticket ticket;
@@ -182,10 +160,8 @@ class Plain final : public AnyLock {
     } else if constexpr (combines) {
       return false;
     } else {
-      int& error = *this_thread.error;
-      const int before = error;
+      const KeepErrno of_caller(*this_thread.error);  // waiting may change it
       lock_.acquire(seat.port, seat.ticket);
-      if (error != before) error = before;  // waiting may have changed it
       return true;
     }
   }
@@ -203,16 +179,14 @@ class Plain final : public AnyLock {
     }
   }
   [[gnu::always_inline]] void release(Seat& seat) {
-    int& error = *this_thread.error;
-    const int left = error;
+    const KeepErrno of_section(*this_thread.error);
     lock_.release(seat.port, seat.ticket);
-    if (error != left) error = left;
   }
   template <class Where>
   [[gnu::noinline]] void delegate(Seat& seat, Section section) {
     if constexpr (combines) {
       const NoCancellation whole;
-      ClientsWork<Where> work(section, memory_.board(), this);
+      ClientsWork<Where> work(section, board_, this);
       if constexpr (has_parts<L>) {
         lock_.delegate(seat.port, seat.ticket, work);
       } else {
@@ -228,7 +202,7 @@ class Plain final : public AnyLock {
     if constexpr (has_parts<L>) {
       if (!in_own_process()) return;
       const NoCancellation whole;
-      ClientsWork<Where> work({}, memory_.board(), this);
+      ClientsWork<Where> work({}, board_, this);
       lock_.serve(seat.port, seat.ticket, work);
       work.finish();
     }
@@ -266,7 +240,8 @@ class Plain final : public AnyLock {
     Plain& of_;
   };
 
-  Memory<L> memory_;
+  SlotMemory<PlainPort::Cells> memory_;
+  PlainBoard board_;
   L lock_;
   PerSeat<Seat> seats_;
 };

@@ -5,11 +5,10 @@
 
 #include <atomic>
 #include <cstring>
-#include <exception>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "delegation/cpus.hpp"
 #include "machine/error.hpp"
@@ -21,19 +20,12 @@ namespace {
 /// As far as the process may use it, whatever the calling thread may.
 Topology read_machine() {
   const PuSet cpus = binding_of_process();
-  std::optional<Topology> topology;
-  std::exception_ptr failure;
   const OwnThreads no_worker;
-  std::thread([&] {
-    try {
-      if (!cpus.empty()) bind_thread(pthread_self(), cpus);
-      topology = Topology::from_spec_or_environment("");
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) std::rethrow_exception(failure);
-  return std::move(*topology);
+  auto topology = std::async(std::launch::async, [&] {
+    if (!cpus.empty()) bind_thread(pthread_self(), cpus);
+    return Topology::from_spec_or_environment("");
+  });
+  return topology.get();
 }
 
 /// Whom to tell. Outlives a fork, as no Places does; who replaces it frees it, so that a fork at
@@ -77,11 +69,11 @@ struct Places::Bound {
   }
 };
 
-Places::Places(Private) : topology_(read_machine()), placer_(CoreTree(topology_)) {}
+Places::Places() : topology_(read_machine()), placer_(CoreTree(topology_)) {}
 
 Places& Places::instance() {
   static PerGeneration<std::unique_ptr<Places>> all;
-  Places& places = *all.get([] { return std::make_unique<Places>(Private{}); });
+  Places& places = *all.get([] { return std::unique_ptr<Places>(new Places); });
   const unsigned told = told_of_some;
   if (told != 0 && told != generation()) places.tell_observer();
   return places;

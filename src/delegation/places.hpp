@@ -19,8 +19,6 @@
 namespace muster::delegation {
 
 class Places {
-  struct Private {};
-
  public:
   /// This process's: a fork's child begins anew. Never destroyed. Throws Error: the machine cannot
   /// be read.
@@ -69,10 +67,10 @@ class Places {
   /// By whoever has changed the servers, once they run or have ended.
   void tell_observer();
 
-  explicit Places(Private);
-
  private:
   struct Bound;
+
+  Places();
 
   Server server_on(unsigned core) const;
   std::vector<unsigned> servers_numa_nodes() const;

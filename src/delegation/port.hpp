@@ -266,14 +266,26 @@ class Reserved {
   std::size_t bytes_;
 };
 
-/// A request, in a slot, beside its flag.
-struct Request {
-  Section section;
+/// Memory of a lock, or of a station: the machine's domain on a line, global cells, slots.
+template <class Cells>
+class SlotMemory {
+ public:
+  SlotMemory(unsigned globals, std::size_t slots_bytes)
+      : bytes_((1 + globals) * line_bytes + slots_bytes),
+        cells_(bytes_.data() + line_bytes, bytes_.data() + (1 + globals) * line_bytes) {
+    static_assert(sizeof(Hardware::Domain) <= line_bytes);
+  }
+  Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
+  const Cells& cells() const { return cells_; }
+
+ private:
+  Reserved bytes_;
+  Cells cells_;
 };
 
-/// Where slots are: groups of `1 << group_bits` of them, `stride` bytes apart, `spacing` bytes
-/// within. `errors_at` in each group is what its sections left in errno: best on a line of its own,
-/// which is seldom written and so in all caches.
+/// Where requests are, each beside its flag: groups of `1 << group_bits` of them, `stride` bytes
+/// apart, `spacing` within. `errors_at` in each group is what its sections left in errno: best
+/// on a line of its own, which is seldom written and so in all caches.
 struct BoardShape {
   std::size_t stride;
   std::size_t spacing;
@@ -285,8 +297,8 @@ template <BoardShape shape>
 struct Board {
   std::byte* first;  ///< request
 
-  Request& at(unsigned slot) const noexcept {
-    return *reinterpret_cast<Request*>(group(slot) + within(slot) * shape.spacing);
+  Section& at(unsigned slot) const noexcept {
+    return *reinterpret_cast<Section*>(group(slot) + within(slot) * shape.spacing);
   }
   /// errno after the slot's request was executed; 0: untouched.
   int& error(unsigned slot) const noexcept {
@@ -304,39 +316,38 @@ struct Board {
 template <class State>
 class PerSeat {
  public:
-  PerSeat() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(seats_max / chunk_size)) {}
+  PerSeat() = default;
   ~PerSeat() {
-    for (unsigned i = 0; i < seats_max / chunk_size; ++i) delete chunks_[i].load();
+    for (Line* line = last_; line != nullptr;) delete std::exchange(line, line->before);
+    for (const auto& chunk : chunks_) delete chunk.load();
   }
   PerSeat(const PerSeat&) = delete;
   PerSeat& operator=(const PerSeat&) = delete;
 
   /// The seat's, made by `make()` if it is its first time; by the seat's thread.
   template <class Make>
-  State& of(unsigned seat, Make&& make) {
+  State& of(unsigned seat, Make make) {
     State* const state = find(seat);
     if (state != nullptr) [[likely]]
       return *state;
-    return add(seat, std::forward<Make>(make));
+    return add(seat, make);
+  }
+  State& of(unsigned seat) {
+    return of(seat, [] { return State{}; });
   }
 
   /// Null before that.
   State* find(unsigned seat) const noexcept {
     Chunk* const chunk = chunks_[seat / chunk_size].load(std::memory_order_acquire);
     if (chunk == nullptr) return nullptr;
-    Line* const line = chunk->states[seat % chunk_size].load(std::memory_order_acquire);
+    Line* const line = chunk->lines[seat % chunk_size].load(std::memory_order_acquire);
     return line == nullptr ? nullptr : &line->state;
   }
 
   template <class Fn>
-  void for_each(Fn&& fn) const {
-    for (unsigned i = 0; i < seats_max / chunk_size; ++i) {
-      Chunk* const chunk = chunks_[i].load(std::memory_order_acquire);
-      if (chunk == nullptr) continue;
-      for (auto& place : chunk->states) {
-        if (Line* const line = place.load(std::memory_order_acquire)) fn(line->state);
-      }
-    }
+  void for_each(Fn fn) const {
+    Line* line = last_.load(std::memory_order_acquire);  // pairs with add()
+    for (; line != nullptr; line = line->before) fn(line->state);
   }
 
  private:
@@ -344,16 +355,14 @@ class PerSeat {
   /// Written by its seat's thread, and hardly by others.
   struct alignas(line_bytes) Line {
     State state;
+    Line* before;
   };
   struct Chunk {
-    std::atomic<Line*> states[chunk_size] = {};
-    ~Chunk() {
-      for (auto& state : states) delete state.load();
-    }
+    std::atomic<Line*> lines[chunk_size] = {};
   };
 
   template <class Make>
-  [[gnu::noinline]] State& add(unsigned seat, Make&& make) {
+  [[gnu::noinline]] State& add(unsigned seat, Make& make) {
     std::atomic<Chunk*>& place = chunks_[seat / chunk_size];
     Chunk* chunk = place.load(std::memory_order_acquire);
     if (chunk == nullptr) {
@@ -362,12 +371,14 @@ class PerSeat {
         chunk = fresh.release();
       }
     }
-    auto* const line = new Line{make()};
-    chunk->states[seat % chunk_size].store(line, std::memory_order_release);
+    auto* const line = new Line{make(), last_.load(std::memory_order_relaxed)};
+    while (!last_.compare_exchange_weak(line->before, line, std::memory_order_release)) continue;
+    chunk->lines[seat % chunk_size].store(line, std::memory_order_release);
     return line->state;
   }
 
-  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
+  std::atomic<Line*> last_{nullptr};
+  std::atomic<Chunk*> chunks_[seats_max / chunk_size] = {};
 };
 
 }  // namespace muster::delegation

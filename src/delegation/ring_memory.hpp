@@ -17,7 +17,7 @@ namespace muster::delegation {
 inline constexpr unsigned ring_depth = 16;  ///< requests that a client may have outstanding
 
 inline constexpr std::size_t entry_bytes = 32;
-static_assert(sizeof(Hardware::Cell) + sizeof(Request) <= entry_bytes);
+static_assert(sizeof(Hardware::Cell) + sizeof(Section) <= entry_bytes);
 
 /// Of a client's cells, up to the line of errno.
 inline constexpr std::size_t ring_cells_bytes =

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <string>
 
@@ -30,7 +29,8 @@ void require_alignment(const void* memory) {
                                    std::to_string(line_bytes) + " bytes: mmap() gives such memory");
 }
 
-RobustMemory& create_at(void* memory) {
+/// Both return the creator's namespaces.
+std::uint64_t create_at(void* memory) {
   require_alignment(memory);
   new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
   const std::uint64_t namespaces = own_thread().namespaces;
@@ -40,10 +40,9 @@ RobustMemory& create_at(void* memory) {
                                           .sum = sum_of(sizeof(RobustMemory), namespaces),
                                           .cells = {}};
   made.made.store(magic, std::memory_order_release);
-  return made;
+  return namespaces;
 }
 
-/// The creator's namespaces.
 std::uint64_t attach_to(void* memory) {
   require_alignment(memory);
   const auto& there = *std::launder(static_cast<const RobustMemory*>(memory));
@@ -72,10 +71,8 @@ bool RobustPort::is_gone(Word holder) noexcept {
   // Who waits is not inside.
   if (!is_seen_ || holder == unseen_identity) return false;
   if (holder == identity_) return true;
-  const int error = errno;
-  const bool gone = is_thread_gone(holder);
-  errno = error;
-  return gone;
+  const KeepErrno of_caller;
+  return is_thread_gone(holder);
 }
 
 bool RobustPort::park(const Cell& cell, Word seen) noexcept {
@@ -83,9 +80,8 @@ bool RobustPort::park(const Cell& cell, Word seen) noexcept {
   if (looked_ns_ == 0) looked_ns_ = now;
   if (now >= end_ns_) return false;
   const timespec slice{0, std::min(FutexLot::between_looks_ns, end_ns_ - now)};
-  const int error = errno;
+  const KeepErrno of_caller;
   syscall(SYS_futex, &cell, FUTEX_WAIT, seen, &slice, nullptr, 0);
-  errno = error;
   const std::int64_t later = now_ns();
   is_long_ = later - looked_ns_ >= FutexLot::between_looks_ns;
   if (is_long_) looked_ns_ = later;
@@ -93,9 +89,8 @@ bool RobustPort::park(const Cell& cell, Word seen) noexcept {
 }
 
 void RobustPort::unpark(const Cell& cell) noexcept {
-  const int error = errno;
+  const KeepErrno of_caller;
   syscall(SYS_futex, &cell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-  errno = error;
 }
 
 RobustLock::RobustLock(void* shared_memory, bool creates)
@@ -104,11 +99,7 @@ RobustLock::RobustLock(void* shared_memory, bool creates)
       lock_({}, RobustCells(nullptr)) {
   cpus_of_process();  // counts them
   void* const memory = is_shared() ? shared_memory : own_.get();
-  if (creates) {
-    namespaces_ = create_at(memory).namespaces;
-  } else {
-    namespaces_ = attach_to(memory);
-  }
+  namespaces_ = creates ? create_at(memory) : attach_to(memory);
   lock_ = {{}, RobustCells(static_cast<RobustMemory*>(memory)->cells)};
 }
 

@@ -59,9 +59,7 @@ bool Share::await_turn(std::int64_t end_ns) {
 
 Share::Account& Share::mine() { return of(first_seat()); }
 
-Share::Account& Share::of(unsigned seat) {
-  return accounts_.of(seat, [] { return Account(); });
-}
+Share::Account& Share::of(unsigned seat) { return accounts_.of(seat); }
 
 void Share::begin(Account& whose) { turn_ = {&whose, now_ns()}; }
 

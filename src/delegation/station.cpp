@@ -27,9 +27,6 @@ namespace {
 /// In server_cell(), where no PU is known.
 constexpr Word somewhere = ~Word{0};
 
-constexpr std::size_t globals = 3;
-constexpr std::size_t rings_at = (1 + globals) * line_bytes;
-
 /// In one go for one client, before the next one's turn.
 constexpr unsigned batch_max = Station::depth;
 
@@ -58,10 +55,9 @@ long waits_of_thread() {
 }  // namespace
 
 Station::Station()
-    : memory_(rings_at + seats_max * ring_bytes),
-      cells_(memory_.data() + line_bytes, memory_.data() + rings_at),
+    : memory_(3, seats_max * ring_bytes),
       lock_table_(Rings::locks_max * sizeof(Entry)),
-      rings_(depth, cells_) {
+      rings_(depth, cells()) {
   watch_seats(*this);
 }
 
@@ -72,8 +68,7 @@ Station::~Station() {
 
 bool Station::has_pending(unsigned number) const noexcept {
   const Seat* const seat = find_seat(number);
-  return seat != nullptr && seat->last != nullptr &&
-         seat->last->value.load(std::memory_order_acquire) != 0;
+  return seat != nullptr && seat->is_pending();
 }
 
 void Station::require_own_process() const {
@@ -88,8 +83,7 @@ bool Station::is_around_caller() const noexcept {
 
 Station::Seat& Station::seat(unsigned number) {
   return seats_.of(number, [&] {
-    auto& domain = *reinterpret_cast<Hardware::Domain*>(memory_.data());
-    return Seat{RingPort(domain, number), {.client = number}};
+    return Seat{RingPort(memory_.domain(), number), {.client = number}};
   });
 }
 
@@ -175,17 +169,10 @@ Station::Servant& Station::add_servant() {
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
   const int error = bind_thread(servant.thread.native_handle(), cpus);
-  std::string why;
-  if (error != 0) {
-    why = std::strerror(error);
-  } else {
-    if (named.empty()) return {};
-    const PuSet bound_to = binding_of(servant.thread);
-    const PuSet left_out = named - bound_to;
-    if (bound_to.empty() || left_out.empty()) return {};
-    why = "it may not use " + left_out.to_string();
-  }
-  return "it cannot be bound to CPU " + cpus.to_string() + ": " + why +
+  const PuSet left_out = named.empty() ? named : named - binding_of(servant.thread);
+  if (error == 0 && left_out.empty()) return {};
+  return "it cannot be bound to CPU " + cpus.to_string() + ": " +
+         (error != 0 ? std::strerror(error) : "it may not use " + left_out.to_string()) +
          "; name CPUs this process may use";
 }
 
@@ -232,47 +219,114 @@ class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
   const Entry& entry_;
 };
 
-/// To clients, unless the server leaves.
-void Station::show_pu(Word pu) noexcept {
-  Word seen = server_cell().value.load(std::memory_order_relaxed);
-  if (seen != 0) {
-    server_cell().value.compare_exchange_strong(seen, pu, std::memory_order_relaxed);
-  }
-}
-
 /// What a servant knows of the station's locks, and of waiting.
 class Station::Server : public locks::Walk<RingPort> {
  public:
   Server(Station& station, Servant& self, RingPort& port) noexcept
-      : Walk(port, station.cells_.global(0)), station_(station), self_(self) {}
+      : Walk(port, station.cells().global(0)), station_(station), self_(self) {}
+
   [[gnu::noinline]] bool goes_on(bool found) {
     if (found) {
       idle_.reset();
     } else {
       if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
-      if (idle_->next() == RingPort::Next::sleep) station_.sleep(port_);
+      if (idle_->next() == RingPort::Next::sleep) sleep();
     }
     if (port_.pu() != pu_) [[unlikely]]
-      station_.show_pu(pu_ = port_.pu());
+      show_pu();
     if (station_.crew().is_alone(station_.house_, self_)) return true;
     pu_ = 0;  // another one shows its own
     idle_.reset();
     return station_.crew().remains(station_.house_, self_);
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
-  [[gnu::flatten]] bool execute(Word lock, Word client, const Rings::Next& first) {
+
+  /// What a client wants next of a lock; with a spare at work where the lock's sections have
+  /// blocked: whether these do concerns no other lock.
+  [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
-    station_.execute_for(self_, port_, client, lock, first);
-    return this_thread.todo == 0 && self_.is_counted() && !station_.is_wanted(lock);
+    station_.crew().attend(station_.house_);
+    std::atomic<unsigned>& apart = station_.entry(lock).apart;
+    const unsigned is_apart = apart.load(std::memory_order_relaxed);
+    const long waits = is_apart == 0 ? 0 : step_ahead();
+    ServerWork work(station_.board(), station_.entry(lock));
+    std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
+    const std::uint64_t most = progress + batch_max * Servant::section;
+    for (;;) {
+      self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
+      station_.rings_.execute(port_, client, request, work);
+      progress += Servant::section;
+      // What the next one posts may be what the posts of this one wait for: this thread sends these
+      // first. Not where it would be the next of many threads that do.
+      const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
+      if (progress == most || sends_first) break;
+      request = station_.rings_.next(port_, client);
+      if (!request.is_of(lock)) break;
+    }
+    self_.progress.store(progress, std::memory_order_relaxed);
+    if (is_apart != 0) [[unlikely]] {
+      apart.store(waits_of_thread() != waits ? apart_after_block : is_apart - 1,
+                  std::memory_order_relaxed);
+    } else if (!self_.is_counted()) [[unlikely]] {
+      apart.store(1, std::memory_order_relaxed);
+    }
+    return this_thread.todo == 0 && self_.is_counted() && !station_.wanted(lock).is_set(port_);
   }
+
+  /// And lets one in that waits for the lock itself.
   bool give(Word lock) const {
-    station_.give(port_, lock);
+    const locks::Desk<RingPort> of_lock = station_.desk(lock);
+    const locks::Wanted<RingPort> hint = station_.wanted(lock);
+    const bool was_wanted = hint.is_set(port_);
+    const bool unattended = hint.is_unattended(port_);
+    if (was_wanted) [[unlikely]]
+      hint.clear(port_);
+    hint.give(port_, of_lock);
+    if (was_wanted && (!unattended || hint.is_slept_on(port_))) [[unlikely]]
+      hint.let_one_in(port_, *of_lock.held);
     if (this_thread.todo != 0) [[unlikely]]
-      station_.post_for(self_, client_);
+      send_posts();
     return self_.is_counted();
   }
 
  private:
+  /// To clients, unless the server leaves.
+  [[gnu::cold, gnu::noinline]] void show_pu() {
+    pu_ = port_.pu();
+    std::atomic<Word>& server = station_.server_cell().value;
+    Word seen = server.load(std::memory_order_relaxed);
+    if (seen != 0) server.compare_exchange_strong(seen, pu_, std::memory_order_relaxed);
+  }
+  /// How often the thread had waited before.
+  [[gnu::cold, gnu::noinline]] long step_ahead() {
+    if (station_.crew().step_aside(station_.house_, self_)) {
+      station_.ahead_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return waits_of_thread();
+  }
+  /// Until there is a request, or for a slice.
+  void sleep() const {
+    station_.crew().fall_asleep(station_.house_);
+    station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
+    locks::Bell<FutexLot>::sleep(FutexLot(false), station_.bell_, [this] {
+      return station_.crew().stopping.load(std::memory_order_relaxed) != 0 ||
+             locks::any_pending(port_, station_.rings_, station_.cells().global(0));
+    });
+  }
+  /// What a client's sections have left, or where no server runs executes it, which may block.
+  [[gnu::noinline]] void send_posts() const {
+    if (station_.senders_.fetch_add(1, std::memory_order_relaxed) >= senders_max) {
+      station_.seats_.find(client_)->is_to_wait.store(true, std::memory_order_relaxed);
+    }
+    const std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
+    self_.progress.store(progress + Servant::sends, std::memory_order_relaxed);
+    send_kept_posts();
+    if (!station_.birth_.is_here()) [[unlikely]]
+      end_executors_child();
+    self_.progress.store(progress, std::memory_order_relaxed);
+    station_.senders_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   Station& station_;
   Servant& self_;
   Word pu_ = 0;
@@ -287,82 +341,14 @@ class Station::Server : public locks::Walk<RingPort> {
   this_thread.serving = this;
   this_thread.servant = &self;
   this_thread.error = &errno;
-  RingPort port(*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0);
+  RingPort port(memory_.domain(), 0);
   locks::serve(port, rings_, Server(*this, self, port));
-}
-
-/// What a client wants next of a lock, which the caller has; with a spare at work where the lock's
-/// sections have blocked: whether these do concerns no other lock.
-void Station::execute_for(Servant& self, RingPort& port, unsigned client, Word number,
-                          Rings::Next next) {
-  crew().attend(house_);
-  std::atomic<unsigned>& apart = entry(number).apart;
-  const unsigned is_apart = apart.load(std::memory_order_relaxed);
-  const long waits = is_apart == 0 ? 0 : step_ahead(self);
-  ServerWork work(board(), entry(number));
-  std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
-  const std::uint64_t most = progress + batch_max * Servant::section;
-  for (;;) {
-    self.progress.store(progress + Servant::executes, std::memory_order_relaxed);
-    rings_.execute(port, client, next, work);
-    progress += Servant::section;
-    // What the next one posts may be what the posts of this one wait for: this thread sends these
-    // first. Not where it would be the next of many threads that do.
-    const bool sends_first =
-        this_thread.todo != 0 && senders_.load(std::memory_order_relaxed) < senders_max / 2;
-    if (progress == most || sends_first) break;
-    next = rings_.next(port, client);
-    if (!next.is_of(number)) break;
-  }
-  self.progress.store(progress, std::memory_order_relaxed);
-  if (is_apart != 0) [[unlikely]] {
-    apart.store(waits_of_thread() != waits ? apart_after_block : is_apart - 1,
-                std::memory_order_relaxed);
-  } else if (!self.is_counted()) [[unlikely]] {
-    apart.store(1, std::memory_order_relaxed);
-  }
-}
-
-/// How often the thread had waited before.
-[[gnu::cold, gnu::noinline]] long Station::step_ahead(Servant& self) {
-  if (crew().step_aside(house_, self)) ahead_.fetch_add(1, std::memory_order_relaxed);
-  return waits_of_thread();
-}
-
-/// And lets one in that waits for the lock itself.
-void Station::give(RingPort& port, Word number) const {
-  const locks::Desk<RingPort> of_lock = desk(number);
-  const locks::Wanted<RingPort> hint = wanted(number);
-  const bool was_wanted = is_wanted(number);
-  const bool unattended = hint.is_unattended(port);
-  if (was_wanted) [[unlikely]]
-    hint.clear(port);
-  hint.give(port, of_lock);
-  if (was_wanted && (!unattended || hint.is_slept_on(port))) [[unlikely]]
-    hint.let_one_in(port, *of_lock.held);
-}
-
-/// Sends what a client's sections have left, or where no server runs executes it, which may block.
-[[gnu::noinline]] void Station::post_for(Servant& self, unsigned client) {
-  if (senders_.fetch_add(1, std::memory_order_relaxed) >= senders_max) {
-    seats_.find(client)->is_to_wait.store(true, std::memory_order_relaxed);
-  }
-  const std::uint64_t progress = self.progress.load(std::memory_order_relaxed);
-  self.progress.store(progress + Servant::sends, std::memory_order_relaxed);
-  send_kept_posts();
-  if (!birth_.is_here()) [[unlikely]]
-    end_executors_child();
-  self.progress.store(progress, std::memory_order_relaxed);
-  senders_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Station::await_senders(Seat& seat) noexcept {
   seat.is_to_wait.store(false, std::memory_order_relaxed);
   const std::int64_t until_ns = now_ns() + wait_for_senders_ns;
-  const auto are_too_many = [this] {
-    return senders_.load(std::memory_order_relaxed) >= senders_max;
-  };
-  for (unsigned looks = 0; are_too_many() && now_ns() < until_ns; ++looks) linger(looks);
+  for (unsigned looks = 0; has_senders(senders_max) && now_ns() < until_ns; ++looks) linger(looks);
 }
 
 Station::Pending Station::pending() const {
@@ -379,16 +365,6 @@ bool Station::are_executed(const Pending& requests) {
   return std::none_of(requests.begin(), requests.end(), [](const auto& request) {
     const Word now = request.first->value.load(std::memory_order_acquire);
     return (now & ~locks::Doze<FutexLot>::roused) == request.second;
-  });
-}
-
-/// Until there is a request, or for a slice.
-void Station::sleep(RingPort& port) {
-  crew().fall_asleep(house_);
-  sleeps_.fetch_add(1, std::memory_order_relaxed);
-  locks::Bell<FutexLot>::sleep(FutexLot(false), bell_, [&] {
-    return crew().stopping.load(std::memory_order_relaxed) != 0 ||
-           locks::any_pending(port, rings_, cells_.global(0));
   });
 }
 

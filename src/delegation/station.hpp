@@ -74,6 +74,10 @@ class Station final : public LeavesRequests {
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
     std::uint64_t sections_seen = 0;      ///< by the steward
     locks::Steward::Seen pace_seen{};     ///< likewise
+
+    bool is_pending() const noexcept {
+      return last != nullptr && last->value.load(std::memory_order_acquire) != 0;
+    }
   };
 
   Station();
@@ -113,17 +117,17 @@ class Station final : public LeavesRequests {
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   bool has_pending(unsigned number) const noexcept override;
   locks::Desk<RingPort> desk(Word lock, std::int64_t visit_ns = locks::Visit::usual_ns) const {
-    return {&entry(lock).held, &cells_.global(0), rings_, lock, visit_ns};
+    return {&entry(lock).held, &cells().global(0), rings_, lock, visit_ns};
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
   Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
   locks::Wanted<RingPort> wanted(Word lock) const noexcept {
     return {entry(lock).wanted, entry(lock).dozing, &back_cell()};
   }
-  RingBoard board() const noexcept { return {cells_.slots() + sizeof(Hardware::Cell)}; }
+  RingBoard board() const noexcept { return {cells().slots() + sizeof(Hardware::Cell)}; }
   /// 0 without a server, else 1 + the PU where it is.
-  Hardware::Cell& server_cell() const noexcept { return cells_.global(1); }
-  Hardware::Cell& back_cell() const noexcept { return cells_.global(2); }  ///< StandBack's
+  Hardware::Cell& server_cell() const noexcept { return cells().global(1); }
+  Hardware::Cell& back_cell() const noexcept { return cells().global(2); }  ///< StandBack's
 
   /// A number for a lock of this station. Throws Error(no_memory).
   Word add();
@@ -203,29 +207,22 @@ class Station final : public LeavesRequests {
   /// Calls fn(entry) for each of the rings.
   template <class Fn>
   void for_each_entry(Fn fn) const {
-    const Word count = cells_.global(0).value.load(std::memory_order_acquire);
+    const Word count = cells().global(0).value.load(std::memory_order_acquire);
     for (unsigned client = 0; client < count; ++client) {
-      for (unsigned at = 0; at < depth; ++at) fn(cells_.of(client, at));
+      for (unsigned at = 0; at < depth; ++at) fn(cells().of(client, at));
     }
   }
-  NumbersPort numbers_port() const {
-    return {*reinterpret_cast<Hardware::Domain*>(memory_.data()), 0};
-  }
+  const RingPort::Cells& cells() const noexcept { return memory_.cells(); }
+  NumbersPort numbers_port() const { return {memory_.domain(), 0}; }
   void require_own_process() const;
   bool is_around_caller() const noexcept;
   Entry& entry(Word number) const noexcept {
     return reinterpret_cast<Entry*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
-  void show_pu(Word pu) noexcept;
-  void execute_for(Servant& self, RingPort& port, unsigned client, Word number, Rings::Next next);
-  long step_ahead(Servant& self);
-  bool is_wanted(Word lock) const noexcept {
-    return entry(lock).wanted.value.load(std::memory_order_relaxed) != 0;
+  bool has_senders(unsigned many) const noexcept {
+    return senders_.load(std::memory_order_relaxed) >= many;
   }
-  void give(RingPort& port, Word number) const;
-  void post_for(Servant& self, unsigned client);
-  void sleep(RingPort& port);
   Servant& add_servant();
   void watch();
   void leave(House watchdog);
@@ -242,8 +239,7 @@ class Station final : public LeavesRequests {
   std::int64_t server_cpu_ns() const;
 
   const Birth birth_;
-  Reserved memory_;
-  RingPort::Cells cells_;
+  SlotMemory<RingPort::Cells> memory_;
   PerSeat<Seat> seats_;
 
   locks::Numbers<NumbersPort> numbers_{};

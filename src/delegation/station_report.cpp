@@ -3,6 +3,7 @@
 #include <string>
 
 #include "delegation/station.hpp"
+#include "machine/format.hpp"
 
 namespace muster::delegation {
 
@@ -12,9 +13,7 @@ ServerCounters Station::counters() const {
   ServerCounters all = counters_;
   all.ahead = ahead_.load(std::memory_order_relaxed);
   all.sleeps = sleeps_.load(std::memory_order_relaxed);
-  for (const auto& servant : servants_) {
-    all.executed += servant->executed();
-  }
+  for (const auto& servant : servants_) all.executed += servant->executed();
   return all;
 }
 
@@ -34,10 +33,10 @@ std::string Station::describe() const {
     }
     if (numa) text += ", NUMA node " + std::to_string(*numa);
   }
-  text += "; " + std::to_string(c.executed) + " sections executed, " + std::to_string(c.threads) +
-          " threads made, " + std::to_string(c.handovers) + " handovers (" +
-          std::to_string(c.by_watchdog) + " by the watchdog, " + std::to_string(c.ahead) +
-          " ahead of sections that may block), " + std::to_string(c.sleeps) + " sleeps";
+  text += format(
+      "; {} sections executed, {} threads made, {} handovers ({} by the watchdog, {} ahead of "
+      "sections that may block), {} sleeps",
+      c.executed, c.threads, c.handovers, c.by_watchdog, c.ahead, c.sleeps);
   if (const unsigned senders = senders_; senders != 0) {
     text += "; threads that send what sections have posted: " + std::to_string(senders);
   }

@@ -45,7 +45,7 @@ class WorkFrom {
   void put(M&, unsigned slot) noexcept {
     // One by one: both together could not be read before the constructor's two stores are in the
     // cache.
-    Section& there = board_.at(slot).section;
+    Section& there = board_.at(slot);
     __atomic_store_n(&there.function, section_.function, __ATOMIC_RELAXED);
     __atomic_store_n(&there.argument, section_.argument, __ATOMIC_RELAXED);
     put_ = &board_.error(slot);
@@ -56,7 +56,7 @@ class WorkFrom {
   void posted(M&) noexcept {}
   template <class M>
   void run(M&, unsigned slot) noexcept {
-    const Section section = board_.at(slot).section;
+    const Section section = board_.at(slot);
     int& left = board_.error(slot);
     const bool for_another = &left != put_;
     const Where inside(lock_, for_another);

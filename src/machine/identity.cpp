@@ -15,6 +15,7 @@
 #include <cstring>
 #include <optional>
 
+#include "machine/keep_errno.hpp"
 #include "machine/made_once.hpp"
 
 namespace muster {
@@ -93,11 +94,10 @@ void forget_self() noexcept { self_if_known = {}; }
 void find_self() noexcept {
   static constinit MadeOnce<int> registered;
   registered.get([] { return pthread_atfork(nullptr, nullptr, forget_self); });
-  const int error = errno;
+  const KeepErrno of_caller;
   const auto number = static_cast<Word>(syscall(SYS_gettid));
   const std::uint64_t start = own_start(number);
   self_if_known = {identity(number, start), start != 0, namespaces(start != 0)};
-  errno = error;
 }
 
 Word own_process() noexcept {
@@ -105,11 +105,10 @@ Word own_process() noexcept {
   const auto number = static_cast<Word>(getpid());
   Word own = known.load(std::memory_order_relaxed);
   if (number_of(own) == number) return own;  // else a fork's child's parent's
-  const int error = errno;
+  const KeepErrno of_caller;
   const auto stat = stat_of(number);
   own = identity(number, stat ? stat->start : 0);
   known.store(own, std::memory_order_relaxed);
-  errno = error;
   return own;
 }
 

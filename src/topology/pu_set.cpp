@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <utility>
 
 #include "machine/error.hpp"
 #include "machine/format.hpp"
@@ -61,6 +62,13 @@ PuSet PuSet::parse(std::string_view text) {
     if (*at != ',') fail(format("'{}' is not expected", *at));
     ++at;
   }
+}
+
+PuSet PuSet::of_words(std::vector<std::uint64_t> words) {
+  PuSet set;
+  set.words_ = std::move(words);
+  set.trim();
+  return set;
 }
 
 void PuSet::add(unsigned pu) {

@@ -45,6 +45,9 @@ class PuSet {
   friend bool operator==(const PuSet&, const PuSet&) = default;
 
   std::vector<unsigned> to_vector() const;
+  /// A bit for each, as in the system's masks.
+  const std::vector<std::uint64_t>& words() const { return words_; }
+  static PuSet of_words(std::vector<std::uint64_t> words);
   std::string to_string() const;  ///< as parse() reads it
 
  private:
