@@ -114,6 +114,15 @@ TEST(AutoWithServer, WithoutOneItsHolderGoesOnWithOthersSections) {
   EXPECT_GT(of_31_clients("auto", false), 0.9 * of_31_clients("flat-combining", false));
 }
 
+// Who executes for others has one section for many of theirs, so that it must not go on for ever.
+TEST(AutoWithServer, WhoExecutesForOthersChanges) {
+  const MachineModel epyc = load_machine("epyc-7763-2s");
+  const CoreTree tree(*epyc.shape);
+  const LockQuery query{"auto", Pattern::random, 500'000'000, 20, apart_placement(tree, 2)};
+  const LockOutcome outcome = predict_locks(epyc, tree, {query}, {}, {}).front();
+  EXPECT_LT(outcome.waits.most_to_fewest, 2);  // 99, if it goes on
+}
+
 // What overwrote the model's heap, and what it took for a deadlock.
 TEST_F(LockTest, AServerOfManyClientsServesThemAll) {
   const MachineModel kunpeng = load_machine("kunpeng920-2s");
