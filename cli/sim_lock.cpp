@@ -154,6 +154,10 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
          {"placement", row.placement},
          {"share", row.share},
          {"throughput_ops_s", row.outcome.throughput_ops_s},
+         {"latency_ns_mean", row.outcome.waits.mean_ns},
+         {"latency_ns_p99", row.outcome.waits.p99_ns},
+         {"latency_ns_max", row.outcome.waits.longest_ns},
+         {"fairness", row.outcome.waits.most_to_fewest},
          {"cache_misses_percent", row.outcome.cache_misses_percent},
          {"private_misses_percent", row.outcome.private_misses_percent},
          {"far_memory_percent", row.outcome.far_memory_percent},
@@ -200,11 +204,12 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   std::size_t lock_width = 4;
   for (const Row& row : rows) lock_width = std::max(lock_width, row.query.lock.size());
   const std::string titles =
-      fmt::format("{:<{}} {:<11}{:>7} {:>9} {:>8} {:>5} {:>7}  ", "lock", lock_width, "pattern",
-                  "threads", "Mops/s", "misses %", "far %", "doubled");
+      fmt::format("{:<{}} {:<11}{:>7}{:>9}{:>8}{:>8}{:>8}{:>12}{:>8}{:>6}{:>8}  ", "lock",
+                  lock_width, "pattern", "threads", "Mops/s", "mean", "p99", "longest",
+                  "most/fewest", "misses", "far", "doubled");
   std::vector<std::string> wide;
   for (const Row& row : rows) {
-    if (titles.size() + row.placement.size() > 79 &&
+    if (titles.size() + row.placement.size() > 100 &&
         std::find(wide.begin(), wide.end(), row.placement) == wide.end())
       wide.push_back(row.placement);
   }
@@ -217,11 +222,13 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
                      "\n\n" + titles + "where\n";
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
-    text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f} {:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
-                        row.query.lock, lock_width, pattern_name(row.query.pattern),
-                        row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
-                        o.cache_misses_percent, o.far_memory_percent, 100 * o.change,
-                        place(row.placement));
+    text += fmt::format(
+        "{:<{}} {:<11}{:>7}{:>9.3f}{:>8}{:>8}{:>8}{:>12.3g}{:>7.1f}%{:>5.0f}%{:>+7.1f}%  {}\n",
+        row.query.lock, lock_width, pattern_name(row.query.pattern),
+        row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
+        bench::format_ns(o.waits.mean_ns), bench::format_ns(o.waits.p99_ns),
+        bench::format_ns(o.waits.longest_ns), o.waits.most_to_fewest, o.cache_misses_percent,
+        o.far_memory_percent, 100 * o.change, place(row.placement));
   }
   text += '\n';
   for (const std::string& placement : wide) {
@@ -229,13 +236,16 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   }
   text +=
       "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
+      "mean, p99, longest: from a section's call until it is done, or the window's end.\n"
+      "most/fewest: sections of the busiest thread and of the least busy one.\n"
       "misses: accesses to the array that no cache of the core and its die held.\n"
       "far: lines from another NUMA node's memory.\n"
       "doubled: what the first half of the window says more than the whole.\n";
   return text;
 }
 
-/// --affinity none: threads wander, and the throughput is the mean over all placements.
+/// --affinity none: threads wander. What a row says is the mean over all placements; of waits but
+/// for their mean, the worst.
 std::vector<Row> averaged(const std::vector<Row>& rows) {
   std::vector<Row> means;
   for (const Row& row : rows) {
@@ -255,6 +265,11 @@ std::vector<Row> averaged(const std::vector<Row>& rows) {
           &sim::LockOutcome::cache_misses_percent, &sim::LockOutcome::private_misses_percent,
           &sim::LockOutcome::far_memory_percent}) {
       mean.*value += row.share * row.outcome.*value;
+    }
+    mean.waits.mean_ns += row.share * row.outcome.waits.mean_ns;
+    for (double sim::LockWaits::*value :
+         {&sim::LockWaits::p99_ns, &sim::LockWaits::longest_ns, &sim::LockWaits::most_to_fewest}) {
+      mean.waits.*value = std::max(mean.waits.*value, row.outcome.waits.*value);
     }
   }
   return means;
@@ -318,8 +333,10 @@ void run(const Options& options) {
 void add_sim_lock(Command& sim) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  Command* const command = sim.add_subcommand(
-      "lock", "How many critical sections a second locks manage there, by who sits where");
+  Command* const command =
+      sim.add_subcommand("lock",
+                         "How many critical sections a second locks manage there, and how long "
+                         "threads wait, by who sits where");
   o.machine.add_to(*command);
   command->add_option("--locks", o.locks, "By name (see `muster list`), a list; all")
       ->words({"all"})

@@ -95,7 +95,8 @@ decltype(auto) with_mutex(std::string_view name, Fn&& fn) {
 
 /// What all participants of a run share.
 struct Bench {
-  Bench(Engine& on, const LockSetup& asked) : engine(on), setup(asked) {}
+  Bench(Engine& on, const LockSetup& asked)
+      : engine(on), setup(asked), waits(asked.threads.size()) {}
 
   /// The section itself, on the core whose port it is.
   void increment(Modelled& m, std::uint64_t index) {
@@ -139,12 +140,19 @@ struct Bench {
   }
 
   /// A thread's operation is over: true if there is more to do.
-  bool completed(Time now) {
+  bool completed(unsigned thread, Time now) {
+    waits.done(thread, now);
     ++operations;
     const std::uint64_t past = operations - std::min(operations, setup.warm_up);
-    if (operations == setup.warm_up) mark(0, now);
+    if (operations == setup.warm_up) {
+      mark(0, now);
+      waits.open();
+    }
     if (past == setup.window) mark(1, now);
-    if (past == 2 * setup.window) mark(2, now);
+    if (past == 2 * setup.window) {
+      mark(2, now);
+      waits.close(now);
+    }
     return past < 2 * setup.window;
   }
 
@@ -174,6 +182,7 @@ struct Bench {
   unsigned at_work = 0;  ///< participants with threads that have not ended
   Time times[3] = {0, 0, 0};
   DataCounts counted[3];
+  LockWaitsRecorder waits;
 };
 
 /// A client's work. A request lies on the line of its slot's flag: it comes along with it.
@@ -268,13 +277,14 @@ class Run {
   /// A core's threads in turn.
   void work(unsigned participant, const std::vector<unsigned>& threads) {
     struct Thread {
+      unsigned number;
       typename L::Ticket& ticket;
       Walk walk;
     };
     std::vector<Thread> team;
     for (const unsigned t : threads) {
-      team.push_back(
-          {tickets_[t], Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
+      team.push_back({t, tickets_[t],
+                      Walk(setup_.pattern, setup_.words, setup_.stride, setup_.seed * 1000 + t)});
     }
     Port port = this->port(participant);
     Section section{bench_};
@@ -286,9 +296,10 @@ class Run {
       do {
         engine_.delay(participant, bench_.pause());
         section.index = thread.walk.next();
+        bench_.waits.call(thread.number, engine_.clock(participant));
         if constexpr (std::is_same_v<Port, Sleeping>) port.begin();
         if (!execute(port, thread.ticket, section)) return;
-        if (!bench_.completed(engine_.clock(participant))) more_ = false;
+        if (!bench_.completed(thread.number, engine_.clock(participant))) more_ = false;
         if constexpr (has_steward) look(port);
       } while (more_ && (team.size() == 1 || engine_.clock(participant) < until));
     }
@@ -396,6 +407,7 @@ class Run {
     outcome.cache_misses_percent = percent(to.shared_misses - from.shared_misses, accesses);
     outcome.private_misses_percent = percent(to.private_misses - from.private_misses, accesses);
     outcome.far_memory_percent = percent(to.far_memory - from.far_memory, to.memory - from.memory);
+    outcome.waits = bench_.waits.result();
     outcome.events = engine_.events();
     return outcome;
   }

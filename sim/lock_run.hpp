@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/lock_waits.hpp"
 #include "sim/modelled.hpp"
 #include "sim/sleeping.hpp"
 #include "sim/walk.hpp"
@@ -63,6 +64,7 @@ struct LockOutcome {
   double cache_misses_percent = 0;
   double far_memory_percent = 0;
   double private_misses_percent = 0;  ///< missed the core's own cache
+  LockWaits waits;                    ///< of both windows together
   std::uint64_t events = 0;
 };
 

@@ -10,9 +10,9 @@
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
-// 2. Hysteresis is each client's own: it delegates from the first failure to take the lock, or from
-//    meeting others while a server runs, until nobody executes its request while the lock is free,
-//    or until `trial` requests have passed.
+// 2. Hysteresis is each client's own: it delegates from the first failure to take the lock, from
+//    meeting others while a server runs, or from the 64th visit, until nobody executes its request
+//    while the lock is free, or until `trial` requests have passed.
 #pragma once
 
 #include "lock/habit.hpp"
@@ -130,7 +130,7 @@ class Auto {
       m.wake_held();  // who is woken may take the CPU
       h.combined += executed;
       if (executed != 0 && is_served(m)) h.set_delegates(true);
-      const bool goes_on = unattended || (h.goes_on_after(executed) && combines());
+      const bool goes_on = unattended || (combines() && h.goes_on_after(executed));
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       h.visits = 0;
       wanted_.let_one_in(m, *desk_.held);

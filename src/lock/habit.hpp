@@ -15,6 +15,7 @@ struct Habit {
   unsigned until_trial = 0;  ///< requests, before it tries to take the lock again
   unsigned visits = 0;       ///< of others' requests since it last let another one have the lock,
                              ///< one of many requests being several
+  unsigned term = 0;         ///< visits since it last delegated because of them
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
   Pace pace;                 ///< with which it executes these
@@ -32,9 +33,13 @@ struct Habit {
   bool is_used_to() const { return delegates && until_trial != trial; }
 
   /// After a visit of so many requests of others: whether it goes on before another one has the
-  /// lock.
+  /// lock. After as many visits it delegates: others have many sections in each, it has one.
   bool goes_on_after(unsigned executed) {
     visits += executed < many ? 1 : executed / 4;
+    if (++term == visits_max) {
+      term = 0;
+      set_delegates(true);
+    }
     return visits < visits_max;
   }
 

@@ -379,10 +379,30 @@ TEST_F(Command, LockPrintsRows) {
     EXPECT_EQ(row.at("machine"), "oak");
     EXPECT_GT(row.at("throughput_ops_s").get<double>(), 0);
     EXPECT_GE(row.at("cache_misses_percent").get<double>(), 0);
+    EXPECT_GT(row.at("latency_ns_mean").get<double>(), 0);
+    EXPECT_GT(row.at("latency_ns_max").get<double>(), row.at("latency_ns_mean").get<double>());
+    EXPECT_LE(row.at("latency_ns_p99").get<double>(), row.at("latency_ns_max").get<double>());
+    EXPECT_NEAR(row.at("fairness").get<double>(), 1, 0.01);
     EXPECT_EQ(row.at("placement").get<std::string>().find('S') != std::string::npos,
               row.at("lock") == "rcl");
     EXPECT_TRUE(row.at("lock") != "rcl" || row.at("far_memory_percent") == 0);
   }
+}
+
+TEST_F(Command, LockShowsWhoStarves) {
+  Words words{"sim", "lock",      "--machine", "oak",      "--locks", "ticket,robust", "--threads",
+              "7",   "--pattern", "random",    "--window", "5000",    "--warm-up",     "200"};
+  const std::string text = muster(words);
+  EXPECT_THAT(text, testing::ContainsRegex("mean +p99 +longest +most/fewest"));
+  EXPECT_THAT(text, testing::ContainsRegex("ticket .* [0-9.]+ us +1 "));
+  EXPECT_THAT(text, testing::ContainsRegex("robust .* [0-9.]+ ms +inf "));
+  words.push_back("--json");
+  const json rows = json::parse(muster(words)).at("results");
+  EXPECT_NEAR(rows.at(0).at("fairness").get<double>(), 1, 0.01);
+  EXPECT_TRUE(rows.at(1).at("fairness").is_null());
+  EXPECT_GT(rows.at(1).at("latency_ns_max"), 1e6);
+  words.back() = "--csv";
+  EXPECT_THAT(muster(words), testing::ContainsRegex("robust,oak,7,.*,inf,"));
 }
 
 TEST_F(Command, LockTriesEveryPlacement) {
@@ -420,7 +440,12 @@ TEST_F(Command, WanderingThreadsGiveTheMeanOfAllPlacements) {
   EXPECT_EQ(mean.at("placement"), "mean of all");
   EXPECT_EQ(mean.at("share"), 1);
   EXPECT_EQ(mean.at("far_memory_percent"), 100);
-  for (const char* key : {"throughput_ops_s", "private_misses_percent"}) {
+  double longest_ns = 0;
+  for (const auto& [row, share] : each) {
+    longest_ns = std::max(longest_ns, row.at("latency_ns_max").get<double>());
+  }
+  EXPECT_EQ(mean.at("latency_ns_max"), longest_ns);
+  for (const char* key : {"throughput_ops_s", "private_misses_percent", "latency_ns_mean"}) {
     double expected = 0;
     for (const auto& [row, share] : each) expected += share * row.at(key).get<double>();
     EXPECT_NEAR(mean.at(key).get<double>(), expected, 1e-9 * expected) << key;

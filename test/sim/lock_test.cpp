@@ -13,6 +13,7 @@
 #include "sim/lock_placements.hpp"
 #include "sim/lock_predict.hpp"
 #include "sim/lock_run.hpp"
+#include "sim/lock_waits.hpp"
 #include "sim/pair_matrix.hpp"
 #include "sim/remedies.hpp"
 
@@ -113,6 +114,15 @@ TEST(AutoWithServer, WithoutOneItsHolderGoesOnWithOthersSections) {
   EXPECT_GT(of_31_clients("auto", false), 0.9 * of_31_clients("flat-combining", false));
 }
 
+// Who executes for others has one section for many of theirs, so that it must not go on for ever.
+TEST(AutoWithServer, WhoExecutesForOthersChanges) {
+  const MachineModel epyc = load_machine("epyc-7763-2s");
+  const CoreTree tree(*epyc.shape);
+  const LockQuery query{"auto", Pattern::random, 500'000'000, 20, apart_placement(tree, 2)};
+  const LockOutcome outcome = predict_locks(epyc, tree, {query}, {}, {}).front();
+  EXPECT_LT(outcome.waits.most_to_fewest, 2);  // 99, if it goes on
+}
+
 // What overwrote the model's heap, and what it took for a deadlock.
 TEST_F(LockTest, AServerOfManyClientsServesThemAll) {
   const MachineModel kunpeng = load_machine("kunpeng920-2s");
@@ -150,6 +160,33 @@ TEST_F(LockTest, WhatDoublingChangesIsWhatALongerRunSays) {
     std::swap(effort_, longer);
     EXPECT_NE(twice.change, 0);
     EXPECT_NEAR(shorter.throughput_ops_s / twice.throughput_ops_s, 1 + twice.change, 1e-9) << lock;
+  }
+}
+
+TEST_F(LockTest, WhoComesFirstIsServedFirstOrNot) {
+  const LockOutcome ticket = run(oak_, apart("ticket", Pattern::random, 7));
+  const double round_ns = 7 * 1e9 / ticket.throughput_ops_s;  // each of the seven once
+  EXPECT_LT(ticket.waits.most_to_fewest, 1.02);
+  EXPECT_NEAR(ticket.waits.longest_ns, round_ns, 0.1 * round_ns);
+  EXPECT_NEAR(ticket.waits.p99_ns, round_ns, 0.1 * round_ns);
+  EXPECT_NEAR(ticket.waits.mean_ns, round_ns, 0.05 * round_ns);
+  EXPECT_LE(ticket.waits.p99_ns, ticket.waits.longest_ns);
+
+  const LockOutcome spin = run(oak_, apart("cas-spin", Pattern::random, 7));
+  EXPECT_GT(spin.waits.longest_ns, 10 * ticket.waits.longest_ns);
+  EXPECT_GT(spin.waits.most_to_fewest, 10);
+  EXPECT_LT(spin.waits.p99_ns, ticket.waits.p99_ns);  // of its few favourites
+}
+
+// Little's law: seven threads are each in a call or between two.
+TEST_F(LockTest, MeanWaitAndThroughputTellTheSameTime) {
+  for (const std::string& lock : modelled_locks()) {
+    LockQuery query = apart(lock, Pattern::random, 7);
+    query.sections = Sections{.held_ns = 500, .apart_ns = 3000};
+    const LockOutcome outcome = run(oak_, query);
+    const double between_ns = 3000 + oak_.parameters.lock_call_ns;
+    EXPECT_NEAR(outcome.waits.mean_ns + between_ns, 7 * 1e9 / outcome.throughput_ops_s, 400)
+        << lock;
   }
 }
 
@@ -315,6 +352,49 @@ TEST_F(LockTest, AServerHasACoreOfItsOwn) {
   query.placement.server.reset();
   EXPECT_THROW(run(oak_, query), Error);
   EXPECT_THROW(wants_server("no-such-lock"), Error);
+}
+
+// A lock that goes to the first of three, then to the second, the first, the second...; the third
+// gets it before the window and once within. A section takes 100 ns, and who is done calls at once.
+TEST(LockWaits, OfAnUnfairLock) {
+  LockWaitsRecorder recorder(3);
+  for (const unsigned client : {0U, 1U, 2U}) recorder.call(client, 0);
+  Time now = 0;
+  const auto section = [&](unsigned client) {
+    recorder.done(client, now += from_ns(100));
+    recorder.call(client, now);
+  };
+  for (const unsigned client : {2U, 0U, 1U}) section(client);  // warms up
+  recorder.open();
+  for (int n = 0; n < 300; ++n) section(n % 2);
+  section(2);  // has waited for 303 sections
+  for (int n = 0; n < 99; ++n) section(n % 2);
+  recorder.close(now);
+  section(2);  // after the window: does not count
+  const LockWaits waits = recorder.result();
+  EXPECT_EQ(waits.most_to_fewest, 200);
+  EXPECT_EQ(waits.longest_ns, 30'300);
+  EXPECT_LE(waits.p99_ns, 200);  // 396 waits of 403
+  EXPECT_GE(waits.p99_ns, 198);
+  // All of them but the 99 sections that the third one waits for again, and the call in progress.
+  EXPECT_NEAR(waits.mean_ns, (397 * 200 + 2 * 300 + 30'300 + 9'900 + 100) / 403.0, 2);
+}
+
+TEST(LockWaits, WhoStarvesThroughoutTheWindowIsSeen) {
+  LockWaitsRecorder recorder(3);
+  recorder.call(0, from_ns(50));
+  recorder.call(1, from_ns(100));
+  recorder.open();
+  for (Time now = from_ns(200); now <= from_ns(2000); now += from_ns(100)) {
+    recorder.done(1, now);
+    recorder.call(1, now + from_ns(60));
+  }
+  recorder.call(2, from_ns(2001));  // its core is ahead of the others': it does not wait yet
+  recorder.close(from_ns(2000));
+  const LockWaits waits = recorder.result();
+  EXPECT_EQ(waits.longest_ns, 1950);
+  EXPECT_TRUE(std::isinf(waits.most_to_fewest));
+  EXPECT_EQ(waits.mean_ns, (100 + 18 * 40 + 1950) / 20.0);
 }
 
 Remedies remedies_on(const char* machine, const Contention& seen) {
