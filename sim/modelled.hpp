@@ -118,8 +118,8 @@ class Modelled : public NobodySleeps<Modelled> {
   /// As on hardware (src/delegation/port.cpp), but nobody is woken: where Asking would sleep the
   /// core watches both lines. -1: it gave up.
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted, const Cell&,
-                   const Expectation<Cell>&) {
-    Asking asking(false, false);
+                   const Expectation<Cell>& expected) {
+    Asking asking(false, false, expected.lost);
     for (;;) {
       const Asking::Next next = asking.next(load(wanted, relaxed) != 0);
       if (next == Asking::Next::sleep || engine_->is_abandoned()) break;

@@ -145,7 +145,7 @@ class Dozing : public Checked {
       if (load(held, acquire, site) == 0) return load(own, acquire, site) == 0 ? 0 : 1;
     }
   }
-  bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, Site site = Site::here()) {
+  bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, unsigned, Site site = Site::here()) {
     for (;;) {
       store(wanted, 1, relaxed, site);
       sleep(dozing, 1, dozing, [&] { return lot_.peek(held, site) == 0; });

@@ -172,7 +172,8 @@ mutant("auto: a request that has begun taken for done" auto.hpp Auto)
 replace([[if (!executed) continue;]] [[if (!executed) return true;]])
 
 mutant("auto: who waits in turn has what was free" habit.hpp Auto)
-replace([[while (!desk.take(m)) {]] [[if (!desk.take(m)) {]])
+replace([[for (unsigned lost = 0; !desk.take(m); ++lost) {]]
+  [[if (const unsigned lost = 0; !desk.take(m)) {]])
 
 # With what it calls: names are looked up where arguments come from, too.
 mutant("rounds: a request not read again under the lock" "rings.hpp;round.hpp" Auto)

@@ -134,8 +134,9 @@ class Port : public Hardware {
 
   /// Until the lock is free, of which no request is pending: who has it lets one in that waits
   /// here.
-  bool wait_for_turn(const Cell& held, Cell& wanted, Cell& dozing) noexcept {
-    static_cast<void>(ask(nullptr, held, wanted, dozing, {}));
+  bool wait_for_turn(const Cell& held, Cell& wanted, Cell& dozing, unsigned lost) noexcept {
+    static_cast<void>(
+        ask(nullptr, held, wanted, dozing, {.soon = false, .answer = false, .lost = lost}));
     return true;
   }
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays

@@ -10,9 +10,8 @@
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
-// 2. Hysteresis is each client's own: it delegates from the first failure to take the lock, from
-//    meeting others while a server runs, or from the 64th visit, until nobody executes its request
-//    while the lock is free, or until `trial` requests have passed.
+// 2. Hysteresis is each client's own: it delegates once it failed to take the lock, met others while
+//    a server ran, or visited 64 times; until its request waits at a free lock, or for `trial` ones.
 #pragma once
 
 #include "lock/habit.hpp"
@@ -92,11 +91,12 @@ class Auto {
   /// Waits until a posted request is executed; executes it if there is nobody else.
   bool finish(M& m, Ring& ring, Habit& h, auto& entry, auto& work, auto combines) const {
     auto standing_back = wanted_.standing_back();
-    for (Backoff backoff;; backoff.wait(m)) {
+    for (Backoff lost;; lost.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
-      const Either<M> first = is_served(m) ? await_either(m, entry, *server_)
-                                           : wanted_.wait_for_either(m, entry, desk_, ring,
-                                                                     {h.is_used_to(), combines()});
+      const Either<M> first =
+          is_served(m) ? await_either(m, entry, *server_)
+                       : wanted_.wait_for_either(m, entry, desk_, ring,
+                                                 {h.is_used_to(), combines(), lost.waits()});
       if (first.gave_up) return false;
       if (first.own) {
         desk_.rings.has_answer(ring);

@@ -100,8 +100,8 @@ class Wanted {
   /// Takes the lock without a request: for the middle of a section that has given it up, or for
   /// what no other thread may execute. False if it gave up.
   bool take_in_turn(M& m, const Desk<M>& desk) const {
-    while (!desk.take(m)) {
-      if (!m.wait_for_turn(*desk.held, *cell_, *dozing_)) return false;
+    for (unsigned lost = 0; !desk.take(m); ++lost) {
+      if (!m.wait_for_turn(*desk.held, *cell_, *dozing_, lost)) return false;
     }
     pass_on(m);
     return true;

@@ -19,10 +19,13 @@ class Backoff {
   void wait(M& m) {
     m.linger(turns_);
     if (turns_ < turns_max) turns_ *= 2;
+    ++waits_;
   }
+  unsigned waits() const { return waits_; }
 
  private:
   unsigned turns_ = 4;
+  unsigned waits_ = 0;
 };
 
 /// Who of those that wait for a lock lets others go first: whoever is near the data executes

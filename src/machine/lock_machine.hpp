@@ -16,8 +16,9 @@ namespace muster {
 /// What a client that waits may expect of whoever has the lock.
 template <class Cell>
 struct Expectation {
-  bool soon;    ///< its requests have been executed soon: the lock is seldom free for long
-  bool answer;  ///< they are executed when it says that it waits
+  bool soon;          ///< its requests have been executed soon: the lock is seldom free for long
+  bool answer;        ///< they are executed when it says that it waits
+  unsigned lost = 0;  ///< so often it found the lock free, and another one took it
   Cell* served = nullptr;  ///< at least `counted` when all its earlier requests are executed; null:
   Word counted = 0;        ///< there are none
 };
@@ -56,8 +57,9 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // lock, sets `wanted` when that takes long.
   { m.await_either(cell, other, acquire, Awaited::combiner) } -> std::same_as<int>;
   { m.await_either(cell, other, acquire, wanted, dozing, expected) } -> std::same_as<int>;
-  // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up.
-  { m.wait_for_turn(cell, wanted, dozing) } -> std::same_as<bool>;
+  // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up. The
+  // number is Expectation's `lost`.
+  { m.wait_for_turn(cell, wanted, dozing, turns) } -> std::same_as<bool>;
   // By who has the lock. Whether some sleep in wait_for_turn(); whether `wanted` is set by a
   // section of its own, which left something to see to, and nobody waits. Both on hardware only.
   { m.is_slept_on(dozing) } -> std::same_as<bool>;
@@ -132,7 +134,7 @@ class NobodySleeps {
     return await_either(own, other, acquire, Awaited::anyone, site);
   }
   template <class Cell>
-  bool wait_for_turn(Cell& held, Cell& wanted, const Cell&, Site site = Site::here()) {
+  bool wait_for_turn(Cell& held, Cell& wanted, const Cell&, unsigned, Site site = Site::here()) {
     say_that_it_waits(wanted);
     return port().await(held, equals(0), relaxed, Awaited::anyone, site);  // whoever takes acquires
   }

@@ -20,7 +20,7 @@ std::string steps(Asking& asking, std::size_t count, bool said = false) {
 std::string yields(unsigned more = 0) { return std::string(Asking::yields + more, 'y'); }
 
 TEST(Asking, IsPatientThenAsksThenSleepsAndAsksAgain) {
-  Asking asking(false, false);
+  Asking asking(false, false, 0);
   EXPECT_EQ(
       "pppp"
       "as"
@@ -30,7 +30,7 @@ TEST(Asking, IsPatientThenAsksThenSleepsAndAsksAgain) {
 }
 
 TEST(Asking, DoesNotAskWhereAnotherOneHas) {
-  Asking asking(false, false);
+  Asking asking(false, false, 0);
   EXPECT_EQ(
       "pppp"
       "sps",
@@ -41,26 +41,33 @@ TEST(Asking, DoesNotAskWhereAnotherOneHas) {
 }
 
 TEST(Asking, OneWhoIsToldAnewIsAskedOnceASleep) {
-  Asking asking(false, false);
+  Asking asking(false, false, 0);
   EXPECT_EQ("ppppa", steps(asking, 5));
   EXPECT_EQ("s", steps(asking, 1)) << "though the holder has taken it back";
 }
 
 TEST(Asking, InACrowdYieldsBeforeItAsksAndBeforeItSleeps) {
-  Asking asking(true, false);
+  Asking asking(true, false, 0);
   EXPECT_EQ("pya" + yields() + "s", steps(asking, 3 + Asking::yields + 1));
   EXPECT_EQ("pa" + yields() + "s", steps(asking, 2 + Asking::yields + 1));
 }
 
 TEST(Asking, InACrowdYieldsWhereAnotherOneHasAsked) {
-  Asking asking(true, false);
+  Asking asking(true, false, 0);
   EXPECT_EQ("py" + yields() + "s", steps(asking, 2 + Asking::yields + 1, true));
 }
 
+TEST(Asking, AsksAtOnceWhenItHasLostTooManyRaces) {
+  Asking patient(false, false, Asking::races - 1);
+  EXPECT_EQ("ppppa", steps(patient, 5));
+  Asking asking(false, false, Asking::races);
+  EXPECT_EQ("aspas", steps(asking, 5));
+}
+
 TEST(Asking, WhoAskedTheLastTimeLetsAnotherOneAskFirst) {
-  Asking asking(true, true);
+  Asking asking(true, true, 0);
   EXPECT_EQ("pyya", steps(asking, 4));
-  Asking alone(false, true);
+  Asking alone(false, true, 0);
   EXPECT_EQ("ppppa", steps(alone, 5)) << "not where threads have CPUs of their own";
 }
 
