@@ -10,8 +10,8 @@
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
-// 2. Hysteresis is each client's own: it delegates once it failed to take the lock, met others while
-//    a server ran, or visited 64 times; until its request waits at a free lock, or for `trial` ones.
+// 2. Hysteresis is each client's own. It delegates once it failed to take the lock, met others as a
+//    server ran, or visited 64 times; until its request waits at a free lock, or `trial` times.
 #pragma once
 
 #include "lock/habit.hpp"
