@@ -120,9 +120,10 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, A
     if (there == 0) return is_free(own) ? 0 : 1;
     const Next next = wait.next();
     if (next == Next::give_up) return -1;
-    // While this thread is awake on the server's PU, nobody serves.
-    const bool is_in_the_way = awaited != Awaited::combiner && there == pu();
-    if (next == Next::sleep || is_in_the_way) {
+    // While this thread spins on the server's PU, nobody serves.
+    const bool spins = next == Next::look && policy().spin_ns != 0;
+    if (spins && awaited != Awaited::combiner && there == pu()) sched_yield();
+    if (next == Next::sleep) {
       sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
     }
   }

@@ -192,6 +192,29 @@ TEST(Crowd, WhoWaitsYieldsBeforeItAsksAndBeforeItSleeps) {
   EXPECT_EQ(0U, yields_of_one_that_sleeps({0})[0].size());
 }
 
+TEST(Crowd, WhoSpinsOnTheServersPuYieldsIt) {
+  for (const Word elsewhere : {0, 1}) {
+    Hardware::Domain domain{};
+    Port port(domain, 0);
+    port.set_policy({.spin_ns = 1'000'000, .yield_ns = 0, .name = "spins, then sleeps"});
+    Hardware::Cell own{};
+    own.value = 1;
+    Hardware::Cell server{};
+    Yields mine{server};
+    std::thread waits([&] {
+      delegation::bind_thread(pthread_self(), {allowed_cpus().front()});
+      server.value = port.pu() + elsewhere;
+      yields = &mine;
+      EXPECT_EQ(0, port.await_either(own, server, acquire, Awaited::anyone));
+      yields = nullptr;
+    });
+    while (own.sleepers.load() == 0) sleep_ms(1);
+    Port(domain, 1).store(own, 0, release);
+    waits.join();
+    EXPECT_EQ(elsewhere == 0, !mine.seen.empty());
+  }
+}
+
 TEST(CpusOfProcess, AreThoseOfAllItsThreads) {
   const std::vector<unsigned> cpus = allowed_cpus();
   const PuSet before = delegation::binding_of(0);

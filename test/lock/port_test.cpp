@@ -54,29 +54,6 @@ TEST(Waiting, WhoHasTheLockIsTold) {
   holder.join();
 }
 
-TEST(Waiting, WhoIsAwakeOnTheServersPuSleepsSoThatItRuns) {
-  Client client;
-  client.port.set_policy(WaitPolicy::spin());
-  Hardware::Cell own{};
-  own.value = 1;
-  std::thread waits([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(allowed_cpus().front(), &one);
-    ASSERT_EQ(0, pthread_setaffinity_np(pthread_self(), sizeof one, &one));
-    const Hardware::Cell server{.value = client.port.pu(), .sleepers = 0};
-    EXPECT_EQ(0, client.port.await_either(own, server, acquire, Awaited::anyone));
-  });
-  bool slept = false;
-  for (const std::int64_t end_ns = now_ns() + 10'000'000'000; !slept && now_ns() < end_ns;) {
-    slept = own.sleepers.load() != 0;
-    sched_yield();
-  }
-  EXPECT_TRUE(slept);
-  Port(client.domain, 1).store(own, 0, release);
-  waits.join();
-}
-
 /// Counts how often another one is let in; its clients have no seats.
 class Watched : public Port {
  public:
