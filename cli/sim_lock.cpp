@@ -204,12 +204,11 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   std::size_t lock_width = 4;
   for (const Row& row : rows) lock_width = std::max(lock_width, row.query.lock.size());
   const std::string titles =
-      fmt::format("{:<{}} {:<11}{:>7}{:>9}{:>8}{:>8}{:>8}{:>12}{:>8}{:>6}{:>8}  ", "lock",
-                  lock_width, "pattern", "threads", "Mops/s", "mean", "p99", "longest",
-                  "most/fewest", "misses", "far", "doubled");
+      fmt::format("{:<{}} {:<11}{:>7} {:>9} {:>8} {:>5} {:>7}  ", "lock", lock_width, "pattern",
+                  "threads", "Mops/s", "misses %", "far %", "doubled");
   std::vector<std::string> wide;
   for (const Row& row : rows) {
-    if (titles.size() + row.placement.size() > 100 &&
+    if (titles.size() + row.placement.size() > 79 &&
         std::find(wide.begin(), wide.end(), row.placement) == wide.end())
       wide.push_back(row.placement);
   }
@@ -222,13 +221,11 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
                      "\n\n" + titles + "where\n";
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
-    text += fmt::format(
-        "{:<{}} {:<11}{:>7}{:>9.3f}{:>8}{:>8}{:>8}{:>12.3g}{:>7.1f}%{:>5.0f}%{:>+7.1f}%  {}\n",
-        row.query.lock, lock_width, pattern_name(row.query.pattern),
-        row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
-        bench::format_ns(o.waits.mean_ns), bench::format_ns(o.waits.p99_ns),
-        bench::format_ns(o.waits.longest_ns), o.waits.most_to_fewest, o.cache_misses_percent,
-        o.far_memory_percent, 100 * o.change, place(row.placement));
+    text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f} {:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
+                        row.query.lock, lock_width, pattern_name(row.query.pattern),
+                        row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
+                        o.cache_misses_percent, o.far_memory_percent, 100 * o.change,
+                        place(row.placement));
   }
   text += '\n';
   for (const std::string& placement : wide) {
@@ -236,11 +233,21 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   }
   text +=
       "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
-      "mean, p99, longest: from a section's call until it is done, or the window's end.\n"
-      "most/fewest: sections of the busiest thread and of the least busy one.\n"
       "misses: accesses to the array that no cache of the core and its die held.\n"
       "far: lines from another NUMA node's memory.\n"
-      "doubled: what the first half of the window says more than the whole.\n";
+      "doubled: what the first half of the window says more than the whole.\n\n";
+  text += fmt::format("{:<{}} {:<11}{:>7} {:>9}{:>9}{:>9}{:>13}\n", "lock", lock_width, "pattern",
+                      "threads", "mean", "p99", "longest", "most/fewest");
+  for (const Row& row : rows) {
+    const sim::LockWaits& waits = row.outcome.waits;
+    text += fmt::format("{:<{}} {:<11}{:>7} {:>9}{:>9}{:>9}{:>13.3g}\n", row.query.lock, lock_width,
+                        pattern_name(row.query.pattern), row.query.placement.threads.size(),
+                        bench::format_ns(waits.mean_ns), bench::format_ns(waits.p99_ns),
+                        bench::format_ns(waits.longest_ns), waits.most_to_fewest);
+  }
+  text +=
+      "\nmean, p99, longest: from a section's call until it is done, or the window's end.\n"
+      "most/fewest: sections of the busiest thread over those of the least busy one.\n";
   return text;
 }
 

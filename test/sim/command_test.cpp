@@ -394,8 +394,8 @@ TEST_F(Command, LockShowsWhoStarves) {
               "7",   "--pattern", "random",    "--window", "5000",    "--warm-up",     "200"};
   const std::string text = muster(words);
   EXPECT_THAT(text, testing::ContainsRegex("mean +p99 +longest +most/fewest"));
-  EXPECT_THAT(text, testing::ContainsRegex("ticket .* [0-9.]+ us +1 "));
-  EXPECT_THAT(text, testing::ContainsRegex("robust .* [0-9.]+ ms +inf "));
+  EXPECT_THAT(text, testing::ContainsRegex("ticket .* [0-9.]+ us +1\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("robust .* [0-9.]+ ms +inf\n"));
   words.push_back("--json");
   const json rows = json::parse(muster(words)).at("results");
   EXPECT_NEAR(rows.at(0).at("fairness").get<double>(), 1, 0.01);
