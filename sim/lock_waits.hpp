@@ -45,6 +45,7 @@ class LockWaitsRecorder {
   /// After close().
   LockWaits result() const {
     std::uint64_t up_to = 0;
+    if (count_ == 0) return {};
     auto p99 = times_.begin();
     while ((up_to += p99->second) * 100 < count_ * 99) ++p99;
     const auto [fewest, most] = std::minmax_element(

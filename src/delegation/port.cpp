@@ -76,7 +76,7 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
                 [&] { return request == 0 || is_free(held); });
   };
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
-  Asking asking(is_crowded() && expected.answer, asked_, expected.lost);
+  Asking asking(is_crowded() && own != nullptr, asked_, expected.lost);
   do {
     const auto next = asking.next(wanted.value.load(std::memory_order_relaxed) == by_another);
     if (next == Asking::Next::ask) set(wanted);

@@ -169,7 +169,8 @@ Station::Servant& Station::add_servant() {
 std::string Station::bind(Servant& servant, const PuSet& cpus, const PuSet& named) {
   if (cpus.empty()) return {};
   const int error = bind_thread(servant.thread.native_handle(), cpus);
-  const PuSet left_out = named.empty() ? named : named - binding_of(servant.thread);
+  const PuSet bound_to = binding_of(servant.thread);
+  const PuSet left_out = bound_to.empty() ? PuSet() : named - bound_to;
   if (error == 0 && left_out.empty()) return {};
   return "it cannot be bound to CPU " + cpus.to_string() + ": " +
          (error != 0 ? std::strerror(error) : "it may not use " + left_out.to_string()) +
@@ -232,12 +233,14 @@ class Station::Server : public locks::Walk<RingPort> {
       if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
       if (idle_->next() == RingPort::Next::sleep) sleep();
     }
+    if (!station_.crew().is_alone(station_.house_, self_)) {
+      pu_ = 0;  // another one has shown its own
+      idle_.reset();
+      if (!station_.crew().remains(station_.house_, self_)) return false;
+    }
     if (port_.pu() != pu_) [[unlikely]]
       show_pu();
-    if (station_.crew().is_alone(station_.house_, self_)) return true;
-    pu_ = 0;  // another one shows its own
-    idle_.reset();
-    return station_.crew().remains(station_.house_, self_);
+    return true;
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
 
@@ -492,6 +495,7 @@ void Station::watch() {
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
   const Pending last = close();
+  watchdog.nap_ns = watchdog_period_ns;
   while (!are_executed(last)) crew().watch(watchdog);
   end([] {});
 }

@@ -125,7 +125,7 @@ class Station final : public LeavesRequests {
     return {entry(lock).wanted, entry(lock).dozing, &back_cell()};
   }
   RingBoard board() const noexcept { return {cells().slots() + sizeof(Hardware::Cell)}; }
-  /// 0 without a server, else 1 + the PU where it is.
+  /// 0 without a server, else 1 + the PU where it is; ~0 until that is known.
   Hardware::Cell& server_cell() const noexcept { return cells().global(1); }
   Hardware::Cell& back_cell() const noexcept { return cells().global(2); }  ///< StandBack's
 

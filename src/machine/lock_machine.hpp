@@ -18,7 +18,7 @@ template <class Cell>
 struct Expectation {
   bool soon;          ///< its requests have been executed soon: the lock is seldom free for long
   bool answer;        ///< they are executed when it says that it waits
-  unsigned lost = 0;  ///< so often it found the lock free, and another one took it
+  unsigned lost = 0;  ///< so often the lock was free, and it has not got it
   Cell* served = nullptr;  ///< at least `counted` when all its earlier requests are executed; null:
   Word counted = 0;        ///< there are none
 };
@@ -53,8 +53,8 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   m.hold_wakes();
   m.wake_held();
   // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. Without a
-  // combiner `other` says where a server is. The second one, by who waits for its answer or for the
-  // lock, sets `wanted` when that takes long.
+  // combiner `other` is a server's: 1 + the PU where it is, as pu(). The second one, by who waits
+  // for its answer or for the lock, sets `wanted` when that takes long.
   { m.await_either(cell, other, acquire, Awaited::combiner) } -> std::same_as<int>;
   { m.await_either(cell, other, acquire, wanted, dozing, expected) } -> std::same_as<int>;
   // Waits without a request until `cell` is 0, and says so in `wanted`; false: it gave up. The

@@ -26,7 +26,7 @@ class Asking {
   /// So many polls before it asks. Four clients of POWER9 do 0.80 with half of it, 0.66 with one.
   static constexpr unsigned patience = 4;
   /// So many races for the lock lost, and it asks at once. In the model two clients of a Kunpeng
-  /// wait 5 ms at worst without, 0.2 with it. With half of it four do 0.98.
+  /// wait 5 ms at worst without, 0.2 with it. With half of it four do 0.97.
   static constexpr unsigned races = 32;
   /// In a crowd, before a sleep: few sleepers are woken. Most to fewest sections of 64 threads on
   /// two CPUs: 34 without, 8 to 11 with 4 or 16.
@@ -38,7 +38,7 @@ class Asking {
   /// `crowded`: more threads than PUs use locks, so that the holder may need this one's. `asked`:
   /// asked() after the client's last wait. Who asks is let in, so it yields twice, and another one
   /// asks first: without these yields the most to the fewest sections of 64 threads is 7,000.
-  /// `lost`: races for the lock, for the same request.
+  /// `lost`: races for the lock, since it came.
   constexpr Asking(bool crowded, bool asked, unsigned lost) noexcept
       : polls_(crowded ? 1 : patience),
         yields_(crowded ? (asked ? 2 : 1) : 0),

@@ -12,9 +12,10 @@ namespace muster {
 
 class Parking {
  public:
-  /// Before the next look, after so many; 0: it sleeps. Half a microsecond in all: eight threads
-  /// whose section moves ten lines lose a fifth with less, two beside other programs lose a fifth
-  /// with four times as much. Fewer and fewer looks: the line has to come back to who writes it.
+  /// Pauses before the next look, after so many looks; 0: it sleeps. Half a microsecond in all:
+  /// eight threads whose section moves ten lines lose a fifth with less, two beside other programs
+  /// lose a fifth with four times as much. Looks are seldom: the line has to come back to who
+  /// writes it.
   static constexpr unsigned pauses(unsigned looks) noexcept { return looks < 5 ? 1U << looks : 0; }
   /// Twenty times what its waking up takes: it mostly has the mutex sooner, and a hand-over while
   /// it sleeps costs a twentieth at most.
