@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "machine/keep_errno.hpp"
 #include "placement/least_busy.hpp"
 #include "run/record.hpp"
 
@@ -78,10 +78,8 @@ bool get_mask(Mask& mask) {
   return sched_getaffinity(0, sizeof mask.words, mask.set()) == 0;
 }
 bool set_mask(const Mask& mask) {
-  const int errno_before = errno;
-  const bool done = sched_setaffinity(0, sizeof mask.words, mask.set()) == 0;
-  errno = errno_before;
-  return done;
+  const KeepErrno of_caller;
+  return sched_setaffinity(0, sizeof mask.words, mask.set()) == 0;
 }
 
 /// The core's CPUs, of those in the mask; false if there are none.

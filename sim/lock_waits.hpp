@@ -44,8 +44,8 @@ class LockWaitsRecorder {
 
   /// After close().
   LockWaits result() const {
-    std::uint64_t up_to = 0;
     if (count_ == 0) return {};
+    std::uint64_t up_to = 0;
     auto p99 = times_.begin();
     while ((up_to += p99->second) * 100 < count_ * 99) ++p99;
     const auto [fewest, most] = std::minmax_element(

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <mutex>
 #include <new>
 
 #include "allocation/jemalloc.hpp"
 #include "machine/format.hpp"
+#include "machine/keep_errno.hpp"
 #include "memory/pages.hpp"
 
 namespace muster::allocation {
@@ -29,18 +29,6 @@ struct Heap {
 constinit std::array<Heap, heaps_max> heaps{};
 constinit std::array<std::atomic<bool>, heaps_max> used{};  // looked through without touching heaps
 constinit std::mutex making;
-
-/// jemalloc's callers want their errno as it was.
-class KeepErrno {
- public:
-  KeepErrno() = default;
-  ~KeepErrno() { errno = value_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int value_ = errno;
-};
 
 std::byte* map(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,

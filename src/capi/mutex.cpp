@@ -7,13 +7,13 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <new>
 
 #include "delegation/generation.hpp"
 #include "delegation/thread.hpp"
 #include "lock/parking_cna.hpp"
+#include "machine/keep_errno.hpp"
 #include "machine/made_once.hpp"
 #include "machine/parking_port.hpp"
 #include "machine/usable_cpus.hpp"
@@ -79,12 +79,11 @@ void muster_mutex_lock_slowly(muster_mutex* mutex) {
   Port port;
   const auto word = word_of(mutex);
   if (word.try_acquire(port) || word.acquire_soon(port)) return;
-  const int errno_before = errno;
+  const KeepErrno of_caller;
   Cna::Ticket ticket{.client = is_in_line ? 0 : client(), .mark = mark()};
   unsigned cpu = 0;
   unsigned numa = 0;
   getcpu(&cpu, &numa);
-  errno = errno_before;
   if (ticket.client == 0) {
     word.acquire_in_turn(port);
     return;

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "machine/hardware.hpp"
+#include "machine/keep_errno.hpp"
 #include "wait/linger.hpp"
 #include "wait/parking.hpp"
 
@@ -72,18 +73,15 @@ class ParkingPort {
 
   bool park(Cell& cell, Word seen) {
     if (until_ != nullptr && until_->tv_sec < 0) return false;
-    const int errno_before = errno;
+    const KeepErrno of_caller;
     const int clock = clock_ == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
     const long slept = syscall(SYS_futex, &cell, FUTEX_WAIT_BITSET_PRIVATE | clock, seen, until_,
                                nullptr, FUTEX_BITSET_MATCH_ANY);
-    const bool in_time = slept == 0 || errno != ETIMEDOUT;
-    errno = errno_before;
-    return in_time;
+    return slept == 0 || errno != ETIMEDOUT;
   }
   void unpark(Cell& cell) {
-    const int errno_before = errno;
+    const KeepErrno of_caller;
     syscall(SYS_futex, &cell, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-    errno = errno_before;
   }
 
  private:

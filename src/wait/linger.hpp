@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 
+#include "machine/keep_errno.hpp"
 #include "wait/policy.hpp"
 #include "wait/relax.hpp"
 
@@ -19,11 +19,10 @@ namespace muster {
 /// next one twice as long, up to 16 times; `most_ns` at most. Keeps errno, and is no cancellation
 /// point.
 inline void nap(unsigned naps, std::int64_t most_ns = WaitPolicy::forever) noexcept {
-  const int errno_before = errno;
+  const KeepErrno of_caller;
   const std::int64_t time_ns = WaitPolicy::sleep_costs_ns << std::min(naps, 4U);
   const timespec time{0, std::min(time_ns, most_ns)};
   syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
-  errno = errno_before;
 }
 
 /// Between two looks, after so many. Whoever is awaited may need this CPU, and be weaker.
