@@ -158,9 +158,13 @@ TEST(Patience, YieldsAgainSoonAfterTheStrangersAreGone) {
   waiter.yield_takes_ns = 3 * ms;
   const std::int64_t start = waiter.now;
   while (waiter.now < start + 2'000 * ms) waiter.wait(20 * us);
+  const unsigned bans = waiter.bans;
+  while (waiter.bans == bans && waiter.now < start + 3'000 * ms) waiter.wait(20 * us);
   waiter.yield_takes_ns = us;
   const std::int64_t gone = waiter.now;
-  while (waiter.now < gone + 200 * ms) waiter.wait(20 * us);
+  // The longest ban has just begun; it has slept through so many that it then awaits a probe.
+  constexpr std::int64_t ban_and_probe = std::int64_t{160 + 20} << 20;
+  while (waiter.now < gone + ban_and_probe) waiter.wait(20 * us);
   waiter.slept = 0;
   for (unsigned n = 0; n < 1'000; ++n) waiter.wait(20 * us);
   EXPECT_EQ(waiter.slept, 0U);
@@ -187,10 +191,24 @@ TEST(Patience, SaysThatItStaysAwakeInFull) {
   EXPECT_EQ(sleeping.patience.stay(), Patience::Stay::none);
 }
 
+TEST(Patience, SleepsAtOnceWithinSomeTensOfMillisecondsWhereAllWaitsAreLong) {
+  for (Waiter waiter : {with_own_pu(), among(4, 2)}) {
+    const std::int64_t start = waiter.now;
+    EXPECT_EQ(waiter.patience.stay(), Patience::Stay::whole);
+    for (unsigned n = 0; n < 7; ++n) {
+      EXPECT_NE(waiter.patience.stay(), Patience::Stay::none) << n;
+      waiter.wait(2 * ms);
+    }
+    EXPECT_EQ(waiter.patience.stay(), Patience::Stay::none);
+    EXPECT_LT(waiter.now - start, 15 * ms);
+  }
+}
+
 TEST(Patience, OthersObserveABan) {
   Waiter first = among(4, 2);
   first.yield_takes_ns = 3 * ms;
-  while (first.bans == 0) first.wait(20 * us);
+  for (unsigned n = 0; n < 8; ++n) first.wait(20 * us);
+  EXPECT_TRUE(first.ban.holds(first.now));
   Waiter second = among(4, 2);
   second.now = first.now;
   second.ban = first.ban;
