@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "delegation/condition.hpp"
@@ -19,6 +22,7 @@ namespace muster::test {
 namespace {
 
 using delegation::AnyLock;
+using delegation::make_lock;
 
 class Blocking : public WithServer {};
 
@@ -162,6 +166,61 @@ TEST_F(Blocking, ManySectionsBlockOneAfterTheOtherForTheFirstTime) {
     EXPECT_GE(station_->counters().threads, blockers);
     return last_ms - first_ms < 3 * blockers;
   }));
+}
+
+/// How often a thread has waited.
+std::int64_t waits_of(int thread_id) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread_id) + "/status");
+  std::string word;
+  while (status >> word && word != "voluntary_ctxt_switches:") continue;
+  std::int64_t waits = 0;
+  status >> waits;
+  return waits;
+}
+
+// After a handover it looks each 50 us at first. A server that leaves right then awaits what has
+// blocked, however long that takes, while what was posted before may keep another thread at work.
+TEST(BlockingAtTheEnd, TheWatchdogOfAServerThatLeavesLooksSeldom) {
+  std::atomic<bool> may_leave{false};
+  std::atomic<int> watchdog{0};
+  std::uint64_t handovers = 0;
+  const auto station = std::make_shared<delegation::Station>();
+  station->employ({}, [&](locks::Steward::Look& look) {
+    look.meets = static_cast<std::uint64_t>(look.now_ns) / 1000;
+    look.clients = 3;
+    look.threads_cpus = 3;
+    look.server_cpus = 1;
+    const std::uint64_t seen = std::exchange(handovers, station->counters().by_watchdog);
+    const bool leaves = may_leave && handovers != seen;
+    look.usable_cpus = leaves ? 1 : 8;
+    if (leaves) watchdog = gettid();
+  });
+  std::atomic<bool> inside{false};
+  std::atomic<bool> over{false};
+  auto sleeps = [&] {
+    inside = true;
+    while (!over) sleep_ms(1);
+  };
+  auto computes = [&] {
+    while (!over) relax();
+  };
+  while (!station->has_server()) station->consider();  // who starts one is to be the steward
+  const auto slow = make_lock({.kind = "rcl", .station = station});
+  const auto busy = make_lock({.kind = "rcl", .station = station});
+  std::thread client([&] { slow->execute(section_of(sleeps)); });
+  while (!inside) sched_yield();
+  busy->post(section_of(computes));
+  may_leave = true;
+  while (station->has_server()) sched_yield();
+  const std::int64_t start_ms = now_ms();
+  const std::int64_t waits = waits_of(watchdog);
+  sleep_ms(100);
+  const std::int64_t looks = waits_of(watchdog) - waits;
+  const std::int64_t passed_ms = now_ms() - start_ms;
+  over = true;
+  client.join();
+  EXPECT_GT(waits, 0);
+  EXPECT_LE(looks, passed_ms / 4 + 10) << "in " << passed_ms << " ms";
 }
 
 }  // namespace
