@@ -100,7 +100,10 @@ TEST_F(Measure, RefusesWhatItCannotMeasure) {
 json stopped(std::vector<std::string> words, const std::filesystem::path& folder) {
   words.insert(words.end(), {"--json", "--output", folder});
   Program program(words);
-  while (!std::filesystem::exists(folder)) std::this_thread::yield();  // it minds Ctrl-C by then
+  for (int left_ms = 300'000; left_ms > 0 && !std::filesystem::exists(folder); --left_ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it minds Ctrl-C by then
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder)) << "it does not begin";
   std::this_thread::sleep_for(std::chrono::seconds(1));
   program.send(SIGINT);
   const Outcome outcome = program.wait();

@@ -158,7 +158,11 @@ TEST_F(Delegation, IsPlacedWhereItIsTold) {
     station_->place({.cpus = {target}});
     execute(*lock, where);
     EXPECT_EQ(static_cast<int>(target), cpu);
-    while (station_->server_cell().value.load() != target + 1) execute(*lock, where);
+    EXPECT_TRUE(in_a_quiet_moment([&] {
+      execute(*lock, where);
+      return station_->server_cell().value.load() == target + 1;
+    })) << target
+        << ": clients are told " << station_->server_cell().value.load();
   }
   EXPECT_THROW(station_->place({.cpus = {cpus.back() + 100}}), Error);
   EXPECT_THROW(station_->place({.cpus = {cpus.front(), cpus.back() + 100}}), Error) << "nor partly";

@@ -110,7 +110,9 @@ TEST_P(RunMutex, SleepsUntilItIsFree) {
       ASSERT_EQ(run_mutex_unlock(&mutex), 0);
     });
   }
-  while (run_total(RUN_SLEPT) < slept_before + 4) usleep(1000);
+  const auto slept = [&] { return run_total(RUN_SLEPT) - slept_before; };
+  for (int left_ms = 300'000; slept() < 4 && left_ms > 0; --left_ms) usleep(1000);
+  EXPECT_GE(slept(), 4U) << "who waits does not sleep";
   free = true;
   ASSERT_EQ(run_mutex_unlock(&mutex), 0);
   for (auto& thread : team) thread.reset();
