@@ -4,8 +4,9 @@
 
     plot_mpi.py mpi.json DIRECTORY      writes DIRECTORY/mpi.png and mpi.svg
 
-A panel for each number of ranks, and regime; a line for each barrier of each MPI; the median of the
-rounds, and from the fastest of them to the slowest. Exit codes: see common.py.
+A panel for each number of ranks, and regime; a line for each barrier of each MPI: the mean where
+others want the CPUs, or ranks each other's, else the median of the rounds; and from the fastest of
+them to the slowest. Exit codes: see common.py.
 """
 import json
 import statistics
@@ -21,17 +22,21 @@ THEIRS = dict(color="#777777", marker="o", markersize=5, zorder=2)
 
 
 def finished(data):
-    """Of each row the rounds that came to an end, in ns; rows that have none are left out."""
+    """Of each row the rounds that came to an end, in ns; rows that have none are left out, and who
+    failed in a later turn."""
     rows = []
     for row in data["results"]:
         turns = "round_means_ns" in row
         rounds = [value if turns else 1000 * value
                   for value in row["round_means_ns" if turns else "latency_us"]
                   if value is not None]
-        if rounds:
-            rows.append({"mpi": row["mpi"], "barrier": row["barrier"], "ours": row["ours"],
-                         "ranks": row["ranks"], "regime": row.get("regime"), "rounds": rounds,
-                         "median": statistics.median(rounds)})
+        if not rounds or turns and row["latency_ns"]["mean"] is None:
+            continue
+        leading = "mean" if turns or row["ranks"] > data["machine"]["cpus"] else "median"
+        time = row["latency_ns"]["mean"] if turns else getattr(statistics, leading)(rounds)
+        rows.append({"mpi": row["mpi"], "barrier": row["barrier"], "ours": row["ours"],
+                     "ranks": row["ranks"], "regime": row.get("regime"), "rounds": rounds,
+                     "leading": leading, "time": time})
     return rows
 
 
@@ -47,7 +52,7 @@ def found(rows):
             best = {}
             for row in rows:
                 if (row["regime"], row["ranks"]) == (regime, ranks):
-                    best[row["ours"]] = min(row["median"], best.get(row["ours"], row["median"]))
+                    best[row["ours"]] = min(row["time"], best.get(row["ours"], row["time"]))
             if len(best) == 2:
                 ratios.setdefault(regime, []).append((ranks, best[True] / best[False]))
     if not ratios:
@@ -63,8 +68,8 @@ def draw(axes, rows, lines):
         look = OURS if row["ours"] else THEIRS
         axes.plot([min(row["rounds"]), max(row["rounds"])], [y, y], color=look["color"], lw=4,
                   alpha=0.3, solid_capstyle="round")
-        axes.plot([row["median"]], [y], **look)
-        axes.annotate(format_ns(row["median"]), (max(row["rounds"]), y), xytext=(7, 0),
+        axes.plot([row["time"]], [y], **look)
+        axes.annotate(format_ns(row["time"]), (max(row["rounds"]), y), xytext=(7, 0),
                       textcoords="offset points", va="center", fontsize=8,
                       fontweight="bold" if row["ours"] else None)
     axes.set_xscale("log")
@@ -112,11 +117,14 @@ def main():
                              fontsize=8)
         for label, line in zip(across[0].get_yticklabels(), lines):
             label.set_fontweight("bold" if ours[line] else "normal")
-    for axes in panels[-1]:
-        axes.set_xlabel("time of a barrier", fontsize=9)
+    for count, axes in zip(counts, panels[-1]):
+        leading = next(row["leading"] for row in rows if row["ranks"] == count)
+        axes.set_xlabel(f"time of a barrier ({leading})", fontsize=9)
     machine = data["machine"]
+    leading = " or ".join(in_order(rows, "leading")).capitalize()
     title(figure, found(rows), f"{machine['model']}, {machine['cpus']} CPUs. Diamonds, bold: "
-          "Muster's. Medians of the rounds, and from the fastest to the slowest; less is better.")
+          f"Muster's. {leading} of the rounds, and from the fastest to the slowest; "
+          "less is better.")
     save(figure, sys.argv[2], "mpi", dpi=130)
 
 

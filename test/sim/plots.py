@@ -350,7 +350,7 @@ def check_barriers():
 def check_mpis():
     """A panel for each number of ranks, a line for each barrier; of rounds that failed nothing."""
     rows = [{"mpi": mpi, "barrier": barrier, "ours": ours, "ranks": ranks,
-             "latency_us": [us * ranks, None, 3 * us * ranks]}
+             "latency_us": [us * ranks, None, 2 * us * ranks, 6 * us * ranks]}
             for mpi, barrier, ours, us in (("A", "default", False, 4), ("A", "muster", True, 1),
                                            ("B", "default", False, 8), ("B", "muster", True, 2))
             for ranks in (2, 4)]
@@ -361,19 +361,25 @@ def check_mpis():
     expect([axes.get_title(loc="left") for axes in figure.axes], ["2 ranks", "4 ranks"], "panels")
     expect([label.get_text() for label in figure.axes[0].get_yticklabels()][::-1],
            ["A, muster", "A, default", "B, muster", "B, default"], "lines from the top")
-    for axes, ranks in zip(figure.axes, (2, 4)):
-        medians = {3 - line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines
-                   if len(line.get_xdata()) == 1}
-        expect([round(medians[place]) for place in range(4)],
-               [2000 * us * ranks for us in (1, 4, 2, 8)], "medians, ns")
+    for axes, ranks, leading, times in zip(figure.axes, (2, 4), ("median", "mean"), (2000, 3000)):
+        points = {3 - line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines
+                  if len(line.get_xdata()) == 1}
+        expect([round(points[place]) for place in range(4)],
+               [times * us * ranks for us in (1, 4, 2, 8)], f"{leading}s, ns")
+        expect(axes.get_xlabel(), f"time of a barrier ({leading})", "axis")
     expect(title_of(figure), "Muster's MPI_Barrier as a multiple of the best MPI's own time: "
            "0.25 with 2 ranks; 0.25 with 4 ranks", "title")
     turns = [{"mpi": "A", "barrier": name, "ours": ours, "ranks": 2, "regime": regime,
-              "round_means_ns": [ns]} for name, ours, ns in (("x", False, 10), ("y", True, 5))
+              "round_means_ns": [ns, 2 * ns, 6 * ns], "latency_ns": {"mean": 4 * mean}}
+             for name, ours, ns, mean in (("x", False, 10, 12), ("y", True, 5, 3))
              for regime in ("quiet", "hogs")]
+    turns.append(dict(turns[0], barrier="failed", latency_ns={"mean": None}))
     figure = drawn({"machine": machine, "results": turns}, "mpi", plot_mpi)["mpi"]
     expect([axes.get_title(loc="left") for axes in figure.axes],
            ["2 ranks, quiet", "2 ranks, hogs"], "panels")
+    expect(len(figure.axes[0].get_yticklabels()), 2, "who failed")
+    expect(title_of(figure), "Muster's MPI_Barrier as a multiple of the best MPI's own time: "
+           "0.25 with 2 ranks, quiet; 0.25 with 2 ranks, hogs", "title by the mean")
 
 
 def without(data, name):
