@@ -136,9 +136,13 @@ echo \$\$ >"$scratch/launcher"
 while :; do sleep 0.1; done
 END
 "$muster" bench mpi --peers "$scratch/peers" --only "MPICH 9.8.7 default" --ranks 2 &
-until [ -s "$scratch/launcher" ]; do sleep 0.1; done
+for _ in {1..3000}; do
+  [ ! -s "$scratch/launcher" ] || break
+  sleep 0.1
+done
 kill -KILL $!
 wait $! 2>/dev/null
+[ -s "$scratch/launcher" ] || fail "no launcher has started"
 for _ in {1..3000}; do
   [ ! -e "$scratch/told" ] || break
   sleep 0.1
