@@ -158,11 +158,11 @@ foreach(lock Rcl Auto)  # it has seen no answer, and takes the lock: another one
 endforeach()
 
 mutant("auto: the lock given before it combines" auto.hpp Auto)
-replace([[desk_.give(m);
-      m.wake_held();]] [[m.wake_held();]])
 replace([[executed = desk_.combine(]]
   [[desk_.give(m);
       executed = desk_.combine(]])
+replace([[set_dozing(m);
+      desk_.give(m);]] [[set_dozing(m);]])
 
 mutant("auto: a server trusted to stay" auto.hpp Auto)
 replace([[await_either(m, entry, *server_)]]

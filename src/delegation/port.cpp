@@ -129,28 +129,9 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, A
   }
 }
 
-void Port::wake_or_hold(Cell& cell) noexcept {
-  if (!holds_wakes_) {
-    FutexLot lot(false);
-    return wake_sleepers(lot, announcements_, cell.value, cell.sleepers);
-  }
-  if (FutexLot::peek(cell.sleepers) != 0) hold(cell);
-}
-
-/// Of those whose requests are executed no more are woken than can run; the others find out when
-/// they next look, and leave the CPUs to the lock till then. Where more can run than are
-/// remembered, some may as well run now.
-void Port::hold(Cell& cell) noexcept {
-  if (may_wake_ == 0) return;
-  --may_wake_;
-  if (held_count_ == held_.size()) wake_all_held();
-  held_[held_count_++] = &cell;
-}
-
-void Port::wake_all_held() noexcept {
-  const FutexLot lot(false);
-  for (unsigned i = 0; i < held_count_; ++i) lot.unpark_all(held_[i]->value);
-  held_count_ = 0;
+void Port::wake_sleepers_of(Cell& cell) noexcept {
+  FutexLot lot(false);
+  wake_sleepers(lot, announcements_, cell.value, cell.sleepers);
 }
 
 Reserved::Reserved(std::size_t bytes) : bytes_(bytes) {

@@ -30,9 +30,7 @@ class Port : public Hardware {
  public:
   Port(Domain& domain, unsigned seat)
       : Hardware(domain, seat, WaitPolicy::dedicated(), false, false),
-        announcements_(domain.announcements) {
-    cpus_of_process();  // hold() goes by the count
-  }
+        announcements_(domain.announcements) {}
 
   /// Clients are seats: one that nobody has, with nothing pending, has no request.
   static Word next_client(Word from, Word end) noexcept { return next_used_seat(from, end); }
@@ -79,16 +77,6 @@ class Port : public Hardware {
   }
   static void give_held(Cell& held) noexcept { held.value.store(0, std::memory_order_release); }
 
-  /// From here on to wake_held() those who sleep on cells that are stored to are not woken: they
-  /// would take the CPU from whoever has the lock that they want.
-  void hold_wakes() noexcept {
-    holds_wakes_ = true;
-    may_wake_ = cpus_last_counted();
-  }
-  void wake_held() noexcept {
-    holds_wakes_ = false;
-    if (held_count_ != 0) wake_all_held();
-  }
   static void store_unawaited(Cell& cell, Word word) noexcept {
     cell.value.store(word, std::memory_order_relaxed);
   }
@@ -214,16 +202,10 @@ class Port : public Hardware {
   [[gnu::always_inline]] void wake(Cell& cell) noexcept {
     FutexLot::light_fence();
     if (FutexLot::peek(announcements_.sleepers) != 0) [[unlikely]]
-      wake_or_hold(cell);
+      wake_sleepers_of(cell);
   }
-  [[gnu::noinline]] void wake_or_hold(Cell& cell) noexcept;
-  void hold(Cell& cell) noexcept;
-  [[gnu::noinline]] void wake_all_held() noexcept;
+  [[gnu::noinline]] void wake_sleepers_of(Cell& cell) noexcept;
 
-  bool holds_wakes_ = false;
-  unsigned may_wake_ = 0;
-  unsigned held_count_ = 0;
-  std::array<Cell*, 16> held_{};
   bool asked_ = false;  ///< Asking::asked()
   Announcements<Atom>& announcements_;
 };

@@ -123,11 +123,9 @@ class Auto {
       const bool unattended = wanted_.is_unattended(m);
       wanted_.clear(m);
       const bool dozed = wanted_.take_note(m);
-      m.hold_wakes();
       executed = desk_.combine(m, work, combines, server_, h.pace);
       if (dozed && !combines()) wanted_.set_dozing(m);
       desk_.give(m);
-      m.wake_held();  // who is woken may take the CPU
       h.combined += executed;
       if (executed != 0 && is_served(m)) h.set_delegates(true);
       const bool goes_on = unattended || (combines() && h.goes_on_after(executed));

@@ -48,10 +48,6 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // taken, where an exchange waits for its turn and finds it free.
   { m.take_held(cell) } -> std::same_as<bool>;
   m.give_held(cell);                            // releases
-  // From here to wake_held() hardware wakes nobody: who is woken would take the CPU from the
-  // lock's holder.
-  m.hold_wakes();
-  m.wake_held();
   // Waits until `cell` is 0 (returns 0) or `other` is (returns 1); -1: it gave up. Without a
   // combiner `other` is a server's: 1 + the PU where it is, as pu(). The second one, by who waits
   // for its answer or for the lock, sets `wanted` when that takes long.
@@ -98,8 +94,6 @@ class NobodySleeps {
   static bool is_crowded() { return false; }
   static bool is_near(Word) { return true; }
   static Word next_client(Word from, Word) { return from; }
-  static void hold_wakes() {}
-  static void wake_held() {}
 
   template <class Cell>
   void store_unawaited(Cell& cell, Word word, Site site = Site::here()) {
