@@ -49,7 +49,7 @@ enum class LockVariant : std::uint8_t {
   ended,        ///< two end the server
   // With so many clients and executors:
   reused,  ///< a lock ends, and another one gets its number
-  owners,  ///< two make locks and end them
+  owners,  ///< clients make locks and end them
   // All but the last client wait for a condition:
   signals,     ///< it signals once for each
   broadcasts,  ///< it signals all at once

@@ -121,6 +121,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving, V::sleeps, V::ends});
     add(2, 1, {V::leaving, V::sleeps, V::ends});
+    add(3, 1, {V::sleeps, V::ends});  // leaving: millions of executions
     return scenarios;
   }
   const locks::Style style = locks::traits_of(lock).style;
@@ -183,6 +184,7 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
   // What rings promise to several locks, the locks that stand on them alone do not need.
   if (is_rings || lock == "rcl" || lock == "auto") {
     for (const LockScenario& scenario : lock_scenarios(rings_name)) {
+      if (scenario.clients > 2) continue;  // shows no more
       (scenario.clients * scenario.sections > 3 ? dear : scenarios).push_back(scenario);
     }
   }

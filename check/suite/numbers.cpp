@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program around lock/numbers.hpp: a lock ends when others have posted to it, and the next one
 // gets its number. Executors go round; one of them may have looked at a request of the lock before.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,7 +77,7 @@ struct Other {
 class NumbersRehearsal {
  public:
   NumbersRehearsal(const LockScenario& scenario, NumbersFault fault, Tuning& tuning, Memory& memory)
-      : owners_(scenario.variant == LockVariant::owners ? 2 : 1),
+      : owners_(scenario.variant == LockVariant::owners ? scenario.clients : 1),
         clients_(scenario.variant == LockVariant::owners ? 0 : scenario.clients),
         executors_(scenario.variant == LockVariant::owners ? 0 : scenario.sections),
         fault_(fault),
@@ -87,8 +88,8 @@ class NumbersRehearsal {
         posted_(word(memory, "posted")),
         made_(word(memory, "locks made")),
         executed_(word(memory, "executed")) {
-    for (const char* const of : {" of number 0", " of number 1"}) {
-      const std::string name(of);
+    for (unsigned number = 0; number < std::max(owners_, 2U); ++number) {
+      const std::string name = " of number " + std::to_string(number);
       rows_.push_back({word(memory, "held" + name),
                        word(memory, "wanted" + name),
                        {memory.add(0, "next" + name)},
@@ -108,7 +109,7 @@ class NumbersRehearsal {
     Other other{self};
     if (self.id() < owners_) {
       if (owners_ == 1) return own(owner, other);
-      own_one_of_two(owner);
+      own_one_each(owner);
     } else if (self.id() < owners_ + clients_) {
       post(other, self.id() - owners_);
     } else {
@@ -150,8 +151,8 @@ class NumbersRehearsal {
     m.thread().check(add(m, 2) == number, "a number is lost");
     other.say(made_, 2);
   }
-  /// Two owners have a lock each, and then another one.
-  void own_one_of_two(Owner& m) {
+  /// Owners have a lock each, and then another one.
+  void own_one_each(Owner& m) {
     const Word lock = m.thread().id() + 1;
     const Word number = add(m, lock);
     m.thread().check(m.read(lock_of_[number]) == lock, "two locks have one number");

@@ -43,6 +43,9 @@ std::vector<LockScenario> station_scenarios() {
   add(2, 1, V::owners);
   add(2, 1, V::reused);
   add(1, 2, V::reused);
+  add(3, 1, V::reused);
+  add(3, 1, V::owners);
+  add(2, 2, V::reused);
   add(2, 2, V::roused);
   add(2, 2, V::unmade);
   add(2, 3, V::aside);

@@ -62,8 +62,8 @@ TEST(Defaults, HaveWhatRareFaultsNeed) {
   EXPECT_TRUE(has(lock_scenarios("auto"), LockVariant::yields, 1));
   for (const std::string& lock : checked_locks()) {
     const auto scenarios = lock_scenarios(lock);
-    EXPECT_TRUE(std::any_of(scenarios.begin(), scenarios.end(), [&](const LockScenario& scenario) {
-      return scenario.clients >= (lock == "rings" ? 2U : 3U);
+    EXPECT_TRUE(std::any_of(scenarios.begin(), scenarios.end(), [](const LockScenario& scenario) {
+      return scenario.clients >= 3;
     })) << lock;
   }
   for (const std::string& mutex : checked_mutexes()) {
