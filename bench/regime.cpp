@@ -135,7 +135,7 @@ const std::vector<Regime>& all_regimes() {
       {.name = "quota150", .about = "150 % of a CPU for all participants", .quota_percent = 150},
       {.name = "quota50", .about = "50 % of a CPU for all participants", .quota_percent = 50},
       {.name = "late",
-       .about = "the last participant sleeps 2 ms before each episode; not of locks",
+       .about = "the last participant sleeps 2 ms before each episode; locks have no last one",
        .late_ns = 2'000'000},
   };
   return all;

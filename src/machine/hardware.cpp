@@ -101,7 +101,7 @@ Hardware::Next Hardware::Wait::step() noexcept {
   const unsigned yields = std::exchange(yields_, 0);
   Patience::Next next = patience.next(now, yields, ban.holds(now));
   if (next == Patience::Next::ban_yields) {
-    domain.yield_ban.store(ban.next(now).word(), std::memory_order_relaxed);
+    domain.yield_ban.store(YieldBan::from(now).word(), std::memory_order_relaxed);
     next = Patience::Next::sleep;
   } else if (ban.word() != 0 && !ban.holds(now) && yields > 0 && !patience.suspects()) {
     Word over = ban.word();  // yields have paid since
