@@ -111,9 +111,13 @@ bool Delegated::comes_back(Thread& t) {
   t.last_lock = number_ever();
   t.last_seat = seat;
   t.last_habit = habit;
-  const bool at_once = !always_delegates_ && !habit->delegates && !seat->is_pending();
-  t.quick = at_once ? number_ever() : 0;
+  t.quick = may_be_quick(*seat, *habit) ? number_ever() : 0;
   return true;
+}
+
+/// A thread that is outside of all sections, with its next one here.
+bool Delegated::may_be_quick(const Station::Seat& seat, const Known& habit) const {
+  return !always_delegates_ && !habit.delegates && !seat.is_pending();
 }
 
 int Delegated::go_short_way(AnyLock& lock, Section section, Execute otherwise) {
@@ -256,8 +260,7 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   thread.quick = 0;
   if (!in_own_process()) return;  // the section has forked
   if (met && habit.meets_told % meets_between_looks == 0) station_->consider();
-  if (!habit.delegates && thread.last_lock == number_ever() &&
-      !seat.is_pending()) {  // else see comes_back()
+  if (thread.last_lock == number_ever() && may_be_quick(seat, habit)) {  // else see comes_back()
     thread.quick = number_ever();
   }
 }
@@ -352,11 +355,16 @@ bool Delegated::take_again() {
 }
 
 Delegated::Client Delegated::own_client() {
-  const Thread& t = this_thread;
+  Thread& t = this_thread;
   if (t.last_lock == number_ever()) [[likely]]
     return last_client(t);
   const unsigned number = first_seat();
-  return {station_->seat(number), habits_.of(number)};
+  const Client own{station_->seat(number), habits_.of(number)};
+  if (t.is_outside()) {
+    own.seat.thread_id.store(t.id, std::memory_order_relaxed);
+    t.remember(number_ever(), &own.seat, &own.habit);
+  }
+  return own;
 }
 
 /// What the thread has posted comes first, if it may wait for that.
@@ -384,6 +392,9 @@ void Delegated::give_acquired() {
     auto_.give(own.seat.port);
   } else {
     auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
+    Thread& t = this_thread;
+    const bool is_back = t.last_lock == number_ever() && t.is_outside();
+    if (is_back && may_be_quick(own.seat, own.habit)) t.quick = number_ever();
   }
 }
 

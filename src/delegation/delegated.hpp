@@ -69,6 +69,7 @@ class Delegated final : public AnyLock {
   /// Of the thread itself, in whatever sections it is.
   Client own_client();
   bool comes_back(Thread& thread);
+  bool may_be_quick(const Station::Seat& seat, const Known& habit) const;
   /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
