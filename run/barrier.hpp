@@ -13,13 +13,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "machine/hardware.hpp"
+#include "machine/keep_errno.hpp"
 #include "run/preload.h"
 
 /// The names that the program calls.
@@ -119,17 +119,5 @@ template <class Function>
 void find_next(const char* name, Function& into) noexcept {
   into = reinterpret_cast<Function>(next_function(name));
 }
-
-/// Functions that POSIX has change no errno.
-class KeepErrno {
- public:
-  KeepErrno() noexcept : before_(errno) {}
-  ~KeepErrno() { errno = before_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int before_;
-};
 
 }  // namespace muster::run

@@ -90,7 +90,7 @@ MUSTER_EXPORTED int pthread_barrier_wait(pthread_barrier_t* barrier) {
 // By whoever has left it, while others may be about to.
 MUSTER_EXPORTED int pthread_barrier_destroy(pthread_barrier_t* barrier) {
   if (!is_ours(barrier)) return next().destroy(barrier);
-  const KeepErrno keep;
+  const muster::KeepErrno keep;
   await_left(barrier);
   return 0;
 }

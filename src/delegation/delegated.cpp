@@ -360,7 +360,7 @@ Delegated::Client Delegated::own_client() {
     return last_client(t);
   const unsigned number = first_seat();
   const Client own{station_->seat(number), habits_.of(number)};
-  if (t.is_outside()) {
+  if (t.is_outside() && in_own_process() && pending_seat(number) == nullptr) {
     own.seat.thread_id.store(t.id, std::memory_order_relaxed);
     t.remember(number_ever(), &own.seat, &own.habit);
   }

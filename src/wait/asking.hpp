@@ -28,8 +28,8 @@ class Asking {
   /// So many races for the lock lost, and it asks at once. In the model two clients of a Kunpeng
   /// wait 5 ms at worst without, 0.2 with it. With half of it four do 0.97.
   static constexpr unsigned races = 32;
-  /// In a crowd, before a sleep: few sleepers are woken. Most to fewest sections of 64 threads on
-  /// two CPUs: 34 without, 8 to 11 with 4 or 16.
+  /// In a crowd, before a sleep. Most to fewest sections of 64 threads on two CPUs: 34 without, 8
+  /// to 11 with 4 or 16.
   static constexpr unsigned yields = 16;
   /// A sleep that nobody ends. With 1 ms 64 threads behind a long section would wake 64,000 times a
   /// second.

@@ -29,13 +29,9 @@ class FutexLot {
   /// `asks`: its sleepers ask the storers for full fences. Not where a storer looks for sleepers
   /// without anybody_sleeps().
   explicit FutexLot(bool shared, bool asks = false) noexcept
-      : fence_(register_heavy_fence(shared)),
-        shared_(shared),
-        asks_(asks),
-        slice_ns_(longest_slice_ns()) {}
+      : fence_(register_heavy_fence(shared)), shared_(shared), asks_(asks) {}
   /// Where nobody ever sleeps.
-  FutexLot() noexcept
-      : fence_(HeavyFence::none), shared_(false), asks_(false), slice_ns_(longest_slice_ns()) {}
+  FutexLot() noexcept : fence_(HeavyFence::none), shared_(false), asks_(false) {}
 
   static Word add(Atom& atom, Word delta) noexcept {
     return atom.fetch_add(delta, std::memory_order_relaxed);
@@ -65,7 +61,6 @@ class FutexLot {
   static constexpr std::int64_t between_looks_ns = 20'000'000;
   /// Where a wake-up can be lost, that costs no more than this.
   static constexpr std::int64_t slice_without_fence_ns = 1'000'000;
-  /// Of longest_slice_ns() unless it is set.
   void set_slice(std::int64_t slice_ns) noexcept { slice_ns_ = slice_ns; }
   std::int64_t longest_slice_ns() const noexcept {
     return fence_ == HeavyFence::none ? slice_without_fence_ns : between_looks_ns;
@@ -74,10 +69,10 @@ class FutexLot {
  private:
   void unpark(const Atom& atom, int most) const noexcept;
 
+  std::int64_t slice_ns_ = slice_without_fence_ns;
   HeavyFence fence_;
   bool shared_;
   bool asks_;
-  std::int64_t slice_ns_;
   unsigned stores_unseen_ = 0;  ///< by any sleeper
 };
 

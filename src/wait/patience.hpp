@@ -36,7 +36,7 @@ class YieldBan {
   constexpr std::int64_t left_ns(std::int64_t now_ns) const noexcept {
     if (word_ == 0) return 0;
     const Word left = word_ - ticks(now_ns);
-    return left <= length ? std::int64_t{left} << 20 : 0;
+    return left <= length + 1 ? std::int64_t{left} << 20 : 0;  // another's clock was a tick later
   }
 
  private:

@@ -72,6 +72,14 @@ TEST_F(Auto, ExecutesInlineWhileItIsAlone) {
   expect_told(*lock, "on CPU", "executed by their own clients: no contention so far\n");
 }
 
+TEST_F(Auto, RemembersWhoHasTakenItItself) {
+  const auto lock = make("auto");
+  ASSERT_TRUE(lock->acquire(WaitPolicy::forever));
+  EXPECT_EQ(0U, delegation::this_thread.quick) << "the short way is for threads without a lock";
+  lock->release();
+  EXPECT_EQ(lock->number_ever(), delegation::this_thread.quick);
+}
+
 TEST_F(Auto, CombinesWithoutAServer) {
   station_->stop();
   const auto lock = make("auto");

@@ -202,6 +202,7 @@ TEST(BlockingAtTheEnd, TheWatchdogOfAServerThatLeavesLooksSeldom) {
     while (!over) sleep_ms(1);
   };
   auto computes = [&] {
+    may_leave = true;
     while (!over) relax();
   };
   while (!station->has_server()) station->consider();  // who starts one is to be the steward
@@ -210,7 +211,6 @@ TEST(BlockingAtTheEnd, TheWatchdogOfAServerThatLeavesLooksSeldom) {
   std::thread client([&] { slow->execute(section_of(sleeps)); });
   while (!inside) sched_yield();
   busy->post(section_of(computes));
-  may_leave = true;
   while (station->has_server()) sched_yield();
   const std::int64_t start_ms = now_ms();
   const std::int64_t waits = waits_of(watchdog);
