@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+
+#include "machine/keep_errno.hpp"
 
 namespace muster::bench {
 namespace {
@@ -18,10 +19,9 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 void ask(int) {
   constexpr std::string_view said =
       "\nmuster: what is whole by the end of this round is kept; Ctrl-C again ends at once\n";
-  const int error = errno;
+  const KeepErrno of_who_is_interrupted;
   asked.store(true, std::memory_order_relaxed);
   static_cast<void>(!write(STDERR_FILENO, said.data(), said.size()));
-  errno = error;
 }
 
 }  // namespace

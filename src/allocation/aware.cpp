@@ -17,6 +17,7 @@
 
 #include "allocation/jemalloc.hpp"
 #include "machine/format.hpp"
+#include "machine/keep_errno.hpp"
 #include "memory/pages.hpp"
 
 // Until start() says more. No arena apart for huge blocks, which follow the policy like any other.
@@ -171,7 +172,7 @@ bool start() noexcept {
     return seen == ready;
   }
   if (muster_malloc_starts != nullptr) muster_malloc_starts();
-  const int error = errno;
+  const KeepErrno of_caller;
   slots.open();
   configure();
   // jemalloc's fork handlers have to be there before ours, which use it.
@@ -182,7 +183,6 @@ bool start() noexcept {
   const unsigned numa_nodes = numa_nodes_allowed();
   if (numa_nodes == 0) cannot_bind = errno;
   binds.store(numa_nodes > 1, std::memory_order_relaxed);
-  errno = error;
   phase.store(ready, std::memory_order_release);
   return true;
 }
@@ -195,7 +195,7 @@ bool start() noexcept {
 
 void settle() noexcept {
   if (!start()) return;
-  const int error = errno;
+  const KeepErrno of_caller;
   const std::uint64_t word = current.load(std::memory_order_acquire);
   self.seen = word;  // first: making an arena may allocate
   if (self.slot == 0) self.slot = 1 + slots.take();
@@ -206,7 +206,6 @@ void settle() noexcept {
   }
   // What its cache holds are blocks of the heap before. There may be no cache (MALLOC_CONF).
   je_mallctl("thread.tcache.flush", nullptr, nullptr, nullptr, 0);
-  errno = error;
 }
 
 void set_servers(std::span<const unsigned> now) noexcept {

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "machine/keep_errno.hpp"
 #include "muster/memory.h"
 
 extern "C" {
@@ -70,9 +71,8 @@ MUSTER_API void* memalign(size_t alignment, size_t bytes) noexcept {
 
 MUSTER_API int posix_memalign(void** block, size_t alignment, size_t bytes) noexcept {
   if (alignment % sizeof(void*) != 0 || !std::has_single_bit(alignment)) return EINVAL;
-  const int before = errno;
+  const muster::KeepErrno of_caller;
   void* const made = muster_alloc_aligned(alignment, bytes);
-  errno = before;
   if (made == nullptr) return ENOMEM;
   *block = made;
   return 0;

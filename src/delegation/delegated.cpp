@@ -115,7 +115,7 @@ bool Delegated::comes_back(Thread& t) {
   return true;
 }
 
-/// A thread that is outside of all sections, with its next one here.
+/// Whether a thread that is outside of all sections may take the short way into its next one.
 bool Delegated::may_be_quick(const Station::Seat& seat, const Known& habit) const {
   return !always_delegates_ && !habit.delegates && !seat.is_pending();
 }
@@ -354,6 +354,7 @@ bool Delegated::take_again() {
   return true;
 }
 
+/// It remembers the lock as find_client() does: not before what the thread has posted elsewhere.
 Delegated::Client Delegated::own_client() {
   Thread& t = this_thread;
   if (t.last_lock == number_ever()) [[likely]]
