@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Flat combining. A client publishes its request in its own slot and tries the lock: who gets it
-// executes what everybody has published, pass after pass while there is something, and frees it;
-// the others wait for their slot to be cleared, or for the lock. A client that found nobody's
-// request but its own when it last had the lock tries it first, and publishes only if it is taken.
-// It looks for others' requests after each fourth of such sections: that takes longer than a short
-// section. Who waits meanwhile may find the lock free.
+// executes what everybody has published, pass after pass while there is something, up to a limit,
+// and frees it; the others wait for their slot to be cleared, or for the lock. A client that found
+// nobody's request but its own when it last had the lock tries it first, and publishes only if it
+// is taken. It looks for others' requests after each fourth of such sections: that takes longer
+// than a short section. Who waits meanwhile may find the lock free.
 //
 // Cost: two line transfers a section executed by another; none while one client is alone.
 // Source: Hendler, Incze, Shavit and Tzafrir, SPAA 2010. Publication records are slots here, and
@@ -38,8 +38,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   static Layout layout(const Shape& shape) {
     return {.global_cells = 2, .slots = shape.clients, .cells_per_slot = 1};
   }
-  FlatCombining(const Shape& shape, typename M::Cells cells)
-      : passes_(shape.limit), cells_(cells) {}
+  FlatCombining(const Shape& shape, typename M::Cells cells) : limit_(shape.limit), cells_(cells) {}
   Ticket ticket(unsigned client) const { return {client}; }
 
   bool take(M& m, Ticket& t) const { return t.alone && m.take_held(held()); }
@@ -68,8 +67,10 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   template <class Work>
   bool serve(M& m, Ticket& t, Work& work) const {
     t.alone = true;
-    for (unsigned passes = 0; passes < passes_; ++passes) {
-      if (pass(m, t.client, work) == 0) break;
+    for (unsigned executed = 0, passes = 0; executed < limit_ && passes < passes_max; ++passes) {
+      const unsigned more = pass(m, t.client, work);
+      if (more == 0) break;
+      executed += more;
       t.alone = false;
     }
     m.give_held(held());
@@ -78,6 +79,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
 
  private:
   static constexpr unsigned sections_per_look = 4;
+  static constexpr unsigned passes_max = 8;  // others have as many sections to its one
 
   template <class Work>
   void publish(M& m, Ticket& t, Work& work) const {
@@ -117,7 +119,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   auto& clients() const { return cells_.global(1); }
   auto& pending(Word client) const { return cells_.of(client, 0); }
 
-  unsigned passes_;
+  unsigned limit_;
   typename M::Cells cells_;
 };
 
