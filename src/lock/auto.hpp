@@ -11,7 +11,7 @@
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
 // 2. Hysteresis is each client's own. It delegates once it failed to take the lock, met others as a
-//    server ran, or visited 64 times; until its request waits at a free lock, or `trial` times.
+//    server ran, or visited 16 times; until its request waits at a free lock, or `trial` times.
 #pragma once
 
 #include "lock/habit.hpp"
@@ -128,9 +128,8 @@ class Auto {
       desk_.give(m);
       h.combined += executed;
       if (executed != 0 && is_served(m)) h.set_delegates(true);
-      const bool goes_on = unattended || (combines() && h.goes_on_after(executed));
+      const bool goes_on = unattended || (combines() && h.goes_on_after_visit());
       if (goes_on && !wanted_.is_slept_on(m)) continue;
-      h.visits = 0;
       wanted_.let_one_in(m, *desk_.held);
     } while (executed != 0 && wanted_.is_dozing(m) && take(m));
     wanted_.look_back(m, desk_);
