@@ -17,9 +17,6 @@
 namespace muster::delegation {
 namespace {
 
-/// A client that meets others asks so often whether a server should start.
-constexpr unsigned meets_between_looks = 8;
-
 using RingWork = WorkFrom<Inside, RingBoard>;
 
 }  // namespace
@@ -251,15 +248,15 @@ AnyLock::AtOnce Delegated::at_once() {
   return {number_ever(), &desk_.held->value};
 }
 
-/// After a section: whether the thread's next one is executed at once; and now and then, whether a
-/// server would be of use.
+/// After a section: whether the thread's next one is executed at once; and if it has met others,
+/// whether a server would be of use.
 void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   const bool met = tell(seat, habit);
   const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
   if (!outside || always_delegates_) return;
   thread.quick = 0;
   if (!in_own_process()) return;  // the section has forked
-  if (met && habit.meets_told % meets_between_looks == 0) station_->consider();
+  if (met) station_->consider();
   if (thread.last_lock == number_ever() && may_be_quick(seat, habit)) {  // else see comes_back()
     thread.quick = number_ever();
   }

@@ -11,8 +11,7 @@ namespace {
 
 /// CPUs that threads keep busy; a thread that is seldom interrupted counts as one.
 unsigned wanted_cpus(const Steward::Look& now) {
-  const double busy = std::ceil(now.threads_cpus - 0.3);
-  return std::max(now.clients, busy > 0 ? static_cast<unsigned>(busy) : 0);
+  return std::max(now.clients, static_cast<unsigned>(std::lround(std::max(0.0, now.threads_cpus))));
 }
 
 double per_second(std::uint64_t before, std::uint64_t after, double seconds) {
