@@ -303,14 +303,17 @@ class Station::Server : public locks::Walk<RingPort> {
     }
     return waits_of_thread();
   }
-  /// Until there is a request, or for a slice.
+  /// Until there is a request, or for a slice: a long one, since whoever posts rings. It counts the
+  /// sleep when that is over: till then it is `asleep`, and the steward sees one or the other.
   void sleep() const {
     station_.crew().fall_asleep(station_.house_);
-    station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
-    locks::Bell<FutexLot>::sleep(FutexLot(false), station_.bell_, [this] {
+    FutexLot lot(false);
+    lot.set_slice(lot.longest_slice_ns());
+    locks::Bell<FutexLot>::sleep(lot, station_.bell_, [this] {
       return station_.crew().stopping.load(std::memory_order_relaxed) != 0 ||
              locks::any_pending(port_, station_.rings_, station_.cells().global(0));
     });
+    station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
   }
   /// What a client's sections have left, or where no server runs executes it, which may block.
   [[gnu::noinline]] void send_posts() const {

@@ -135,6 +135,17 @@ TEST_F(Delegation, WakesAtOnce) {
   }));
 }
 
+TEST_F(Delegation, WakesSeldomWhereNobodyComes) {
+  const auto lock = make();
+  lock->execute(nothing);
+  const std::int64_t start_ns = now_ns();
+  const std::uint64_t slept = station_->counters().sleeps;
+  sleep_ms(200);
+  const std::uint64_t sleeps = station_->counters().sleeps - slept;
+  const std::int64_t passed_ns = now_ns() - start_ns;
+  EXPECT_LE(sleeps, passed_ns / FutexLot(false).longest_slice_ns() + 1);
+}
+
 TEST_F(Delegation, ServesManyLocks) {
   std::vector<std::unique_ptr<AnyLock>> locks;
   std::vector<std::uint64_t> counts(300);
