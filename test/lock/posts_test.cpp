@@ -331,6 +331,33 @@ TEST_F(Posts, AreExecutedBeforeTheNextSectionOfAnotherLock) {
   while (executed < rounds(40)) sched_yield();
 }
 
+// Also where the thread has tried to take that lock itself meanwhile, in vain.
+TEST_F(Posts, AreExecutedBeforeTheNextSectionOfALockThatWasTried) {
+  for (const char* const kind : {"rcl", "auto"}) {
+    const auto lock = make_lock({.kind = "auto", .station = std::make_shared<Station>()});
+    const auto other = make();
+    const auto tried = make(kind);
+    delegation::Condition condition(*lock);
+    std::atomic<bool> goes_on{false};
+    std::atomic<unsigned> executed{0};
+    auto slow = [&] {
+      while (!goes_on) sched_yield();
+      sleep_ms(30);  // a spare serves meanwhile
+      ++executed;
+    };
+    execute(*lock, [&] {
+      other->post(section_of(slow));
+      condition.wait(1000);  // which sends it from a deeper seat
+    });
+    EXPECT_FALSE(tried->acquire(now_ns())) << kind;
+    goes_on = true;
+    unsigned seen = 0;
+    execute(*tried, [&] { seen = executed; });
+    EXPECT_EQ(1U, seen) << kind;
+    while (executed == 0) sched_yield();
+  }
+}
+
 // B, then the outer lock, then C: in this order everybody waits. A post waits for nothing, and who
 // has posted to B does not wait there before it comes to C.
 TEST_F(Posts, ANestedSectionDoesNotQueueBehindWhatItsThreadHasPosted) {
