@@ -211,8 +211,9 @@ std::unique_ptr<LockSubject> make(const std::string&) {
   return std::make_unique<Subject>();
 }
 
-std::unique_ptr<LockSubject> make_called_auto(const std::string&) {
-  return std::make_unique<Called<muster_lock_execute>>("auto");
+/// `name`: a kind, then "-call".
+std::unique_ptr<LockSubject> make_called(const std::string& name) {
+  return std::make_unique<Called<muster_lock_execute>>(name.substr(0, name.find('-')).c_str());
 }
 
 std::unique_ptr<LockSubject> make_ours(const std::string& name) {
@@ -267,8 +268,10 @@ const std::vector<LockEntry>& lock_entries() {
                      is_c_librarys ? "pthread_mutex through muster_lock_execute" : "", make_ours});
     }
     all.push_back({"auto-call", LockEntry::ours, "",
-                   "auto by muster_lock_execute() as in C, which C++ has in line",
-                   make_called_auto});
+                   "auto by muster_lock_execute() as in C, which C++ has in line", make_called});
+    all.push_back({"rcl-call", LockEntry::ours, "",
+                   "rcl by muster_lock_execute() as in C, with a word as its argument",
+                   make_called});
     all.push_back({"rcl-post", LockEntry::ours, "",
                    "rcl without waiting: up to 16 requests of a thread outstanding",
                    make<Posting>});

@@ -111,6 +111,15 @@ MUSTER_API size_t muster_lock_memory(void);
  * to once more for each level. */
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
+/** The same for a section that may get a copy of the `bytes` at its argument, which is copied back:
+ * whoever executes it has them with the request, and fetches no line more. Nothing there may point
+ * to itself. Without a copy, which is the same but for the time: where the calling thread executes
+ * it, where requests have no room, where `bytes` are more than MUSTER_LOCK_COPY_MAX or no multiple
+ * of 8, and where they are not aligned to 8. */
+#define MUSTER_LOCK_COPY_MAX 40
+MUSTER_API int muster_lock_execute_copy(muster_lock* lock, muster_section section, void* argument,
+                                        size_t bytes);
+
 /** The same for a section that only reads what the lock protects: beside others of this kind where
  * the lock has readers, which is "phase-fair" [BA10, PF-T]; else in mutual exclusion. There it runs
  * on the calling thread, waits for one writer at most, and lets the next one in when it ends. A

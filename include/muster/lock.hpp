@@ -208,17 +208,17 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     if (const detail::at_once taken(words_, handle_); taken) [[likely]]
       return section();
 #endif
-    // The library gets a copy's address where nobody can tell. So what the section above captured
-    // may stay in registers. From memory its first load would wait for the lock.
-    std::conditional_t<detail::is_as_good_as_its_copy<F, R>, F, F&> passed = section;
-    return execute_by<muster_lock_execute, R>(passed);
+    // The library gets a copy where nobody can tell. So what the section above captured may stay in
+    // registers, from memory its first load would wait for the lock; and goes with the request.
+    using Passed = std::conditional_t<detail::is_as_good_as_its_copy<F, R>, F, F&>;
+    return execute_by<muster_lock_execute_copy, R, Passed>(section, copied<called<Passed, R>>);
   }
   /// The same for a section that only reads what the lock protects: beside others of this kind
   /// where the lock is "phase-fair" (muster_lock_execute_shared).
   template <class F>
   requires(detail::can_be_moved_to_the_caller<std::invoke_result_t<F&>>) auto execute_shared(
       F&& section) -> std::invoke_result_t<F&> {
-    return execute_by<muster_lock_execute_shared, std::invoke_result_t<F&>>(section);
+    return execute_by<muster_lock_execute_shared, std::invoke_result_t<F&>, F&>(section);
   }
 
   /// Executes the section here if the lock is free at once: true, or what it returns, which is
@@ -352,23 +352,36 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   muster_lock* native_handle() noexcept { return handle_; }
 
  private:
-  template <int (*How)(muster_lock*, muster_section, void*), class R, class F>
-  R execute_by(F& section) {
-    struct call {
-      F* section;
-      detail::outcome<R> result;
-      [[no_unique_address]] detail::order order;
-    } mine{std::addressof(section), {}, detail::order(this)};
+  /// `Passed`: a section, or a reference to one.
+  template <class Passed, class R>
+  struct called {
+    static constexpr bool can_travel = detail::outcome<R>::can_travel;
+    Passed section;
+    detail::outcome<R> result;
+    [[no_unique_address]] detail::order order;
+  };
+  /// Bytes of it that may be copied: ThreadSanitizer is told of its place.
+  template <class Call>
+  static constexpr std::size_t copied =
+#ifdef MUSTER_TELLS_TSAN
+      0;
+#else
+      alignof(Call) <= alignof(void*) && Call::can_travel ? sizeof(Call) : 0;
+#endif
+  template <auto How, class R, class Passed>
+  R execute_by(Passed& section, auto... bytes) {
+    using call = called<Passed, R>;
+    call mine{section, {}, detail::order(this)};
     mine.order.ask(&mine);
     detail::check(How(
         handle_,
         [](void* argument) {
           auto& self = *static_cast<call*>(argument);
           self.order.begin(&self);
-          self.result.run(*self.section);
+          self.result.run(self.section);
           self.order.end(&self);
         },
-        &mine));
+        &mine, bytes...));
     mine.order.answered(&mine);
     return mine.result.take();
   }

@@ -180,6 +180,12 @@ class outcome {
   using stored = std::conditional_t<
       std::is_void_v<R>, nothing,
       std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
+
+ public:
+  /// Whether its bytes may go elsewhere and come back: an exception_ptr is an address.
+  static constexpr bool can_travel = std::is_trivially_copyable_v<stored>;
+
+ private:
   [[no_unique_address]] stored value_{};
   std::exception_ptr error_;
 };

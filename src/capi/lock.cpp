@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,16 +82,23 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
 }
 
 // Apart from the short way, which has nothing to catch.
+template <unsigned copied>
 [[gnu::noinline]] int execute(AnyLock& lock, delegation::Section section) {
   return caught([&] {
     if (lock.share() != nullptr) {
       lock.execute_by_share(section);
     } else {
-      lock.execute(section);
+      lock.execute_copied(section, copied);
     }
     return Status::ok;
   });
 }
+
+/// By the words that are copied.
+constexpr AnyLock::Execute executes[] = {execute<0>, execute<1>, execute<2>,
+                                         execute<3>, execute<4>, execute<5>};
+static_assert(MUSTER_LOCK_COPY_MAX == delegation::copied_bytes_max);
+static_assert(std::size(executes) == 1 + MUSTER_LOCK_COPY_MAX / sizeof(delegation::CopiedWord));
 
 int acquire_until(muster_lock* lock, std::int64_t end_ns) {
   return caught([&] {
@@ -172,7 +180,18 @@ int muster_lock_execute(muster_lock* lock, muster_section section, void* argumen
   if (lock == nullptr || section == nullptr) [[unlikely]]
     return muster::refuse_nothing();
   return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
-                                             muster::execute);
+                                             muster::execute<0>);
+}
+
+int muster_lock_execute_copy(muster_lock* lock, muster_section section, void* argument,
+                             size_t bytes) {
+  if (lock == nullptr || section == nullptr) [[unlikely]]
+    return muster::refuse_nothing();
+  constexpr size_t word = sizeof(muster::delegation::CopiedWord);
+  const bool is_copied = bytes % word == 0 && bytes <= MUSTER_LOCK_COPY_MAX &&
+                         reinterpret_cast<uintptr_t>(argument) % word == 0;
+  return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
+                                             muster::executes[is_copied ? bytes / word : 0]);
 }
 
 int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* argument) {

@@ -50,6 +50,9 @@ class AnyLock {
   /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
   /// in a section.
   virtual void execute(Section section) = 0;
+  /// The same of a section that may get a copy of so many CopiedWords at its argument, which is
+  /// copied back.
+  virtual void execute_copied(Section section, unsigned) { execute(section); }
   /// The same beside others that are executed so, where it has readers. In a section that may be
   /// executed beside others nothing is posted to this lock, and no condition of it awaited.
   void execute_shared(Section section);

@@ -24,8 +24,8 @@ using RingWork = WorkFrom<Inside, RingBoard>;
 /// Work for rings: tells the server that there is some.
 class Delegated::PostedWork : public RingWork {
  public:
-  PostedWork(Section section, Station& station, AnyLock* lock) noexcept
-      : RingWork(section, station.board(), lock), station_(station) {}
+  PostedWork(Section section, Station& station, AnyLock* lock, unsigned copied = 0) noexcept
+      : RingWork(section, station.board(), lock, copied), station_(station) {}
   template <class M>
   void posted(M&) noexcept {
     station_.ring_bell();
@@ -123,15 +123,15 @@ int Delegated::go_short_way(AnyLock& lock, Section section, Execute otherwise) {
   return otherwise(lock, section);
 }
 
-void Delegated::execute(Section section) {
+void Delegated::execute_copied(Section section, unsigned words) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
-  if (always_delegates_ && knows(t)) return delegate_at_once(t, section);
+  if (always_delegates_ && knows(t)) return delegate_at_once(t, section, words);
   if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
-  execute_anywhere(section);
+  execute_anywhere(section, words);
 }
 
-void Delegated::execute_anywhere(Section section) {
+void Delegated::execute_anywhere(Section section, unsigned copied) {
   admit();
   if (execute_nested_in(section)) return;
   const NoCancellation whole;
@@ -141,11 +141,11 @@ void Delegated::execute_anywhere(Section section) {
     const auto [seat, habit] = client(depth);
     // What is pending there may need a lock that this thread has, and comes first in that ring.
     if (seat.is_pending() && Inside::any()) [[unlikely]]
-      return execute_anywhere(section);
+      return execute_anywhere(section, copied);
     if (depth.thread().serving != nullptr) [[unlikely]]
       return execute_nested(section, seat, habit);
     if (outside) await_senders(seat);
-    PostedWork work(section, *station_, this);
+    PostedWork work(section, *station_, this, copied);
     if (seat.is_pending()) {
       auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
     } else {
@@ -159,12 +159,13 @@ void Delegated::execute_anywhere(Section section) {
 }
 
 /// The way of most sections of an `rcl` lock: a request and its answer.
-[[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section) {
+[[gnu::flatten]] void Delegated::delegate_at_once(Thread& thread, Section section,
+                                                  unsigned copied) {
   const auto [seat, habit] = last_client(thread);
   if (!seat.ring.entered || !Station::Rings::is_idle(seat.ring)) [[unlikely]]
-    return execute_anywhere(section);
+    return execute_anywhere(section, copied);
   await_senders(seat);
-  PostedWork work(section, *station_, this);
+  PostedWork work(section, *station_, this, copied);
   Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
   if (!RingPort::poll(entry, RingPort::polls_per_clock)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);

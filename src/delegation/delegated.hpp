@@ -29,7 +29,8 @@ class Delegated final : public AnyLock {
             std::int64_t visit_ns = locks::Visit::usual_ns);
   ~Delegated() override;
 
-  void execute(Section section) override;
+  void execute(Section section) override { execute_copied(section, 0); }
+  void execute_copied(Section section, unsigned words) override;
   void post(Section section) override;
   void give_up() override;
   bool take_again() override;
@@ -93,8 +94,8 @@ class Delegated final : public AnyLock {
         });
     return true;
   }
-  void delegate_at_once(Thread& thread, Section section);
-  [[gnu::noinline]] void execute_anywhere(Section section);
+  void delegate_at_once(Thread& thread, Section section, unsigned copied);
+  [[gnu::noinline]] void execute_anywhere(Section section, unsigned copied);
   [[gnu::noinline]] void post_anywhere(Section section);
   /// Outside of all sections.
   void await_senders(Station::Seat& seat) noexcept {

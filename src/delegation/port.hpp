@@ -282,6 +282,10 @@ struct Board {
   Section& at(unsigned slot) const noexcept {
     return *reinterpret_cast<Section*>(group(slot) + within(slot) * shape.spacing);
   }
+  /// What was copied of its argument, in rings.
+  CopiedWord* copy(unsigned slot) const noexcept {
+    return reinterpret_cast<CopiedWord*>(&at(slot) + 1);
+  }
   /// errno after the slot's request was executed; 0: untouched.
   int& error(unsigned slot) const noexcept {
     return *reinterpret_cast<int*>(group(slot) + shape.errors_at + within(slot) * sizeof(int));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the rings of a station lie in memory: for each client the entries, a request beside each, and
-// then a line for what their sections leave in errno. All sizes are constants: between a request
-// and its answer each instruction is time that the client waits.
+// How the rings of a station lie in memory: for each client the entries, a request beside each and
+// what is copied with it, and then a line for what their sections leave in errno. All sizes are
+// constants: between a request and its answer each instruction is time that the client waits.
 #pragma once
 
 #include <bit>
@@ -16,8 +16,8 @@ namespace muster::delegation {
 
 inline constexpr unsigned ring_depth = 16;  ///< requests that a client may have outstanding
 
-inline constexpr std::size_t entry_bytes = 32;
-static_assert(sizeof(Hardware::Cell) + sizeof(Section) <= entry_bytes);
+inline constexpr std::size_t entry_bytes = 64;
+static_assert(sizeof(Hardware::Cell) + sizeof(Section) + copied_bytes_max <= entry_bytes);
 
 /// Of a client's cells, up to the line of errno.
 inline constexpr std::size_t ring_cells_bytes =

@@ -2,6 +2,8 @@
 // What locks execute.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 
 namespace muster::delegation {
@@ -23,6 +25,10 @@ class CancelledInHandler {
   static void leave_handlers();
   bool returned_ = false;
 };
+
+/// What is copied of a section's argument goes by these, and is at most so much.
+using CopiedWord = std::uint64_t;
+inline constexpr std::size_t copied_bytes_max = 40;
 
 /// A critical section: a function and what it is called with. What it throws ends the program: it
 /// may be on another thread's stack than its caller's, and its lock would stay taken.

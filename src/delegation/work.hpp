@@ -23,10 +23,13 @@ class Outermost {
 template <class Where, class Board>
 class WorkFrom {
  public:
-  WorkFrom(Section section, Board board, AnyLock* lock) noexcept
+  /// `copied`: of the argument, words that go with the request: an executor need not fetch another
+  /// line.
+  WorkFrom(Section section, Board board, AnyLock* lock, unsigned copied = 0) noexcept
       : lock_(lock),
         section_(section),
         board_(board),
+        copied_(copied),
         errno_of_thread_(this_thread.error),
         error_(*errno_of_thread_) {}
 
@@ -46,8 +49,14 @@ class WorkFrom {
     // One by one: both together could not be read before the constructor's two stores are in the
     // cache.
     Section& there = board_.at(slot);
+    void* argument = section_.argument;
+    if (copied_ != 0) {
+      copy_ = board_.copy(slot);
+      argument = copy_;
+      copy_words(static_cast<const CopiedWord*>(section_.argument), copy_);
+    }
     __atomic_store_n(&there.function, section_.function, __ATOMIC_RELAXED);
-    __atomic_store_n(&there.argument, section_.argument, __ATOMIC_RELAXED);
+    __atomic_store_n(&there.argument, argument, __ATOMIC_RELAXED);
     put_ = &board_.error(slot);
     if (*put_ != 0) [[unlikely]]
       *put_ = 0;
@@ -72,12 +81,22 @@ class WorkFrom {
   }
 
   /// After the section: the caller's errno is what the section left, or as before if it set none.
-  void finish() const noexcept { set_errno(put_ != nullptr && *put_ != 0 ? *put_ : error_); }
+  void finish() const noexcept {
+    if (put_ != nullptr && copied_ != 0) {
+      copy_words(copy_, static_cast<CopiedWord*>(section_.argument));
+    }
+    set_errno(put_ != nullptr && *put_ != 0 ? *put_ : error_);
+  }
 
  protected:
   AnyLock* lock_;
 
  private:
+  void copy_words(const CopiedWord* from, CopiedWord* to) const noexcept {
+    for (unsigned i = 0; i < copied_; ++i) {
+      __atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    }
+  }
   void set_errno(int error) const noexcept {
     if (*errno_of_thread_ != error) [[unlikely]]
       *errno_of_thread_ = error;
@@ -85,6 +104,8 @@ class WorkFrom {
 
   Section section_;
   Board board_;
+  unsigned copied_;
+  CopiedWord* copy_ = nullptr;
   int* put_ = nullptr;  ///< where its executor leaves errno, if it has one
   int* errno_of_thread_;
   int error_;

@@ -28,11 +28,12 @@ std::atomic<unsigned> calls{0};
 }
 
 /// The library's, counted.
-extern "C" int muster_lock_execute(muster_lock* lock, muster_section section, void* argument) {
-  static const auto real =
-      reinterpret_cast<decltype(&muster_lock_execute)>(dlsym(RTLD_NEXT, "muster_lock_execute"));
+extern "C" int muster_lock_execute_copy(muster_lock* lock, muster_section section, void* argument,
+                                        size_t bytes) {
+  static const auto real = reinterpret_cast<decltype(&muster_lock_execute_copy)>(
+      dlsym(RTLD_NEXT, "muster_lock_execute_copy"));
   ++calls;
-  return real(lock, section, argument);
+  return real(lock, section, argument, bytes);
 }
 
 namespace muster::test {
