@@ -112,10 +112,12 @@ MUSTER_API size_t muster_lock_memory(void);
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
 /** The same for a section that may get a copy of the `bytes` at its argument, which is copied back:
- * whoever executes it has them with the request, and fetches no line more. Nothing there may point
- * to itself. Without a copy, which is the same but for the time: where the calling thread executes
- * it, where requests have no room, where `bytes` are more than MUSTER_LOCK_COPY_MAX or no multiple
- * of 8, and where they are not aligned to 8. */
+ * whoever executes it has them with the request, and fetches no line more. They are the caller's
+ * alone until it returns: writable, and copied without the lock. The address that the section gets
+ * is good in that section only. There is no copy, which is the same but for the time, if `bytes`
+ * are more than MUSTER_LOCK_COPY_MAX, no multiple of 8 or not aligned to 8; in sections of other
+ * locks; with share_ns; for other kinds than `rcl` and `auto`; and mostly where the calling thread
+ * executes it. */
 #define MUSTER_LOCK_COPY_MAX 40
 MUSTER_API int muster_lock_execute_copy(muster_lock* lock, muster_section section, void* argument,
                                         size_t bytes);

@@ -210,7 +210,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
 #endif
     // The library gets a copy where nobody can tell. So what the section above captured may stay in
     // registers, from memory its first load would wait for the lock; and goes with the request.
-    using Passed = std::conditional_t<detail::is_as_good_as_its_copy<F, R>, F, F&>;
+    using Passed = detail::passed<F, R>;
     return execute_by<muster_lock_execute_copy, R, Passed>(section, copied<called<Passed, R>>);
   }
   /// The same for a section that only reads what the lock protects: beside others of this kind
@@ -493,11 +493,11 @@ class guarded {
   /// Executes `section(value)`. What it returns must not refer into the value.
   template <class F>
   auto execute(F&& section) {
-    return lock_.execute([&] { return std::invoke(section, value_); });
+    return lock_.execute(detail::bound<F>(section, value_));
   }
   template <class F>
   auto execute(F&& section) const {
-    return lock_.execute([&] { return std::invoke(section, value_); });
+    return lock_.execute(detail::bound<F>(section, value_));
   }
   /// Executes `section(value)`, const, beside others of this kind where the lock has readers.
   template <class F>

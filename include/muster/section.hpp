@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -137,11 +138,25 @@ concept can_be_moved_to_the_caller =
 
 /// A section that a copy can stand for: it is small, changes nothing in itself, and returns nothing
 /// that points into it.
-template <class F, class R>
-concept is_as_good_as_its_copy = std::copy_constructible<F> && std::invocable<const F&> &&
+template <class F, class R, class... Arguments>
+concept is_as_good_as_its_copy = std::copy_constructible<F> &&
+                                     std::invocable<const F&, Arguments...> &&
                                      std::is_trivially_copyable_v<F> &&
                                      sizeof(F) <= 8 * sizeof(void*) &&
                                  (std::is_void_v<R> || std::is_arithmetic_v<R>);
+
+/// That copy, or else the section itself.
+template <class F, class R, class... Arguments>
+using passed = std::conditional_t<is_as_good_as_its_copy<F, R, Arguments...>, F, F&>;
+
+/// `section(value)` as a section.
+template <class F, class T>
+auto bound(F& section, T& value) {
+  struct held {
+    passed<F, std::invoke_result_t<F&, T&>, T&> section;
+  };
+  return [held = held{section}, &value] { return std::invoke(held.section, value); };
+}
 
 /// What a section left: a value, nothing, or what it threw.
 template <class R>

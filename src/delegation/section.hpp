@@ -27,7 +27,7 @@ class CancelledInHandler {
 };
 
 /// What is copied of a section's argument goes by these, and is at most so much.
-using CopiedWord = std::uint64_t;
+using CopiedWord [[gnu::may_alias]] = std::uint64_t;
 inline constexpr std::size_t copied_bytes_max = 40;
 
 /// A critical section: a function and what it is called with. What it throws ends the program: it

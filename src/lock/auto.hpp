@@ -112,7 +112,8 @@ class Auto {
       if (!executed) continue;
       ++h.inlined;
       if (!combines()) ++h.waited;
-      if (m.load(entry, relaxed) == 0) return true;
+      // stronger: for a client with several requests, which the checker's have not
+      if (m.load(entry, acquire) == 0) return true;  // pairs with another executor's store
     }
   }
 

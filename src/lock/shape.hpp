@@ -35,7 +35,7 @@ namespace muster::locks {
 struct Shape {
   unsigned clients = 1;   ///< at most; fewer than 2^20
   unsigned clusters = 1;  ///< h-synch, phase-fair: NUMA nodes that hold clients
-  unsigned limit = 64;    ///< sections a combiner executes in a row, at most; 1 or more
+  unsigned limit = 64;    ///< sections in a row that end a combiner's visit; 1 or more
 };
 
 struct Layout {

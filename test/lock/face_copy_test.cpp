@@ -4,10 +4,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "guard.hpp"
@@ -117,18 +119,43 @@ TEST(Copy, KeepsWhatASectionCaptures) {
     auto counts = [calls]() mutable { return ++calls; };
     EXPECT_EQ(1, lock.execute(counts));
     EXPECT_EQ(2, lock.execute(counts)) << "the section itself, no copy, has changed";
+    muster::guarded<int> number(muster::lock_options{"rcl"}, 5);
+    auto adds = [calls](int& value) mutable { return value += ++calls; };
+    EXPECT_EQ(6, number.execute(adds));
+    EXPECT_EQ(8, number.execute(adds)) << "likewise";
+  }
+}
+
+// Longer than a client looks for its answer at once; and the lock is away in the middle.
+TEST(Copy, StaysWhileASectionLasts) {
+  for (const bool unlocks : {false, true}) {
+    muster::lock lock(muster::lock_options{.kind = "rcl", .unlocks = unlocks});
+    std::uint64_t count = 0;
+    run_threads(4, [&](unsigned thread) {
+      for (int turn = 0; turn < 20; ++turn) {
+        const auto got = lock.execute([&, thread] {
+          ++count;
+          const auto wait = [] { std::this_thread::sleep_for(std::chrono::microseconds(300)); };
+          unlocks ? lock.unlocked(wait) : wait();
+          return thread;
+        });
+        EXPECT_EQ(thread, got);
+      }
+    });
+    EXPECT_EQ(80U, count);
   }
 }
 
 TEST(Copy, OfManyThreads) {
   const HangGuard guard(120);
   for (const char* kind : {"rcl", "auto"}) {
-    muster::lock lock(kind);
-    std::uint64_t count = 0;
+    muster::guarded<std::uint64_t> count(muster::lock_options{kind}, 0U);
     std::atomic<std::uint64_t> sum = 0;
     run_threads(4, [&](unsigned) {
       std::uint64_t mine = 0;
-      for (int turn = 0; turn < 10'000; ++turn) mine += lock.execute([&] { return count++; });
+      for (int turn = 0; turn < 10'000; ++turn) {
+        mine += count.execute([](std::uint64_t& next) { return next++; });
+      }
       sum += mine;
     });
     EXPECT_EQ(40'000U * 39'999U / 2, sum) << kind;  // each number once
