@@ -47,11 +47,18 @@ struct Section {
       function(argument);
       guard.section_returned();
     } catch (...) {
-      if (std::current_exception() != nullptr) std::terminate();
-      leave();  // no exception: the thread is cancelled
+      end_cancelled(leave);
       throw;
     }
     leave();
+  }
+
+ private:
+  /// Apart: the registers that it takes would be saved by every section.
+  template <class Leave>
+  [[gnu::cold, gnu::noinline]] static void end_cancelled(Leave leave) {
+    if (std::current_exception() != nullptr) std::terminate();
+    leave();  // no exception: the thread is cancelled
   }
 };
 

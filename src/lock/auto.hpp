@@ -11,7 +11,7 @@
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
 // 2. Hysteresis is each client's own. It delegates once it failed to take the lock, met others as a
-//    server ran, or visited 16 times; until its request waits at a free lock, or `trial` times.
+//    server ran, or visited 32 times; until its request waits at a free lock, or `trial` times.
 #pragma once
 
 #include "lock/habit.hpp"

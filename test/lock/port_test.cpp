@@ -136,12 +136,13 @@ unsigned let_in_by_visits(unsigned visits, unsigned requests,
   return Watched::let_in;
 }
 
-TEST(LettingIn, AfterSixteenVisits) {
+TEST(LettingIn, AfterSoManyVisits) {
+  constexpr unsigned visits_max = locks::Habit::visits_max;
   for (const unsigned requests : {0U, 1U, 7U, 255U}) {
-    EXPECT_EQ(0U, let_in_by_visits(15, requests));
-    EXPECT_EQ(1U, let_in_by_visits(16, requests));
+    EXPECT_EQ(0U, let_in_by_visits(visits_max - 1, requests));
+    EXPECT_EQ(1U, let_in_by_visits(visits_max, requests));
   }
-  EXPECT_EQ(3U, let_in_by_visits(48, 1));
+  EXPECT_EQ(3U, let_in_by_visits(3 * visits_max, 1));
   // What a section leaves to see to is no visit.
   EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_unattended));
   EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
