@@ -211,7 +211,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     // The library gets a copy where nobody can tell. So what the section above captured may stay in
     // registers, from memory its first load would wait for the lock; and goes with the request.
     using Passed = detail::passed<F, R>;
-    return execute_by<muster_lock_execute_copy, R, Passed>(section, copied<called<Passed, R>>);
+    return execute_by<muster_lock_execute_copy, R, Passed>(section, copied<Passed, R>);
   }
   /// The same for a section that only reads what the lock protects: beside others of this kind
   /// where the lock is "phase-fair" (muster_lock_execute_shared).
@@ -355,18 +355,19 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   /// `Passed`: a section, or a reference to one.
   template <class Passed, class R>
   struct called {
-    static constexpr bool can_travel = detail::outcome<R>::can_travel;
     Passed section;
     detail::outcome<R> result;
     [[no_unique_address]] detail::order order;
   };
   /// Bytes of it that may be copied: ThreadSanitizer is told of its place.
-  template <class Call>
+  template <class Passed, class R>
   static constexpr std::size_t copied =
 #ifdef MUSTER_TELLS_TSAN
       0;
 #else
-      alignof(Call) <= alignof(void*) && Call::can_travel ? sizeof(Call) : 0;
+      alignof(called<Passed, R>) <= alignof(void*) && detail::outcome<R>::can_travel
+          ? sizeof(called<Passed, R>)
+          : 0;
 #endif
   template <auto How, class R, class Passed>
   R execute_by(Passed& section, auto... bytes) {

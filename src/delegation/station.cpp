@@ -27,9 +27,10 @@ namespace {
 /// In server_cell(), where no PU is known.
 constexpr Word somewhere = ~Word{0};
 
-/// With as many threads that send posts as a ring has entries, clients wait whose sections post
-/// more: not for ever, since what the others wait for may need this client. Where 64 clients post
-/// too much, 290 threads have been made after two seconds, with 0.25 s 730, with 4 s 200.
+/// With so many threads that send posts, clients wait whose sections post more: not for ever, since
+/// what the others wait for may need this client. Where 64 clients post too much, 290 threads have
+/// been made after two seconds; with 16 it is 230, with 256 490; with 0.25 s 730, with 4 s 200.
+constexpr unsigned senders_max = 64;
 constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 
 /// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
@@ -38,6 +39,9 @@ constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 /// with 64 20.
 constexpr unsigned apart_after_block = 16;
 
+/// The watchdog finds a section that blocks within two of these. A look takes 50 us of a CPU of a
+/// virtual machine, a hundredth of the time.
+constexpr std::int64_t watchdog_period_ns = 4'000'000;
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
 /// Of twelve such each is found in 1.3 ms.
 constexpr std::int64_t watchdog_first_period_ns = WaitPolicy::sleep_costs_ns;
@@ -257,7 +261,7 @@ class Station::Server : public locks::Walk<RingPort> {
       progress += Servant::section;
       // What the next one posts may be what the posts of this one wait for: this thread sends these
       // first. Not where it would be the next of many threads that do.
-      const bool sends_first = this_thread.todo != 0 && !station_.has_senders(depth / 2);
+      const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
       if (progress == most || sends_first) break;
       request = station_.rings_.next(port_, client);
       if (!request.is_of(lock)) break;
@@ -317,7 +321,7 @@ class Station::Server : public locks::Walk<RingPort> {
   }
   /// What a client's sections have left, or where no server runs executes it, which may block.
   [[gnu::noinline]] void send_posts() const {
-    if (station_.senders_.fetch_add(1, std::memory_order_relaxed) >= depth) {
+    if (station_.senders_.fetch_add(1, std::memory_order_relaxed) >= senders_max) {
       station_.seats_.find(client_)->is_to_wait.store(true, std::memory_order_relaxed);
     }
     const std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
@@ -350,7 +354,7 @@ class Station::Server : public locks::Walk<RingPort> {
 void Station::await_senders(Seat& seat) noexcept {
   seat.is_to_wait.store(false, std::memory_order_relaxed);
   const std::int64_t until_ns = now_ns() + wait_for_senders_ns;
-  for (unsigned looks = 0; has_senders(depth) && now_ns() < until_ns; ++looks) linger(looks);
+  for (unsigned looks = 0; has_senders(senders_max) && now_ns() < until_ns; ++looks) linger(looks);
 }
 
 Station::Pending Station::pending() const {

@@ -154,9 +154,6 @@ class Station final : public LeavesRequests {
   std::string reason() const;
 
  private:
-  /// The watchdog finds a section that blocks within two of these; the steward looks as often. A
-  /// look takes 50 us of a CPU of a virtual machine, a hundredth of the time.
-  static constexpr std::int64_t watchdog_period_ns = 4'000'000;
   struct Servant;
   /// The machine of the server's crew (lock/crew.hpp).
   struct House : Mutual {

@@ -11,7 +11,8 @@ namespace {
 
 /// CPUs that threads keep busy; a thread that is seldom interrupted counts as one.
 unsigned wanted_cpus(const Steward::Look& now) {
-  return std::max(now.clients, static_cast<unsigned>(std::lround(std::max(0.0, now.threads_cpus))));
+  const double busy = std::ceil(now.threads_cpus - 0.3);
+  return std::max(now.clients, busy > 0 ? static_cast<unsigned>(busy) : 0);
 }
 
 double per_second(std::uint64_t before, std::uint64_t after, double seconds) {
