@@ -29,6 +29,7 @@ namespace {
 constexpr std::int64_t between_counts_ns = 1'000'000'000;
 std::atomic<std::int64_t> next_count_ns{0};
 std::atomic<unsigned> last_count{1};
+std::atomic<bool> quota_is_less{false};  ///< than the CPUs, at the last count
 
 /// With room for more CPUs than any kernel knows. `get(bytes, mask)` fills it in; false: it cannot.
 template <class Get>
@@ -82,7 +83,9 @@ unsigned cpus_of_process() noexcept {
     const KeepErrno of_caller;
     try {
       const unsigned allowed = std::max(1U, static_cast<unsigned>(binding_of_process().count()));
-      last_count.store(std::min(allowed, cpu_quota().value_or(~0U)), std::memory_order_relaxed);
+      const unsigned quota = cpu_quota().value_or(allowed);
+      last_count.store(std::min(allowed, quota), std::memory_order_relaxed);
+      quota_is_less.store(quota < allowed, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {  // the last count stays
     }
   }
@@ -90,5 +93,7 @@ unsigned cpus_of_process() noexcept {
 }
 
 unsigned cpus_last_counted() noexcept { return last_count.load(std::memory_order_relaxed); }
+
+bool is_time_limited() noexcept { return quota_is_less.load(std::memory_order_relaxed); }
 
 }  // namespace muster::delegation

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "delegation/places.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -33,6 +34,15 @@ bool Port::is_near(Word place) const noexcept {
   } catch (const std::exception&) {  // the machine cannot be read
     return true;
   }
+}
+
+/// One of the others may need this CPU. Where a quota limits their time each yield takes some of
+/// it: then a nap instead, so long that all threads' naps cost one CPU at most. With half a CPU two
+/// to eight threads do 1.2 to 2 times as many sections so.
+void Port::give_way() noexcept {
+  if (!is_time_limited()) return static_cast<void>(sched_yield());
+  const std::int64_t threads = seated_threads.load(std::memory_order_relaxed);
+  nap_for(std::min(WaitPolicy::sleep_costs_ns * threads, Asking::sleep_ns));
 }
 
 void Port::change_policy() noexcept {
@@ -83,7 +93,7 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
     if (next == Asking::Next::sleep) {
       sleep();
     } else if (next == Asking::Next::yield) {
-      sched_yield();
+      give_way();
     } else {
       poll_for(Asking::poll_ns, [&] { return expected.answer ? is_answered() : look(); });
     }

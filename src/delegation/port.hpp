@@ -183,6 +183,7 @@ class Port : public Hardware {
     if (is_crowded() == (policy().spin_ns != 0)) change_policy();
   }
   [[gnu::noinline]] void change_policy() noexcept;
+  static void give_way() noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run
   /// many sections in a row. Without this pause two threads on two CPUs execute 0.2 to 0.9 times as
   /// many.

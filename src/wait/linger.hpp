@@ -15,14 +15,17 @@
 
 namespace muster {
 
-/// Between two looks, after so many naps. The first takes as long as a sleep and a wake-up, each
-/// next one twice as long, up to 16 times; `most_ns` at most. Keeps errno, and is no cancellation
-/// point.
-inline void nap(unsigned naps, std::int64_t most_ns = WaitPolicy::forever) noexcept {
+/// For less than a second. Keeps errno, and is no cancellation point.
+inline void nap_for(std::int64_t time_ns) noexcept {
   const KeepErrno of_caller;
-  const std::int64_t time_ns = WaitPolicy::sleep_costs_ns << std::min(naps, 4U);
-  const timespec time{0, std::min(time_ns, most_ns)};
+  const timespec time{0, time_ns};
   syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+/// Between two looks, after so many naps. The first takes as long as a sleep and a wake-up, each
+/// next one twice as long, up to 16 times; `most_ns` at most.
+inline void nap(unsigned naps, std::int64_t most_ns = WaitPolicy::forever) noexcept {
+  nap_for(std::min(WaitPolicy::sleep_costs_ns << std::min(naps, 4U), most_ns));
 }
 
 /// Between two looks, after so many. Whoever is awaited may need this CPU, and be weaker.

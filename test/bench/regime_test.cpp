@@ -18,6 +18,7 @@
 
 #include "bench/barrier_run.hpp"
 #include "bench/measure.hpp"
+#include "delegation/cpus.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -169,6 +170,32 @@ TEST(Quota, IsTheContestantsAndGoneAfterwards) {
   }
   EXPECT_FALSE(std::filesystem::exists(directory)) << directory;
   expect_no_children();
+}
+
+TEST(Quota, IsSeenByWhoWaitsForALock) {
+  // Bits: it is seen before, and in the control group.
+  const auto seen_in = [](const std::string& directory) {
+    const auto is_limited = [] {
+      usleep(1'100'000);  // the last count ages
+      delegation::cpus_of_process();
+      return delegation::is_time_limited();
+    };
+    int seen = is_limited() ? 1 : 0;
+    join_cgroup(directory);
+    return seen | (is_limited() ? 2 : 0);
+  };
+  try {
+    const Disturbance disturbance(regime("quota50"), Topology::this_machine().pus());
+    const pid_t child = fork();
+    if (child == 0) _exit(seen_in(disturbance.cgroup()));
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    const bool limited = cpu_quota().value_or(~0U) < Topology::this_machine().pus().count();
+    EXPECT_EQ(WEXITSTATUS(status), limited ? 3 : 2);
+  } catch (const Error& error) {
+    if (error.code() != Status::unsupported) throw;
+    GTEST_SKIP() << error.what();
+  }
 }
 
 TEST(Quota, IsGoneHoweverTheBenchEnds) {
