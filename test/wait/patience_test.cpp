@@ -77,7 +77,7 @@ TEST(Patience, SpinsLessWhereItIsInVain) {
     awake += waiter.awake_ns;
   }
   EXPECT_EQ(waiter.slept, 101U);
-  EXPECT_LT(awake, 200 * ms / 25) << "a twenty-fifth of the time";
+  EXPECT_LT(awake, 200 * ms / 50) << "a fiftieth of the time";
 }
 
 TEST(Patience, SpinsAgainSoonAfterItWouldPay) {
