@@ -47,7 +47,8 @@ class Share {
     static void run(void* counted);
     static void run_once(void* counted);  ///< and deletes it
   };
-  /// Who has not been seen for so long counts no more.
+  /// Who has not been seen for so long counts no more, and comes back with no claim to what it has
+  /// not used meanwhile. A choice, not measured.
   static constexpr std::int64_t lately_ns = 100'000'000;
 
   /// Who is so far ahead of another one waits.

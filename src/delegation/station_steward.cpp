@@ -93,7 +93,9 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
       std::max<std::int64_t>(0, server_ns - std::exchange(server_cpu_ns_, server_ns));
   const std::int64_t by_all_ns = process_ns - std::exchange(process_cpu_ns_, process_ns);
   look.threads_cpus = static_cast<double>(by_all_ns - by_server_ns) / passed_ns;
-  const bool is_asleep = crew().asleep.load(std::memory_order_relaxed) != 0;  // before it counts
+  // Who wakes counts its sleep before it says, with this mutex, that it is awake.
+  const bool is_asleep = House::within(
+      crew().roles, [this] { return crew().asleep.load(std::memory_order_relaxed) != 0; });
   const std::uint64_t sleeps = sleeps_.load(std::memory_order_relaxed);
   if (std::exchange(sleeps_seen_, sleeps) == sleeps && !is_asleep) {
     look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;

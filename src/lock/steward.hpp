@@ -55,7 +55,8 @@ class Steward {
     unsigned looks_to_start = 3;
     unsigned looks_to_leave = 25;  ///< in a row, without anybody meeting
     double meets_per_s = 2000;     ///< fewer are no contention
-    double server_cpus = 0.75;     ///< less, twice in a row: others take its CPU
+    double server_cpus = 0.75;     ///< less, twice in a row: others take its CPU. Between all of
+                                   ///< it, and the half that a busy loop leaves
     unsigned trial_looks = 6;      ///< the first is not counted
     double trial_ratio = 0.9;  ///< of the throughput before, that is wanted with the server. With
                                ///< 0.8 two clients of a Xeon do 0.82; with 1.0 the same
