@@ -26,7 +26,8 @@ PuSet binding_of_process();
 unsigned cpus_of_process() noexcept;
 /// The last count.
 unsigned cpus_last_counted() noexcept;
-/// Then a control group's quota allowed less than the CPUs: who yields uses up the others' time.
+/// Then a control group's quota, rounded up, was less than the CPUs: who yields uses up the others'
+/// time.
 bool is_time_limited() noexcept;
 
 }  // namespace muster::delegation

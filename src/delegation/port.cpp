@@ -37,12 +37,12 @@ bool Port::is_near(Word place) const noexcept {
 }
 
 /// One of the others may need this CPU. Where a quota limits their time each yield takes some of
-/// it: then a nap instead, so long that all threads' naps cost one CPU at most. With half a CPU two
-/// to eight threads do 1.2 to 2 times as many sections so.
+/// it: then a nap instead, so long that the wake-ups of all threads take no more than that time.
+/// With half a CPU two to eight threads do 1.3 to 2 times as many sections so.
 void Port::give_way() noexcept {
   if (!is_time_limited()) return static_cast<void>(sched_yield());
   const std::int64_t threads = seated_threads.load(std::memory_order_relaxed);
-  nap_for(std::min(WaitPolicy::sleep_costs_ns * threads, Asking::sleep_ns));
+  nap_for(std::min(WaitPolicy::sleep_costs_ns * threads / cpus_last_counted(), Asking::sleep_ns));
 }
 
 void Port::change_policy() noexcept {
@@ -86,7 +86,7 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
                 [&] { return request == 0 || is_free(held); });
   };
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
-  Asking asking(is_crowded() && own != nullptr, asked_, expected.lost);
+  Asking asking(is_crowded() && own != nullptr, asked_, expected.lost, is_time_limited());
   do {
     const auto next = asking.next(wanted.value.load(std::memory_order_relaxed) == by_another);
     if (next == Asking::Next::ask) set(wanted);

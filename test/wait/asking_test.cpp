@@ -52,6 +52,11 @@ TEST(Asking, InACrowdYieldsBeforeItAsksAndBeforeItSleeps) {
   EXPECT_EQ("pa" + yields() + "s", steps(asking, 2 + Asking::yields + 1));
 }
 
+TEST(Asking, SleepsAtOnceWhereTimeIsLimitedAndItHasAsked) {
+  Asking asking(true, true, 0, true);
+  EXPECT_EQ("pyyaspas", steps(asking, 8)) << "with naps for the yields";
+}
+
 TEST(Asking, InACrowdYieldsWhereAnotherOneHasAsked) {
   Asking asking(true, false, 0);
   EXPECT_EQ("py" + yields() + "s", steps(asking, 2 + Asking::yields + 1, true));
