@@ -40,8 +40,8 @@ class Asking {
   /// `crowded`: more threads than PUs use locks, so that the holder may need this one's. `asked`:
   /// asked() after the client's last wait. Who asks is let in, so it yields twice, and another one
   /// asks first: without these yields the most to the fewest sections of 64 threads is 7,000.
-  /// `lost`: races for the lock, since it came. `limited`: yields are naps (delegation/port.cpp), so
-  /// that none come before a sleep.
+  /// `lost`: races for the lock, since it came. `limited`: yields are naps (delegation/port.cpp),
+  /// so that none come before a sleep.
   constexpr Asking(bool crowded, bool asked, unsigned lost, bool limited = false) noexcept
       : polls_(crowded ? 1 : patience),
         yields_(crowded ? (asked ? 2 : 1) : 0),
