@@ -26,8 +26,8 @@ PuSet binding_of_process();
 unsigned cpus_of_process() noexcept;
 /// The last count.
 unsigned cpus_last_counted() noexcept;
-/// Then a control group's quota, rounded up, was less than the CPUs: who yields uses up the others'
-/// time.
+/// At the last count a control group's quota, rounded up, was less than the CPUs. Then who yields
+/// uses up the others' time.
 bool is_time_limited() noexcept;
 
 }  // namespace muster::delegation

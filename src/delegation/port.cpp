@@ -36,9 +36,6 @@ bool Port::is_near(Word place) const noexcept {
   }
 }
 
-/// One of the others may need this CPU. Where a quota limits their time each yield takes some of
-/// it: then a nap instead, so long that the wake-ups of all threads take no more than that time.
-/// With half a CPU two to eight threads do 1.3 to 2 times as many sections so.
 void Port::give_way() noexcept {
   if (!is_time_limited()) return static_cast<void>(sched_yield());
   const std::int64_t threads = seated_threads.load(std::memory_order_relaxed);

@@ -25,10 +25,10 @@ struct WaitPolicy {
 
   /// Never gives up the PU: only for participants that own theirs.
   static constexpr WaitPolicy spin() { return {forever, 0, "spin"}; }
-  // Four times what a sleep costs, and as much for all. With a quarter of these budgets 4 and 8
-  // participants beside another session's busy loops take 0.85 of the time, but waits of 50 to 200
-  // us end in sleeps. With four times as much they take 1.3, and burn all of the CPUs' time where
-  // the last one is 2 ms late, not 5 %.
+  // Spinning may take as long as four sleeps, yielding as long as sixteen to twenty. With a quarter
+  // of these budgets 4 and 8 participants beside another session's busy loops take 0.85 of the
+  // time, but waits of 50 to 200 us end in sleeps. With four times as much they take 1.3 of it.
+  // And where the last one is 2 ms late the others then burn all of their CPUs' time, not 5 %.
   /// Spins long enough to hide a fast barrier's latency and a hiccup, then yields, then sleeps.
   static constexpr WaitPolicy dedicated() { return {200'000, 800'000, "spin-yield-sleep"}; }
   /// The same, but never sleeps.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #include "bench/barrier_run.hpp"
 #include "bench/measure.hpp"
 #include "delegation/cpus.hpp"
+#include "delegation/port.hpp"
+#include "delegation/thread.hpp"
 #include "machine/error.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
@@ -172,18 +175,25 @@ TEST(Quota, IsTheContestantsAndGoneAfterwards) {
   expect_no_children();
 }
 
-TEST(Quota, IsSeenByWhoWaitsForALock) {
+TEST(Quota, MakesWhoWaitsForALockNap) {
   if (Topology::this_machine().pus().count() < 2) GTEST_SKIP() << "half a CPU counts as one";
-  // Bits: it is seen before, and in the control group.
+  // Bits: the quota is seen before, and in the control group; and naps take their time there.
   const auto seen_in = [](const std::string& directory) noexcept {
     const auto is_limited = [] {
       usleep(1'100'000);  // the last count ages
       delegation::cpus_of_process();
       return delegation::is_time_limited();
     };
+    delegation::first_seat();  // of one thread that uses locks
     int seen = is_limited() ? 1 : 0;
     join_cgroup(directory);
-    return seen | (is_limited() ? 2 : 0);
+    seen |= is_limited() ? 2 : 0;
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_THREAD, &before);
+    for (int turn = 0; turn < 10; ++turn) delegation::Port::give_way();
+    getrusage(RUSAGE_THREAD, &after);
+    return seen | (after.ru_nvcsw - before.ru_nvcsw >= 10 ? 4 : 0);
   };
   try {
     const Disturbance disturbance(regime("quota50"), Topology::this_machine().pus());
@@ -192,7 +202,7 @@ TEST(Quota, IsSeenByWhoWaitsForALock) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     const bool limited = cpu_quota().value_or(~0U) < Topology::this_machine().pus().count();
-    EXPECT_EQ(WEXITSTATUS(status), limited ? 3 : 2);
+    EXPECT_EQ(WEXITSTATUS(status), limited ? 7 : 6);
   } catch (const Error& error) {
     if (error.code() != Status::unsupported) throw;
     GTEST_SKIP() << error.what();
