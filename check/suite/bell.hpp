@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program around lock/bell.hpp: clients post for one lock and do not wait; the server executes
-// what it finds, and sleeps when it finds nothing, for ever if nobody wakes it. Three clients are
-// known from the start, and have rings of one entry: else there are too many executions.
+// The program around lock/bell.hpp and lock/round.hpp: clients post for two locks and do not wait;
+// the server executes what it finds, and sleeps when it finds nothing, for ever if nobody wakes it.
+// Three clients are known from the start, and have rings of one entry: else there are too many
+// executions.
 #pragma once
 
 #include <memory>
@@ -85,16 +86,20 @@ class BellRehearsal {
   }
 
  private:
-  /// A request is its number, from 1 on.
+  /// A request is its number, from 1 on: two in a row for one lock, after one for another.
+  static Word lock_of(Word number) { return number / 2; }
   struct Work {
     BellRehearsal& all;
     Word number = 0;
     Word executed = 0;
+    Word has = 0;  ///< the lock
 
     void put(Checked& m, unsigned slot) { m.write(all.slots_[slot], number); }
     void posted(Checked& m) { locks::Bell<Lot>::ring(all.lot(m), all.all_); }
     void run(Checked& m, unsigned slot) {
-      m.thread().check(m.read(all.slots_[slot]) != 0, "executed before it was posted");
+      const Word request = m.read(all.slots_[slot]);
+      m.thread().check(request != 0, "executed before it was posted");
+      m.thread().check(lock_of(request) == has, "executed without its lock");
       ++executed;
     }
   };
@@ -111,9 +116,12 @@ class BellRehearsal {
       if (!found) locks::Bell<Lot>::sleep(all.lot(port_), all.all_, is_wanted);
       return true;
     }
-    bool take(Word) const { return true; }
+    bool take(Word lock) {
+      work.has = lock;
+      return true;
+    }
     bool execute(Word, Word client, const locks::Rings<Checked>::Next& next) {
-      all.rings_.execute(port_, client, next, work);
+      locks::execute_row(port_, all.rings_, client, next, work, [] { return true; });
       return true;
     }
     bool give(Word) const { return true; }
@@ -124,7 +132,7 @@ class BellRehearsal {
     if (!is_crowd_) locks::raise_clients(m, cells_.global(0), client);
     for (Word number = 1; number <= posts_; ++number) {
       Work work{*this, number};
-      if (rings_.post(m, ticket, 0, work) == nullptr) return;
+      if (rings_.post(m, ticket, lock_of(number), work) == nullptr) return;
     }
   }
 

@@ -5,6 +5,7 @@
 #include "check/graph.hpp"
 #include "check/suite/exclusion.hpp"
 #include "check/suite/station.hpp"
+#include "lock/ahead.hpp"
 #include "lock/term.hpp"
 
 namespace muster::check {
@@ -22,6 +23,7 @@ struct Script {
   unsigned members;
   std::vector<Section> sections;  ///< the first one is there from the start
   bool watched = false;
+  bool known = false;        ///< that sections of the first client's lock block
   bool late = false;         ///< the first one comes later, from who is hired then
   bool interrupted = false;  ///< each one's first wait may end by itself
   unsigned failures = 0;     ///< so many threads cannot be made at first
@@ -41,6 +43,11 @@ Script script_of(LockVariant variant) {
       return {.members = 2, .sections = {{0, 1, waits, tells}, {1}}, .interrupted = true};
     case LockVariant::watched:
       return {.members = 2, .sections = {{0, 1, waits}, {1, 2}, {0}}, .watched = true};
+    case LockVariant::ahead:
+      return {.members = 2,
+              .sections = {{0, 1, waits}, {1, 2}, {0, 3, waits}, {1}},
+              .known = true,
+              .enders = 0};
     case LockVariant::roused:
       return {.members = 2,
               .sections = {{0, 1, waits}, {1}},
@@ -108,6 +115,10 @@ class Port : public Checked {
   bool hire();
   bool is_stuck(Member& member);
   static void has_handed_over() {}
+  long waits() const;
+  static void has_stepped_ahead() {}
+
+  void has_waited() { ++waits_; }
 
   // What is no part of the crew's machine, and not to be weakened.
   Word look(const Cell& cell) {
@@ -139,11 +150,13 @@ class Port : public Checked {
   bool has_rung_ = false;  ///< since it has that
   bool has_waited_ = false;
   Word time_ = 0;  ///< that it has seen pass
+  long waits_ = 0;
   Cell* late_ = nullptr;
 };
 
 using Crew = locks::Crew<Port>;
 using Term = locks::Term<Port>;
+using Ahead = locks::Ahead<Port>;
 
 struct Port::Member : Crew::Member {
   Cell hired;  ///< 1: it is; 2: it never will be
@@ -191,7 +204,9 @@ class CrewRehearsal {
     for (const Section& section : script.sections) {
       while (requests_.size() <= section.client) {
         const std::string client = " of client " + std::to_string(requests_.size());
-        requests_.push_back({word("posted" + client), word("executed" + client)});
+        const bool is_first = script.known && requests_.empty();
+        requests_.push_back({word("posted" + client), word("executed" + client),
+                             word("with a spare" + client, is_first ? 1 : 0)});
       }
       requests_[section.client].sections.push_back(section);
     }
@@ -230,6 +245,9 @@ class CrewRehearsal {
     for (const Client& client : requests_) {
       if (newest(client.executed) != 2 * client.sections.size()) return "not all were executed";
     }
+    if (script.known && newest(requests_[0].with_spare) != Ahead::after_block) {
+      return "it is not known that sections of the first lock block";
+    }
     if (!script.ends) return nullptr;
     const bool nobody = newest(term.crew.at_work) == 0 && newest(term.crew.vacant) == 0 &&
                         newest(term.crew.spare) == 0;
@@ -249,6 +267,7 @@ class CrewRehearsal {
   struct Client {
     Checked::Cell posted;
     Checked::Cell executed;  ///< twice as many, and 1 while one is being executed
+    Checked::Cell with_spare;
     std::vector<Section> sections{};
   };
 
@@ -271,8 +290,8 @@ class CrewRehearsal {
                                                     executed + 1, Ordering::acq_rel);
       if (seen != executed) continue;
       found = true;
-      term.crew.attend(m);
-      execute(m, self, client.sections[executed / 2]);
+      const Section& section = client.sections[executed / 2];
+      Ahead::execute(m, term.crew, self, client.with_spare, [&] { execute(m, self, section); });
       const bool is_last = &client == last_client() && executed / 2 + 1 == client.sections.size();
       if (script.enders == 0 && is_last) vanish(m);
       m.say(client.executed, executed + 2);
@@ -302,6 +321,7 @@ class CrewRehearsal {
       m.add(time, 1);
     }
     m.until(client.executed, at_least(2 * number));
+    m.has_waited();
     if (aside) term.crew.come_back(m, self);
     if (!section.tells) m.say(self.busy, 0);
   }
@@ -472,6 +492,7 @@ bool Port::hire() {
   }
   return false;
 }
+long Port::waits() const { return all_.fault == CrewFault::blocks_unseen ? 0 : waits_; }
 bool Port::is_stuck(Member& member) { return look(member.busy) != 0; }
 
 }  // namespace

@@ -184,6 +184,10 @@ replace([[has = lock;
 mutant("rounds: the lock kept for a request of another one" "rings.hpp;round.hpp" Auto)
 replace([[if (!pending.is_of(has)) {]] [[if (has == none) {]])
 
+mutant_of_rings("rounds: a row that goes on with the request of another lock"
+  "rings.hpp;round.hpp" sleeps rehearse_bell)
+replace([[while (next.is_of(lock));]] [[while (next.request != 0);]])
+
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)
 replace([[lot.swap_in(server, 0);]] [[const auto found = look(); lot.swap_in(server, 0);]])

@@ -42,7 +42,8 @@ enum class LockVariant : std::uint8_t {
   again,        ///< twice: there is a spare then
   interrupted,  ///< spares are woken for nothing, too
   watched,      ///< one blocks, and does not say so
-  roused,       ///< likewise, and the watchdog may nap for long at first
+  ahead,        ///< likewise, nobody watches, and its lock is known for that
+  roused,       ///< one blocks, and does not say so; and the watchdog may nap for long at first
   overlooked,   ///< likewise, as another one has come back and the first one goes to sleep
   unmade,       ///< no thread can be made at first
   crowd,        ///< two step aside

@@ -28,12 +28,13 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",       "server",   "shutdown", "attended",   "closing",     "newcomer", "two",
-      "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",   "ends",
-      "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",    "shares",
-      "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",    "again",
-      "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",    "ended",
-      "reused",      "owners",   "signals",  "broadcasts", "expires",     "within",   "across"};
+      "plain",       "server",   "shutdown", "attended", "closing",     "newcomer", "two",
+      "visited",     "yields",   "rings",    "wraps",    "leaving",     "sleeps",   "ends",
+      "dozes",       "turns",    "alone",    "nested",   "acquires",    "reads",    "shares",
+      "successor",   "stranger", "parks",    "dies",     "overwritten", "aside",    "again",
+      "interrupted", "watched",  "ahead",    "roused",   "overlooked",  "unmade",   "crowd",
+      "ended",       "reused",   "owners",   "signals",  "broadcasts",  "expires",  "within",
+      "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -121,6 +122,7 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving, V::sleeps, V::ends});
     add(2, 1, {V::leaving, V::sleeps, V::ends});
+    add(1, 3, {V::sleeps});
     add(3, 1, {V::sleeps, V::ends});  // leaving: millions of executions
     return scenarios;
   }

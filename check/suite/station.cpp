@@ -52,6 +52,7 @@ std::vector<LockScenario> station_scenarios() {
   add(2, 3, V::watched);
   add(2, 2, V::interrupted);
   add(2, 4, V::again);
+  add(2, 4, V::ahead);
   add(2, 4, V::overlooked);
   add(3, 3, V::crowd);
   return all;
@@ -78,6 +79,7 @@ std::vector<HandWritten> hand_written_stations() {
       mutant("crew: roles without a mutex", no_mutex),
       mutant("crew: a thread counted that is not made", hires_nobody),
       mutant("crew: ended before the last thread", ends_early),
+      mutant("crew: a section that has waited not noticed", blocks_unseen),
       mutant("numbers: given back while a request is pending", NumbersFault::pending_unseen),
       mutant("numbers: given back while the lock is held", NumbersFault::held_unseen),
       mutant("numbers: given out without a mutex", NumbersFault::no_mutex),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program around lock/crew.hpp and lock/term.hpp: a server's threads execute sections, some of
-// which block until another one is executed. Nobody polls: who sleeps does so until it is woken,
-// and the watchdog until it is called, or a section blocks. Requests, rounds and the bell are the
-// simplest there can be: the real ones have programs of their own.
+// The program around lock/crew.hpp, lock/ahead.hpp and lock/term.hpp: a server's threads execute
+// sections, some of which block until another one is executed. Nobody polls: who sleeps does so
+// until it is woken, and the watchdog until it is called, or a section blocks. Requests, rounds and
+// the bell are the simplest there can be: the real ones have programs of their own.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,8 @@ enum class CrewFault : std::uint8_t {
   waits_late,         ///< who is about to wait gives the mutex back before
   no_mutex,           ///< roles change at any time
   hires_nobody,       ///< a thread that cannot be made is counted
-  ends_early          ///< a server has ended before its last thread
+  ends_early,         ///< a server has ended before its last thread
+  blocks_unseen       ///< nobody knows which section has waited
 };
 
 /// The program, for a variant that has a crew.

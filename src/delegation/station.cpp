@@ -33,24 +33,12 @@ constexpr Word somewhere = ~Word{0};
 constexpr unsigned senders_max = 64;
 constexpr std::int64_t wait_for_senders_ns = 1'000'000'000;
 
-/// Once a section has blocked with a spare at work; one whose section the watchdog has seen has the
-/// next one so, and then it is known whether that was the section's doing. Where each second
-/// section of 48 locks sleeps, the watchdog has to find 20 a second, with 4 it is 80, with 1 360,
-/// with 64 20.
-constexpr unsigned apart_after_block = 16;
-
 /// The watchdog finds a section that blocks within two of these. A look takes 50 us of a CPU of a
 /// virtual machine, a hundredth of the time.
 constexpr std::int64_t watchdog_period_ns = 4'000'000;
 /// After a handover, then twice that, up to the usual one: who takes over may be blocked as soon.
 /// Of twelve such each is found in 1.3 ms.
 constexpr std::int64_t watchdog_first_period_ns = WaitPolicy::sleep_costs_ns;
-
-/// How often the calling thread has waited.
-long waits_of_thread() {
-  rusage usage{};
-  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
-}
 
 }  // namespace
 
@@ -98,7 +86,7 @@ Word Station::add() {
 }
 
 void Station::open(Word number, AnyLock* lock) {
-  entry(number).apart.store(0, std::memory_order_relaxed);  // what had this number before may have
+  entry(number).with_spare.store(0, std::memory_order_relaxed);  // its last lock may have blocked
   entry(number).lock.store(lock, std::memory_order_release);
 }
 
@@ -244,35 +232,28 @@ class Station::Server : public locks::Walk<RingPort> {
   }
   bool take(Word lock) const { return station_.desk(lock).take(port_); }
 
-  /// What a client wants next of a lock, a ring full at most; with a spare at work where the lock's
-  /// sections have blocked: whether these do concerns no other lock.
+  /// What a client wants next of a lock, a ring full at most.
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
-    station_.crew().attend(station_.house_);
-    std::atomic<unsigned>& apart = station_.entry(lock).apart;
-    const unsigned is_apart = apart.load(std::memory_order_relaxed);
-    const long waits = is_apart == 0 ? 0 : step_ahead();
-    ServerWork work(station_.board(), station_.entry(lock));
-    std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
-    const std::uint64_t most = progress + depth * Servant::section;
-    for (;;) {
+    Entry& entry = station_.entry(lock);
+    ServerWork work(station_.board(), entry);
+    locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, entry.with_spare, [&] {
+      std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
+      const std::uint64_t most = progress + depth * Servant::section;
       self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
-      station_.rings_.execute(port_, client, request, work);
-      progress += Servant::section;
-      // What the next one posts may be what the posts of this one wait for: this thread sends these
-      // first. Not where it would be the next of many threads that do.
-      const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
-      if (progress == most || sends_first) break;
-      request = station_.rings_.next(port_, client);
-      if (!request.is_of(lock)) break;
-    }
-    self_.progress.store(progress, std::memory_order_relaxed);
-    if (is_apart != 0) [[unlikely]] {
-      apart.store(waits_of_thread() != waits ? apart_after_block : is_apart - 1,
-                  std::memory_order_relaxed);
-    } else if (!self_.is_counted()) [[unlikely]] {
-      apart.store(1, std::memory_order_relaxed);
-    }
+      locks::execute_row(port_, station_.rings_, client, request, work, [&] {
+        progress += Servant::section;
+        // What the next one posts may be what the posts of this one wait for: this thread sends
+        // these first. Not where it would be the next of many threads that do.
+        const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
+        const bool goes_on = progress != most && !sends_first;
+        if (goes_on) {
+          self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
+        }
+        return goes_on;
+      });
+      self_.progress.store(progress, std::memory_order_relaxed);
+    });
     return this_thread.todo == 0 && self_.is_counted() && !station_.wanted(lock).is_set(port_);
   }
 
@@ -299,13 +280,6 @@ class Station::Server : public locks::Walk<RingPort> {
     std::atomic<Word>& server = station_.server_cell().value;
     Word seen = server.load(std::memory_order_relaxed);
     if (seen != 0) server.compare_exchange_strong(seen, pu_, std::memory_order_relaxed);
-  }
-  /// How often the thread had waited before.
-  [[gnu::cold, gnu::noinline]] long step_ahead() {
-    if (station_.crew().step_aside(station_.house_, self_)) {
-      station_.ahead_.fetch_add(1, std::memory_order_relaxed);
-    }
-    return waits_of_thread();
   }
   /// Until there is a request, or for a slice: a long one, since whoever posts rings. It counts the
   /// sleep when that is over: till then it is `asleep`, and the steward sees one or the other.
@@ -442,6 +416,15 @@ bool Station::House::hire() const {
     // Perhaps it is not bound: likewise.
   }
   return added != nullptr;
+}
+
+long Station::House::waits() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
+
+void Station::House::has_stepped_ahead() const {
+  station.ahead_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Station::House::nap(Signal& signal, Mutex& mutex, bool for_long) const {

@@ -30,6 +30,7 @@
 #include "delegation/places.hpp"
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
+#include "lock/ahead.hpp"
 #include "lock/bell.hpp"
 #include "lock/desk.hpp"
 #include "lock/habit.hpp"
@@ -163,6 +164,8 @@ class Station final : public LeavesRequests {
     bool hire() const;
     bool is_stuck(Servant& servant) const;
     void has_handed_over();
+    static long waits();
+    void has_stepped_ahead() const;
     void nap(Signal& signal, Mutex& mutex, bool for_long) const;
 
     Station& station;
@@ -191,8 +194,7 @@ class Station final : public LeavesRequests {
   /// gives it up, and who read an old request still tries to take it.
   struct alignas(line_bytes) Entry : locks::Numbers<NumbersPort>::Row {
     std::atomic<AnyLock*> lock;
-    /// By who has the lock: so many of its next sections are executed with a spare at work.
-    std::atomic<unsigned> apart;
+    Hardware::Atom with_spare;  ///< so many of its next sections (lock/ahead.hpp)
   };
   static_assert(sizeof(Entry) == line_bytes);
   class Server;

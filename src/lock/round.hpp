@@ -44,6 +44,20 @@ class Walk {
   Word count_ = 0;
 };
 
+/// What `Server::execute()` below may do: executes the request, and the client's next ones for that
+/// lock, while `goes_on()`, which is asked after each.
+template <Machine M, class Work, class GoesOn>
+[[gnu::always_inline]] inline void execute_row(M& m, const Rings<M>& rings, Word client,
+                                               typename Rings<M>::Next next, Work& work,
+                                               GoesOn goes_on) {
+  const Word lock = Rings<M>::lock_of(next.request);
+  do {
+    rings.execute(m, client, next, work);
+    if (!goes_on()) return;
+    next = rings.next(m, client);
+  } while (next.is_of(lock));
+}
+
 /// True if a request was executed. `Server` knows the clients, the locks, and how requests are
 /// executed:
 ///   Word next(Word from)                        the first client from there on that may have a
