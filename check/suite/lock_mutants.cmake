@@ -186,7 +186,7 @@ replace([[if (!pending.is_of(has)) {]] [[if (has == none) {]])
 
 mutant_of_rings("rounds: a row that goes on with the request of another lock"
   "rings.hpp;round.hpp" sleeps rehearse_bell)
-replace([[while (next.is_of(lock));]] [[while (next.request != 0);]])
+replace([[while (next.is_of(lock) && goes_on());]] [[while (next.request != 0 && goes_on());]])
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)

@@ -242,17 +242,15 @@ class Station::Server : public locks::Walk<RingPort> {
       const std::uint64_t most = progress + depth * Servant::section;
       self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
       locks::execute_row(port_, station_.rings_, client, request, work, [&] {
-        progress += Servant::section;
         // What the next one posts may be what the posts of this one wait for: this thread sends
         // these first. Not where it would be the next of many threads that do.
         const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
-        const bool goes_on = progress != most && !sends_first;
-        if (goes_on) {
-          self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
-        }
-        return goes_on;
+        if (progress + Servant::section == most || sends_first) return false;
+        progress += Servant::section;
+        self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
+        return true;
       });
-      self_.progress.store(progress, std::memory_order_relaxed);
+      self_.progress.store(progress + Servant::section, std::memory_order_relaxed);
     });
     return this_thread.todo == 0 && self_.is_counted() && !station_.wanted(lock).is_set(port_);
   }

@@ -45,7 +45,7 @@ class Walk {
 };
 
 /// What `Server::execute()` below may do: executes the request, and the client's next ones for that
-/// lock, while `goes_on()`, which is asked after each.
+/// lock, while `goes_on()`, which is asked before each of these.
 template <Machine M, class Work, class GoesOn>
 [[gnu::always_inline]] inline void execute_row(M& m, const Rings<M>& rings, Word client,
                                                typename Rings<M>::Next next, Work& work,
@@ -53,9 +53,8 @@ template <Machine M, class Work, class GoesOn>
   const Word lock = Rings<M>::lock_of(next.request);
   do {
     rings.execute(m, client, next, work);
-    if (!goes_on()) return;
     next = rings.next(m, client);
-  } while (next.is_of(lock));
+  } while (next.is_of(lock) && goes_on());
 }
 
 /// True if a request was executed. `Server` knows the clients, the locks, and how requests are
