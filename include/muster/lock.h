@@ -77,6 +77,10 @@ typedef struct muster_lock_options {
                        after its last section. Costs three looks at the clock a section. Default 0.
                        Sections that share the lock are not counted. MUSTER_ENOTSUP with `memory`,
                        MUSTER_EINVAL below 0 */
+  unsigned turn_sections; /**< "cc-synch", "dsm-synch", "flat-combining", "h-synch": a client
+                             executes so many sections in a row at most; with "flat-combining" a
+                             pass more over all that wait. Default 0: 64. MUSTER_ENOTSUP for other
+                             kinds */
 } muster_lock_options;
 
 /** Sets the defaults. Else as muster_options_init_sized(). */

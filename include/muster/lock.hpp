@@ -170,6 +170,7 @@ struct lock_options {
   bool unlocks = false;               ///< sections call unlocked()
   std::chrono::nanoseconds turn{0};   ///< muster_lock_options::turn_ns
   std::chrono::nanoseconds share{0};  ///< muster_lock_options::share_ns
+  unsigned turn_sections = 0;         ///< muster_lock_options::turn_sections
 };
 
 /// Executes critical sections, and is TimedLockable for those that stay where they are: for
@@ -186,6 +187,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     options.unlocks = chosen.unlocks ? 1 : 0;
     options.turn_ns = chosen.turn.count();
     options.share_ns = chosen.share.count();
+    options.turn_sections = chosen.turn_sections;
     detail::check(muster_lock_create(&handle_, &options));
     muster_lock_get_words(handle_, &words_);
   }

@@ -161,6 +161,7 @@ int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
       made.creates = options->attach == 0;
       muster::require(options->turn_ns >= 0, "a turn takes no less than nothing: 0 is the default");
       made.turn_ns = options->turn_ns;
+      made.turn_sections = options->turn_sections;
       muster::require(options->share_ns >= 0,
                       "nobody is ahead by less than nothing: 0 is the default");
       muster::require(made.creates || made.shared_memory != nullptr,

@@ -268,6 +268,10 @@ class Pthread final : public AnyLock {
   locks::PthreadMutex mutex_;
 };
 
+bool has_limit(const locks::Traits& traits) {
+  return traits.style == locks::Style::combining && traits.name != locks::Oyama<Port>::traits.name;
+}
+
 }  // namespace
 
 std::size_t shared_lock_bytes() { return sizeof(RobustMemory); }
@@ -277,8 +281,13 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
   const bool has_turns =
       traits.style == locks::Style::server || traits.style == locks::Style::adaptive;
   if (options.turn_ns != 0 && !has_turns) {
+    throw Error(Status::unsupported, options.kind + ": only auto and rcl have turns of a set time");
+  }
+  if (options.turn_sections != 0 && !has_limit(traits)) {
     throw Error(Status::unsupported,
-                options.kind + ": only auto and rcl have turns that can be set");
+                options.kind +
+                    ": only cc-synch, dsm-synch, flat-combining and h-synch have turns "
+                    "of a set number of sections");
   }
   if (options.shared_memory != nullptr && traits.name != shared_kind) {
     throw Error(Status::unsupported,
@@ -294,8 +303,8 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
     if constexpr (std::is_same_v<L, locks::Robust<PlainPort>>) {
       return std::make_unique<RobustLock>(options.shared_memory, options.creates);
     } else {
-      // Who is head next may notice only some microseconds later: seldom.
-      locks::Shape shape{.clients = seats_max, .limit = 256};
+      locks::Shape shape{.clients = seats_max};
+      if (options.turn_sections != 0) shape.limit = options.turn_sections;
       if constexpr (has_clusters<L>) {
         shape.clusters = static_cast<unsigned>(Places::instance().tree().numa_nodes().size());
       }

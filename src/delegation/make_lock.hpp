@@ -20,6 +20,7 @@ struct LockOptions {
   void* shared_memory = nullptr;     ///< robust: of shared_lock_bytes()
   bool creates = true;               ///< the shared lock; else it attaches
   std::int64_t turn_ns = 0;          ///< rcl, auto: as locks::Visit; 0: its usual one
+  unsigned turn_sections = 0;        ///< combining kinds: locks::Shape::limit; 0: its usual one
 };
 
 /// Throws Error: unknown_name, unsupported (shared memory, or a turn, for a kind that cannot),

@@ -7,9 +7,7 @@
 // Cost: an exchange and two line transfers a section; the holder's cache keeps the data. While one
 // client is alone: the exchange.
 // Source: Fatourou and Kallimanis, PPoPP 2012, algorithm 1 (CC-Synch). That a head leaves no
-// request is ours: nobody else would look for it. So is stepping aside: two clients whose sections
-// are shorter than a line's way come to alternate, neither waiting, both lines moving each time;
-// where that goes on, one at a time lets the others run without it.
+// request is ours: nobody else would look for it.
 //
 // Invariants:
 // 1. There is one slot more than there are clients, per queue; each is a client's spare, in the
