@@ -77,15 +77,19 @@ class Visit {
     if (executed != 0 && m.is_crowded()) return true;
     if (executed < sections) return false;
     const std::int64_t time_ns = m.time_ns();
+    const std::int64_t pass_ns = time_ns - std::exchange(time_ns_, time_ns);
+    const unsigned pass = executed - std::exchange(executed_, executed);
     if (until_ns_ == 0) {
       until_ns_ = time_ns + length_ns_;
-    } else {
-      pace_.sections += executed - executed_;
-      pace_.ns += static_cast<std::uint64_t>(time_ns - time_ns_);
+      first_ = executed;
+      return false;
     }
-    executed_ = executed;
-    time_ns_ = time_ns;
-    return time_ns >= until_ns_;
+    pace_.sections += pass;
+    pace_.ns += static_cast<std::uint64_t>(pass_ns);
+    // No longer than that, with what the caller has waited before: for the sections up to the first
+    // look, and for a pass before it had the lock; and with the next pass. In the model 64 clients
+    // of an EPYC wait 0.99 ms so, 1.005 with two passes instead of three.
+    return time_ns + pass_ns * (first_ + 3 * pass) / pass >= until_ns_;
   }
 
  private:
@@ -93,7 +97,8 @@ class Visit {
   std::int64_t length_ns_;
   std::int64_t until_ns_ = 0;
   Pace& pace_;
-  unsigned executed_ = 0;  // at the last look at the clock
+  unsigned first_ = 0;     // executed at the first look at the clock
+  unsigned executed_ = 0;  // and at the last one
   std::int64_t time_ns_ = 0;
 };
 
