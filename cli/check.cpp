@@ -39,7 +39,8 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
   command
       ->add_option("--algorithms", options->algorithms,
                    "Barriers by name (with each radix or recipe that is checked of it, or the one "
-                   "that the name has), locks as lock:NAME, mutexes of `muster run` as mutex:NAME, "
+                   "that the name has), locks as lock:NAME (lock:rings and lock:station are "
+                   "servers'), mutexes of `muster run` as mutex:NAME, "
                    "sleep for the sleep protocol, or all; "
                    "with --mutate also lifetime, for how waits begin and end")
       ->words(usual_names())

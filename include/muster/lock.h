@@ -67,7 +67,7 @@ typedef struct muster_lock_options {
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do */
   int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes 64 sections that
-                      others have posted, and then more for so long at most. Then it goes on with
+                      others have posted, and more for so long in all at most. Then it goes on with
                       its own, and who waits for the lock itself may have it. Default 0: a
                       millisecond. MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
   int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections
@@ -270,6 +270,7 @@ typedef struct muster_server_counters {
   uint64_t handovers;   /**< a spare thread took over from one that was blocked in a section */
   uint64_t by_watchdog; /**< of these, where nobody but the watchdog saw that */
   uint64_t sleeps;      /**< it had nothing to do */
+  uint64_t ahead;       /**< handovers before sections of locks that have blocked */
 } muster_server_counters;
 /** `size`: sizeof *counters. More members may come after these. */
 MUSTER_API int muster_server_get_counters(const muster_server* server,

@@ -406,8 +406,8 @@ int muster_server_get_counters(const muster_server* server, muster_server_counte
     muster::require(server != nullptr && counters != nullptr,
                     "no server, or no place for its counters");
     const muster::delegation::ServerCounters all = server->station->counters();
-    muster::give({all.executed, all.threads, all.handovers, all.by_watchdog, all.sleeps}, counters,
-                 size);
+    muster::give({all.executed, all.threads, all.handovers, all.by_watchdog, all.sleeps, all.ahead},
+                 counters, size);
     return Status::ok;
   });
 }

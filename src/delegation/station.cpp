@@ -44,7 +44,7 @@ constexpr std::int64_t watchdog_first_period_ns = WaitPolicy::sleep_costs_ns;
 
 Station::Station()
     : memory_(3, seats_max * ring_bytes),
-      lock_table_(Rings::locks_max * sizeof(Entry)),
+      lock_table_(Rings::locks_max * sizeof(Row)),
       rings_(depth, cells()) {
   watch_seats(*this);
 }
@@ -78,7 +78,7 @@ Station::Seat& Station::seat(unsigned number) {
 Word Station::add() {
   require_own_process();
   NumbersPort machine = numbers_port();
-  const Word number = numbers_.add(machine, [this](Word known) -> Entry& { return entry(known); });
+  const Word number = numbers_.add(machine, [this](Word known) -> Row& { return row(known); });
   if (number + 1 >= Rings::locks_max) {
     throw Error(Status::no_memory, "a server has at most 1,048,574 locks: start another one");
   }
@@ -86,13 +86,13 @@ Word Station::add() {
 }
 
 void Station::open(Word number, AnyLock* lock) {
-  entry(number).with_spare.store(0, std::memory_order_relaxed);  // its last lock may have blocked
-  entry(number).lock.store(lock, std::memory_order_release);
+  row(number).with_spare.store(0, std::memory_order_relaxed);  // its last lock may have blocked
+  row(number).lock.store(lock, std::memory_order_release);
 }
 
 void Station::remove(Word number) {
   NumbersPort machine = numbers_port();
-  numbers_.remove(machine, number, entry(number), [this](auto look) { for_each_entry(look); });
+  numbers_.remove(machine, number, row(number), [this](auto look) { for_each_entry(look); });
 }
 
 void Station::start(const ServerOptions& options) {
@@ -197,15 +197,14 @@ std::optional<unsigned> Station::core() const {
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
  public:
-  ServerWork(RingBoard board, const Entry& entry) noexcept
-      : WorkFrom({}, board, nullptr), entry_(entry) {}
+  ServerWork(RingBoard board, const Row& row) noexcept : WorkFrom({}, board, nullptr), row_(row) {}
   void run(RingPort& port, unsigned slot) noexcept {
-    lock_ = entry_.lock.load(std::memory_order_acquire);
+    lock_ = row_.lock.load(std::memory_order_acquire);
     WorkFrom::run(port, slot);
   }
 
  private:
-  const Entry& entry_;
+  const Row& row_;
 };
 
 /// What a servant knows of the station's locks, and of waiting.
@@ -235,9 +234,9 @@ class Station::Server : public locks::Walk<RingPort> {
   /// What a client wants next of a lock, a ring full at most.
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
-    Entry& entry = station_.entry(lock);
-    ServerWork work(station_.board(), entry);
-    locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, entry.with_spare, [&] {
+    Row& row = station_.row(lock);
+    ServerWork work(station_.board(), row);
+    locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, row.with_spare, [&] {
       std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
       const std::uint64_t most = progress + depth * Servant::section;
       self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);

@@ -118,12 +118,12 @@ class Station final : public LeavesRequests {
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   bool has_pending(unsigned number) const noexcept override;
   locks::Desk<RingPort> desk(Word lock, std::int64_t visit_ns = locks::Visit::usual_ns) const {
-    return {&entry(lock).held, &cells().global(0), rings_, lock, visit_ns};
+    return {&row(lock).held, &cells().global(0), rings_, lock, visit_ns};
   }
   /// Where a lock's waiting clients say so; on the line of its desk's `held`.
-  Hardware::Cell& wanted_cell(Word lock) const noexcept { return entry(lock).wanted; }
+  Hardware::Cell& wanted_cell(Word lock) const noexcept { return row(lock).wanted; }
   locks::Wanted<RingPort> wanted(Word lock) const noexcept {
-    return {entry(lock).wanted, entry(lock).dozing, &back_cell()};
+    return {row(lock).wanted, row(lock).dozing, &back_cell()};
   }
   RingBoard board() const noexcept { return {cells().slots() + sizeof(Hardware::Cell)}; }
   /// 0 without a server, else 1 + the PU where it is; ~0 until that is known.
@@ -192,11 +192,11 @@ class Station final : public LeavesRequests {
 
   /// What the server needs of a lock. It outlives the lock: who executed its last request still
   /// gives it up, and who read an old request still tries to take it.
-  struct alignas(line_bytes) Entry : locks::Numbers<NumbersPort>::Row {
+  struct alignas(line_bytes) Row : locks::Numbers<NumbersPort>::Row {
     std::atomic<AnyLock*> lock;
     Hardware::Atom with_spare;  ///< so many of its next sections (lock/ahead.hpp)
   };
-  static_assert(sizeof(Entry) == line_bytes);
+  static_assert(sizeof(Row) == line_bytes);
   class Server;
   class ServerWork;
 
@@ -218,8 +218,8 @@ class Station final : public LeavesRequests {
   NumbersPort numbers_port() const { return {memory_.domain(), 0}; }
   void require_own_process() const;
   bool is_around_caller() const noexcept;
-  Entry& entry(Word number) const noexcept {
-    return reinterpret_cast<Entry*>(lock_table_.data())[number];
+  Row& row(Word number) const noexcept {
+    return reinterpret_cast<Row*>(lock_table_.data())[number];
   }
   void serve(Servant& self);
   bool has_senders(unsigned many) const noexcept {

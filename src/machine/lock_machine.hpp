@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a lock may do to the world besides what a barrier may. Every machine has all of it, so no
 // lock asks what its machine can do. On hardware it is delegation/port.hpp; the modelled and the
-// checked machine take NobodySleeps, below, and have their own clock and pause.
+// checked machine take NobodySleeps, below, but for the checker's programs whose clients sleep, and
+// have their own clock and pause.
 //
 // Three words of a lock have operations of their own. `held` is 1 while somebody has the lock;
 // `wanted` is set when somebody has waited for that to end for some time, `dozing` when it is about
@@ -57,7 +58,7 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // number is Expectation's `lost`.
   { m.wait_for_turn(cell, wanted, dozing, turns) } -> std::same_as<bool>;
   // By who has the lock. Whether some sleep in wait_for_turn(); whether `wanted` is set by a
-  // section of its own, which left something to see to, and nobody waits. Both on hardware only.
+  // section of its own, which left something to see to, and nobody waits: on hardware only.
   { m.is_slept_on(dozing) } -> std::same_as<bool>;
   { m.is_unattended(wanted) } -> std::same_as<bool>;
   m.clear_wanted(wanted, dozing);
