@@ -270,6 +270,16 @@ replace([[lot.replace(own, request, request | roused);]] "")
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
 replace([[wanted_.let_one_in(m, *desk_.held);]] "")
 
+# Two sleep.
+mutant_of_dozing("doze: cleared by load and store" habit.hpp dozes)
+replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
+  [[m.load(*dozing_, acquire);
+    m.store_unawaited(*dozing_, 0);]])
+
+mutant_of_dozing("doze: stored where others sleep" doze.hpp together)
+replace([[lot.swap_in(dozing, 1);]]
+  [[lot.thread.store(dozing.location, 1, check::Ordering::release);]])
+
 # Of `cas-spin`, those whose sections wait for a condition.
 function(mutant_of_condition name variant)
   set(file condition.hpp)
