@@ -2,13 +2,14 @@
 // The program around lock/bell.hpp and lock/round.hpp: clients post for two locks and do not wait;
 // the server executes what it finds, and sleeps when it finds nothing, for ever if nobody wakes it.
 // Three clients are known from the start, and have rings of one entry: else there are too many
-// executions.
+// executions. A combiner keeps a client's next request from the server's sight, for a while.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "check/begin.hpp"
 #include "check/checked.hpp"
 #include "check/suite/lock_scenario.hpp"
 #include "lock/bell.hpp"
@@ -58,20 +59,21 @@ class BellRehearsal {
   using Lot = BellLot;
 
  public:
-  BellRehearsal(unsigned clients, unsigned posts, Tuning& tuning, Memory& memory)
-      : clients_(clients),
-        posts_(posts),
+  BellRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
+      : clients_(scenario.clients),
+        posts_(scenario.sections),
+        has_combiner_(scenario.variant == LockVariant::combined),
         tuning_(tuning),
-        is_crowd_(clients > 2),
+        is_crowd_(clients_ > 2),
         depth_(is_crowd_ ? 1 : 2),
-        cells_(memory, 1, clients, depth_ + 1),
+        cells_(memory, has_combiner_ ? 2 : 1, clients_, depth_ + 1),
         rings_(depth_, cells_),
         all_{{memory.add(0, "sleepers")},
              {memory.add(0, "sleepers on the bell")},
              {memory.add(0, "bell")}},
         wakes_{memory.add(0, "wake-ups")} {
-    if (is_crowd_) memory.set_initial(cells_.global(0).location, clients);
-    for (unsigned s = 0; s < clients * depth_; ++s) {
+    if (is_crowd_) memory.set_initial(cells_.global(0).location, clients_);
+    for (unsigned s = 0; s < clients_ * depth_; ++s) {
       slots_.push_back({memory.add(0, "slot " + std::to_string(s))});
     }
   }
@@ -80,10 +82,18 @@ class BellRehearsal {
     Checked m(self, tuning_);
     if (self.id() < clients_) {
       post(m, self.id());
-    } else {
+    } else if (self.id() == clients_) {
       serve(m);
+    } else {
+      combine(m);
     }
   }
+
+  /// Beside a combiner the client has posted before.
+  void begin(Program& program) const {
+    if (has_combiner_) check::begin(program, {{0}});
+  }
+  unsigned participants() const { return clients_ + (has_combiner_ ? 2 : 1); }
 
  private:
   /// A request is its number, from 1 on: two in a row for one lock, after one for another.
@@ -92,6 +102,7 @@ class BellRehearsal {
     BellRehearsal& all;
     Word number = 0;
     Word executed = 0;
+    Word last = 0;
     Word has = 0;  ///< the lock
 
     void put(Checked& m, unsigned slot) { m.write(all.slots_[slot], number); }
@@ -101,6 +112,7 @@ class BellRehearsal {
       m.thread().check(request != 0, "executed before it was posted");
       m.thread().check(lock_of(request) == has, "executed without its lock");
       ++executed;
+      last = request;
     }
   };
 
@@ -109,14 +121,17 @@ class BellRehearsal {
     Work work{all};
 
     bool goes_on(bool found) {
-      if (work.executed == all.clients_ * all.posts_) return false;
+      // The last one is the server's.
+      if (all.has_combiner_ ? work.last == all.posts_ : work.executed == all.clients_ * all.posts_)
+        return false;
       const auto is_wanted = [this] {
         return locks::any_pending(port_, all.rings_, all.cells_.global(0));
       };
       if (!found) locks::Bell<Lot>::sleep(all.lot(port_), all.all_, is_wanted);
-      return true;
+      return found || !all.has_combiner_ || port_.await(all.held(), equals(0), relaxed);
     }
     bool take(Word lock) {
+      if (all.is_others(lock) && !port_.take_held(all.held())) return false;
       work.has = lock;
       return true;
     }
@@ -124,8 +139,20 @@ class BellRehearsal {
       locks::execute_row(port_, all.rings_, client, next, work, [] { return true; });
       return true;
     }
-    bool give(Word) const { return true; }
+    bool give(Word lock) const {
+      if (all.is_others(lock)) port_.give_held(all.held());
+      return true;
+    }
   };
+
+  /// Likewise by a client that has the lock of the first request: then it tells the server.
+  void combine(Checked& m) {
+    if (!m.take_held(held())) return;
+    Work work{*this, 0, 0, 0, lock_of(1)};
+    const bool executed = rings_.serve(m, 0, lock_of(1), work);
+    m.give_held(held());
+    if (executed) locks::Bell<Lot>::ring(lot(m), all_);
+  }
 
   void post(Checked& m, unsigned client) {
     locks::Rings<Checked>::Ticket ticket{client};
@@ -139,9 +166,13 @@ class BellRehearsal {
   void serve(Checked& m) { locks::serve(m, rings_, Server{{m, cells_.global(0)}, *this}); }
 
   Lot lot(Checked& m) const { return {m, tuning_, wakes_}; }
+  /// Whether somebody else may have it.
+  bool is_others(Word lock) const { return has_combiner_ && lock == lock_of(1); }
+  Checked::Cell& held() const { return cells_.global(1); }
 
   const unsigned clients_;
   const unsigned posts_;
+  const bool has_combiner_;
   Tuning& tuning_;
   const bool is_crowd_;
   const unsigned depth_;
@@ -153,10 +184,11 @@ class BellRehearsal {
 };
 
 inline Program rehearse_bell(const LockScenario& scenario, Tuning& tuning) {
-  Program program{.name = scenario.name(), .threads = scenario.clients + 1};
-  const auto rehearsal =
-      std::make_shared<BellRehearsal>(scenario.clients, scenario.sections, tuning, program.memory);
+  Program program{.name = scenario.name()};
+  const auto rehearsal = std::make_shared<BellRehearsal>(scenario, tuning, program.memory);
+  program.threads = rehearsal->participants();
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  rehearsal->begin(program);
   return program;
 }
 

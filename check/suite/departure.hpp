@@ -17,17 +17,18 @@
 
 namespace muster::check {
 
-/// The primitives that the handshake names; both fences are seq_cst here.
+/// The primitives that the handshake names.
 struct DepartureLot {
   Checked& m;
   Tuning& tuning;
 
   void swap_in(Checked::Cell& cell, Word word) { m.exchange(cell, word, relaxed); }
   Word peek(const Checked::Cell& cell) { return m.load(cell, relaxed); }
-  void light_fence(Site site = Site::here()) { fence("light fence", site); }
-  void heavy_fence(Site site = Site::here()) { fence("heavy fence", site); }
-  void fence(const char* what, Site site) {
-    m.thread().fence(tuning.order_at(site, what, Ordering::seq_cst), site);
+  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
+  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
+  void fence(const char* what, Ordering order, Site site) {
+    const Ordering tuned = tuning.order_at(site, what, order);
+    if (tuned != Ordering::relaxed) m.thread().fence(tuned, site);
   }
 };
 

@@ -13,6 +13,7 @@
 #include "check/suite/lock_rehearsal.hpp"
 #include "lock/auto.hpp"
 #include "lock/doze.hpp"
+#include "muster/section.hpp"
 #include "wait/sleep.hpp"
 
 namespace muster::check {
@@ -222,8 +223,6 @@ class DozingRehearsal {
                             {{1, announced(1)}, {2, announced(2)}, {0, held}, {1}, {2}, {0}});
       case LockVariant::alone:  // likewise, and the next one is about to
         return check::begin(program, {{1}, {2}, {0}, {1, held, 2}});
-      case LockVariant::together:  // the second one is about to post
-        return check::begin(program, {{2, dozing}, {1, cells_.of(1, 0).location}, {0, dozing}});
       default:  // the last one is about to say so
         return check::begin(program, {{1}, {2, dozing}, {0, held}});
     }
@@ -263,8 +262,23 @@ class DozingRehearsal {
   void give(M& m, const Lock& lock, typename Lock::Ticket& ticket, CheckedWork& work) {
     if (scenario_.variant == LockVariant::nested) return lock.give(m);
     const auto combining = [&] { return combines(ticket.ring.client); };
-    lock.give(m, ticket.habit, [&] { lock.give_after_visit(m, ticket.habit, work, combining); });
+    const auto visit = [&] { lock.give_after_visit(m, ticket.habit, work, combining); };
+    if (scenario_.variant != LockVariant::inlined) return lock.give(m, ticket.habit, visit);
+    if (!detail::give_at_once(Row{m, *this})) visit();
   }
+
+  /// What code in line has of the lock.
+  struct Row {
+    M& m;
+    const DozingRehearsal& all;
+
+    bool take() const { return m.take_held(all.held()); }
+    bool is_wanted() const { return m.load(all.cells_.global(2), relaxed) != 0; }
+    void give() const { m.give_held(all.held()); }
+    bool is_dozing() const { return m.is_dozing(all.dozing()); }
+  };
+  M::Cell& held() const { return cells_.global(0); }
+  M::Cell& dozing() const { return cells_.global(3); }
 
   const LockScenario scenario_;
   Tuning& tuning_;

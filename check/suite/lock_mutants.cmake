@@ -217,6 +217,10 @@ replace([[sleep_on_bell(lot, all, is_wanted);]]
 mutant_of_rings("bell: a ring not counted" bell.hpp sleeps rehearse_bell)
 replace([[lot.add(all.bell, 1);]] "")
 
+mutant_of_rings("bell: not rung for what a combiner has kept from sight"
+  bell.hpp combined rehearse_bell)
+replace([[if (executed) locks::Bell<Lot>::ring(lot(m), all_);]] [[static_cast<void>(executed);]])
+
 mutant_of_rings("bell: no fence between a post and the look for the server"
   bell.hpp sleeps rehearse_bell)
 replace([[lot.light_fence();]] "")
@@ -232,6 +236,9 @@ endfunction()
 
 mutant_of_dozing("doze: no look after the lock is given" auto.hpp dozes)
 replace([=[if (!wanted_.is_dozing(m) || !take(m)) [[likely]] {]=] [[{]])
+
+mutant_of_dozing("doze: no look after the lock is given in line" auto.hpp inlined)
+replace([[return m.is_dozing(all.dozing());]] [[return false;]])
 
 mutant_of_dozing("doze: no look after a visit" auto.hpp dozes)
 replace([[while (executed != 0 && wanted_.is_dozing(m) && take(m));
@@ -270,15 +277,10 @@ replace([[lot.replace(own, request, request | roused);]] "")
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
 replace([[wanted_.let_one_in(m, *desk_.held);]] "")
 
-# Two sleep.
 mutant_of_dozing("doze: cleared by load and store" habit.hpp dozes)
 replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
   [[m.load(*dozing_, acquire);
     m.store_unawaited(*dozing_, 0);]])
-
-mutant_of_dozing("doze: stored where others sleep" doze.hpp together)
-replace([[lot.swap_in(dozing, 1);]]
-  [[lot.thread.store(dozing.location, 1, check::Ordering::release);]])
 
 # Of `cas-spin`, those whose sections wait for a condition.
 function(mutant_of_condition name variant)

@@ -59,15 +59,44 @@ struct order {
 };
 #endif
 
+#ifdef __GNUC__
+/// Gives a lock back as the library does (src/lock/auto.hpp); false: it is still the caller's, and
+/// others' requests are to be looked at. A template over the lock's words: the library's checker
+/// has its own.
+template <class Row>
+[[gnu::always_inline]] inline bool give_at_once(const Row& row) {
+  if (row.is_wanted()) return false;
+  row.give();
+  return !row.is_dozing() || !row.take();
+}
+#endif
+
 #ifdef MUSTER_TAKES_AT_ONCE
+/// The words of an `auto` lock.
+struct lock_row {
+  muster_lock_row* words;
+
+  bool take() const noexcept {
+    std::uint32_t free = 0;
+    return __atomic_compare_exchange_n(&words->held, &free, 1U, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+  }
+  bool is_wanted() const noexcept { return __atomic_load_n(&words->wanted, __ATOMIC_RELAXED) != 0; }
+  void give() const noexcept { __atomic_store_n(&words->held, 0U, __ATOMIC_RELEASE); }
+  bool is_dozing() const noexcept {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // enough: who sleeps has passed a heavy one
+    return __builtin_expect(__atomic_load_n(&words->dozing, __ATOMIC_RELAXED) != 0, 0);
+  }
+};
+
 /// The way of a thread that has used an `auto` lock last and finds it free: a compare-and-swap
 /// and a store, as the library does it (src/delegation/delegated.hpp), in line.
 class at_once {
  public:
   /// Whether the lock is now the calling thread's, which gives it back at the end.
-  at_once(const muster_lock_words& words, muster_lock* lock) noexcept : row_(words.row) {
+  at_once(const muster_lock_words& words, muster_lock* lock) noexcept : row_{words.row} {
     if (muster_this_thread.number != words.number) return;
-    taken_ = take();
+    taken_ = row_.take();
     if (taken_) {
       muster_this_thread.inside = lock;
     } else {
@@ -77,13 +106,7 @@ class at_once {
   /// Also where the section throws, or its thread is cancelled in there.
   ~at_once() {
     if (!taken_) return;
-    if (__atomic_load_n(&row_->wanted, __ATOMIC_RELAXED) != 0) {
-      muster_give_back();
-      return;
-    }
-    __atomic_store_n(&row_->held, 0U, __ATOMIC_RELEASE);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // enough: who sleeps has passed a heavy one
-    if (__builtin_expect(__atomic_load_n(&row_->dozing, __ATOMIC_RELAXED) != 0, 0) && take()) {
+    if (!give_at_once(row_)) {
       muster_give_back();
       return;
     }
@@ -96,12 +119,7 @@ class at_once {
   explicit operator bool() const noexcept { return taken_; }
 
  private:
-  bool take() noexcept {
-    std::uint32_t free = 0;
-    return __atomic_compare_exchange_n(&row_->held, &free, 1U, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
-  }
-  muster_lock_row* row_;  ///< kept here: the section may be the end of the muster::lock
+  lock_row row_;  ///< kept here: the section may be the end of the muster::lock
   bool taken_ = false;
 };
 #endif

@@ -112,7 +112,7 @@ class Auto {
       if (!executed) continue;
       ++h.inlined;
       if (!combines()) ++h.waited;
-      // stronger: for a client with several requests, which the checker's have not
+      // stronger: for who has several requests and reads what the last one left
       if (m.load(entry, acquire) == 0) return true;  // pairs with another executor's store
     }
   }
