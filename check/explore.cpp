@@ -7,6 +7,7 @@
 #include <future>
 #include <stdexcept>
 
+#include "check/begin.hpp"
 #include "check/checked.hpp"
 
 namespace muster::check {
@@ -37,13 +38,20 @@ bool Explorer::is_spoiled(const Operation& op) const {
   }
 }
 
+Thread::Thread(Explorer& explorer, unsigned id) : explorer_(&explorer), id_(id) {
+  const auto& past = explorer.program_.past;
+  if (id < past.size()) past_ = past[id];
+}
+
 Word Thread::step(const Operation& op) {
-  if (explorer_.options_.spoiled.fault == Fault::late && explorer_.is_spoiled(op)) {
+  if (is_in_past()) return past_[recalled_++];
+  if (beginning_ != nullptr) return beginning_->step(op);
+  if (explorer_->options_.spoiled.fault == Fault::late && explorer_->is_spoiled(op)) {
     make_up();
     late_ = op;
     return 0;
   }
-  const Word seen = explorer_.is_spoiled(op) ? step_faultily(op) : explorer_.step(*this, op);
+  const Word seen = explorer_->is_spoiled(op) ? step_faultily(op) : explorer_->step(*this, op);
   if (op.kind != Kind::choice) make_up();
   return seen;
 }
@@ -53,12 +61,12 @@ void Thread::make_up() {
   if (!late_) return;
   const Operation op = *late_;
   late_.reset();
-  explorer_.step(*this, op);
+  explorer_->step(*this, op);
 }
 
 // What does nothing is an event, too: a loop of nothing else is endless.
 Word Thread::step_faultily(Operation op) {
-  switch (explorer_.options_.spoiled.fault) {
+  switch (explorer_->options_.spoiled.fault) {
     case Fault::drop:
       if (op.kind == Kind::store) return choose(1, op.site);
       return load(op.location, op.order, op.site);
@@ -68,7 +76,7 @@ Word Thread::step_faultily(Operation op) {
       if (op.update == Update::add) op.operand += seen;
       op.kind = Kind::store;
       op.update = Update::none;
-      explorer_.step(*this, op);
+      explorer_->step(*this, op);
       return seen;
     }
     default:
@@ -77,13 +85,16 @@ Word Thread::step_faultily(Operation op) {
 }
 
 void Thread::fail(const char* message, Site site) {
-  explorer_.fail(Verdict::violated, {message, site, {}, {}, *explorer_.graph_});
+  if (beginning_ != nullptr) throw Error(Status::invalid, message);
+  explorer_->fail(Verdict::violated, {message, site, {}, {}, *explorer_->graph_});
 }
 
 Word Thread::await(Location where, const Predicate& ready, Ordering order, Site site) {
+  if (is_in_past()) return past_[recalled_++];
+  if (beginning_ != nullptr) return beginning_->await(where, ready);
   const Operation op{.kind = Kind::await, .order = order, .location = where, .site = site};
-  if (explorer_.is_spoiled(op)) return step(op);
-  const Word seen = explorer_.await(*this, op, ready);
+  if (explorer_->is_spoiled(op)) return step(op);
+  const Word seen = explorer_->await(*this, op, ready);
   make_up();
   return seen;
 }
@@ -96,12 +107,14 @@ std::size_t Thread::await_any(const std::vector<Location>& where, const Predicat
 }
 
 std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t first) {
+  if (is_in_past()) return past_[recalled_++];
+  if (beginning_ != nullptr) return beginning_->await_first(any, first);
   const Operation op{.kind = Kind::await, .site = any.front().site};
-  if (explorer_.is_spoiled(op)) {
+  if (explorer_->is_spoiled(op)) {
     step(op);
     return first;
   }
-  const std::size_t found = explorer_.await_first(*this, any, first);
+  const std::size_t found = explorer_->await_first(*this, any, first);
   make_up();
   return found;
 }

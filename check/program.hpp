@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Memory {
   std::vector<Word32> words_;
 };
 
+class Beginning;
 class Explorer;
 class Graph;
 
@@ -52,7 +54,9 @@ struct Awaitable {
 /// object that is no std::exception) to end this run of the body: let it through.
 class Thread {
  public:
-  Thread(Explorer& explorer, unsigned id) : explorer_(explorer), id_(id) {}
+  Thread(Explorer& explorer, unsigned id);
+  Thread(Beginning& beginning, std::span<const Word> past, unsigned id)
+      : beginning_(&beginning), past_(past), id_(id) {}
 
   unsigned id() const { return id_; }
 
@@ -120,8 +124,12 @@ class Thread {
   Word step_faultily(Operation op);
   void make_up();
   [[noreturn]] void fail(const char* message, Site site);
+  bool is_in_past() const { return recalled_ < past_.size(); }
 
-  Explorer& explorer_;
+  Explorer* explorer_ = nullptr;
+  Beginning* beginning_ = nullptr;  // begin.hpp
+  std::span<const Word> past_{};    // what it has seen before anything is explored
+  std::size_t recalled_ = 0;
   unsigned id_;
   std::int16_t next_ = 0;  // how many of its events it has passed in this run
   std::optional<Operation> late_{};
@@ -134,6 +142,8 @@ struct Program {
   std::function<void(Thread&)> body{};  ///< of every participant; told apart by id()
   /// What is wrong with a complete execution, nullptr if nothing is; may be empty.
   std::function<const char*(const Graph&)> at_end{};
+  /// By participant: what it has seen before anything is explored (begin.hpp).
+  std::vector<std::vector<Word>> past{};
 };
 
 }  // namespace muster::check
