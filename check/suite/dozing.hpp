@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "check/begin.hpp"
 #include "check/checked.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "lock/auto.hpp"
@@ -16,28 +17,35 @@
 
 namespace muster::check {
 
-/// What clients sleep on: their requests' entries, and `dozing`.
+/// What clients sleep on: their requests' entries, and `dozing`. Three announce themselves each in
+/// words of its own, where whoever stores to its entry looks: in common ones the order of all that
+/// go to sleep would multiply the executions.
 struct Bedroom {
   struct Bed {
     Checked::Cell sleepers;
     Checked::Cell queue;
+    unsigned owner;  ///< who sleeps there, if it is an entry
   };
-  Announcements<Checked::Cell> all;
+  std::vector<Announcements<Checked::Cell>> all;
   std::map<Location, Bed> beds;
 
-  explicit Bedroom(Memory& memory)
-      : all{{memory.add(0, "sleepers")},
-            {memory.add(0, "sleepers on the bell")},
-            {memory.add(0, "bell")}} {}
-  void add(Memory& memory, const Checked::Cell& cell) {
-    const std::string name = memory.name(cell.location);
-    beds[cell.location] = {{memory.add(0, "sleepers on " + name)},
-                           {memory.add(0, "queue of " + name)}};
+  Bedroom(Memory& memory, unsigned clients) {
+    for (unsigned n = clients > 2 ? clients : 1; n > 0; --n) {
+      all.push_back({{memory.add(0, "sleepers")},
+                     {memory.add(0, "sleepers on the bell")},
+                     {memory.add(0, "bell")}});
+    }
   }
+  void add(Memory& memory, const Checked::Cell& cell, unsigned owner) {
+    const std::string name = memory.name(cell.location);
+    beds[cell.location] = {
+        {memory.add(0, "sleepers on " + name)}, {memory.add(0, "queue of " + name)}, owner};
+  }
+  Announcements<Checked::Cell>& announcements(unsigned client) { return all[client % all.size()]; }
 };
 
 /// The primitives of wait/sleep.hpp. As under the kernel's lock, who parks sees what was stored
-/// before the wake-ups that came before.
+/// before the wake-ups that came before; and as there, who has parked first is woken first.
 struct DozingLot {
   Thread& thread;
   Tuning& tuning;
@@ -68,22 +76,21 @@ struct DozingLot {
       at = thread.load(queue, Ordering::acquire);
       if (peek(cell) != value) return;
     } while (thread.compare_exchange(queue, at, at + parked, Ordering::acq_rel) != at);
-    do {
-      at = thread.await(queue, Predicate(HasWakeUp{}), Ordering::acquire);
-    } while (thread.compare_exchange(queue, at, at - parked - wake_up, Ordering::acq_rel) != at);
+    thread.await(queue, Predicate(Woken{at & mask}), Ordering::acquire);
   }
   void unpark_all(const Checked::Cell& cell) { unpark(cell, mask); }
   void unpark_one(const Checked::Cell& cell) { unpark(cell, 1); }
 
  private:
-  // What is in a queue: how many are parked, for how many of them there is a wake-up, and how often
-  // there was one.
-  static constexpr Word mask = 7;
+  // What is in a queue: how many have parked, how many of them are woken, the first ones, and how
+  // often somebody woke any.
+  static constexpr Word mask = 255;
   static constexpr Word parked = 1;
-  static constexpr Word wake_up = 8;
-  static constexpr Word turn = 64;
-  struct HasWakeUp {
-    bool operator()(Word at) const { return (at / wake_up & mask) != 0; }
+  static constexpr Word woken = 256;
+  static constexpr Word turn = 65'536;
+  struct Woken {
+    Word before;
+    bool operator()(Word at) const { return (at / woken & mask) > before; }
   };
 
   Location queue_of(const Checked::Cell& cell) const {
@@ -93,8 +100,8 @@ struct DozingLot {
     const Location queue = queue_of(cell);
     Word at = thread.load(queue, Ordering::acquire);
     for (;;) {
-      const Word asleep = (at & mask) - (at / wake_up & mask);
-      const Word next = at + turn + std::min(most, asleep) * wake_up;
+      const Word asleep = (at & mask) - (at / woken & mask);
+      const Word next = at + turn + std::min(most, asleep) * woken;
       const Word seen = thread.compare_exchange(queue, at, next, Ordering::acq_rel);
       if (seen == at) return;
       at = seen;
@@ -125,7 +132,9 @@ class Dozing : public Checked {
   void store(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
     Checked::store(cell, word, order, site);
     const auto bed = room_.beds.find(cell.location);
-    if (bed != room_.beds.end()) wake_sleepers(lot_, room_.all, cell, bed->second.sleepers);
+    if (bed == room_.beds.end()) return;
+    Bedroom::Bed& here = bed->second;
+    wake_sleepers(lot_, room_.announcements(here.owner), cell, here.sleepers);
   }
 
   using Checked::await_either;
@@ -165,7 +174,8 @@ class Dozing : public Checked {
   using Doze = locks::Doze<DozingLot>;
   template <class IsOver>
   void sleep(Cell& word, Word value, Cell& dozing, IsOver is_over) {
-    Doze::sleep(lot_, room_.all, word, sleepers(word), value, dozing, is_over);
+    auto& all = room_.announcements(thread().id());
+    Doze::sleep(lot_, all, word, sleepers(word), value, dozing, is_over);
   }
   Cell& sleepers(const Cell& cell) { return room_.beds.at(cell.location).sleepers; }
 
@@ -187,12 +197,37 @@ class DozingRehearsal {
         shape_{.clients = scenario.clients, .clusters = 1, .limit = 2},
         cells_(memory, 4, scenario.clients, 2),
         data_(memory, scenario.clients, scenario.clients),
-        room_(memory) {
+        room_(memory, scenario.clients) {
     memory.set_initial(cells_.global(0).location, 1);
     memory.set_initial(cells_.global(1).location, scenario.clients);
-    room_.add(memory, cells_.global(3));
+    room_.add(memory, cells_.global(3), 0);
     for (unsigned client = 0; client < scenario.clients; ++client) {
-      room_.add(memory, cells_.of(client, 0));
+      room_.add(memory, cells_.of(client, 0), client);
+    }
+  }
+
+  /// Of three clients the last two sleep by then, or are about to.
+  void begin(Program& program) const {
+    if (scenario_.clients < 3) return;
+    const Location held = cells_.global(0).location;
+    const Location wanted = cells_.global(2).location;
+    const Location dozing = cells_.global(3).location;
+    const auto entry = [&](unsigned client) { return cells_.of(client, 0).location; };
+    const auto announced = [&](unsigned client) { return room_.all[client].sleepers.location; };
+    switch (scenario_.variant) {
+      case LockVariant::dozes:  // the last one is about to post
+        return check::begin(program, {{1}, {2, entry(2)}, {0, wanted}});
+      case LockVariant::turns:  // the hint is lost, and the first one has let another in
+        return check::begin(program,
+                            {{1, announced(1)}, {2, announced(2)}, {0, dozing}, {1}, {2}, {0}});
+      case LockVariant::alone:  // that one has the lock, and is about to give it back
+        return check::begin(program, {{1}, {2}, {0}, {1, held, 2}});
+      case LockVariant::nested:  // the first one has given the lock back
+        return check::begin(program, {{1}, {2, dozing}, {0}});
+      case LockVariant::aided:  // the last one is about to say that it sleeps
+        return check::begin(program, {{1}, {2, dozing}, {0, wanted}});
+      default:  // likewise, and the second one is about to post
+        return check::begin(program, {{2, dozing}, {1, entry(1)}, {0, dozing}});
     }
   }
 
@@ -212,7 +247,7 @@ class DozingRehearsal {
         work.run_own(m);
         give(m, lock, ticket, work);
       } else {
-        lock.execute(m, ticket.ring, ticket.habit, work, [this] { return combines(); });
+        lock.execute(m, ticket.ring, ticket.habit, work, [=, this] { return combines(client); });
       }
       has_it = false;
       self.check(m.read(data_.result[client]) == 10 * number + client, "another's result");
@@ -220,13 +255,17 @@ class DozingRehearsal {
   }
 
  private:
-  bool combines() const { return scenario_.variant != LockVariant::alone; }
+  /// Whether it executes others' requests.
+  bool combines(unsigned client) const {
+    if (scenario_.variant == LockVariant::aided) return client == 0;
+    return scenario_.variant != LockVariant::alone;
+  }
 
   /// In another section nobody executes others' requests.
   void give(M& m, const Lock& lock, typename Lock::Ticket& ticket, CheckedWork& work) {
     if (scenario_.variant == LockVariant::nested) return lock.give(m);
-    lock.give(m, ticket.habit,
-              [&] { lock.give_after_visit(m, ticket.habit, work, [this] { return combines(); }); });
+    const auto combining = [&] { return combines(ticket.ring.client); };
+    lock.give(m, ticket.habit, [&] { lock.give_after_visit(m, ticket.habit, work, combining); });
   }
 
   const LockScenario scenario_;
@@ -241,6 +280,7 @@ inline Program rehearse_dozing(const LockScenario& scenario, Tuning& tuning) {
   Program program{.name = scenario.name(), .threads = scenario.clients};
   const auto rehearsal = std::make_shared<DozingRehearsal>(scenario, tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  rehearsal->begin(program);
   return program;
 }
 

@@ -22,11 +22,13 @@ enum class LockVariant : std::uint8_t {
   leaving,   ///< rings: clients post and do not wait, while a server leaves
   sleeps,    ///< rings: clients post and do not wait; a server sleeps when it finds nothing
   ends,      ///< rings: clients send what they have kept for a lock, which its owner ends
-  // Clients sleep while they wait:
-  dozes,   ///< for their answers
-  turns,   ///< each for the lock
-  alone,   ///< for either, and nobody executes others' requests
-  nested,  ///< for their answers, and the first one gives the lock back inside another section
+  // Clients sleep while they wait. Of three the last two do from the start, or soon:
+  dozes,     ///< for their answers
+  turns,     ///< each for the lock
+  alone,     ///< for either, and nobody executes others' requests
+  nested,    ///< for their answers, and the first one gives the lock back inside another section
+  aided,     ///< for either, and the first one alone executes others' requests
+  together,  ///< for their answers, and both go to sleep at the same time
   // And again:
   acquires,   ///< the last client acquires the lock, at once or not, and releases it
   reads,      ///< the last client reads

@@ -28,12 +28,13 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",       "server",   "shutdown", "attended",   "closing",     "newcomer", "two",
-      "visited",     "yields",   "rings",    "wraps",      "leaving",     "sleeps",   "ends",
-      "dozes",       "turns",    "alone",    "nested",     "acquires",    "reads",    "shares",
-      "successor",   "stranger", "parks",    "dies",       "overwritten", "aside",    "again",
-      "interrupted", "watched",  "roused",   "overlooked", "unmade",      "crowd",    "ended",
-      "reused",      "owners",   "signals",  "broadcasts", "expires",     "within",   "across"};
+      "plain",   "server", "shutdown",    "attended", "closing", "newcomer",   "two",
+      "visited", "yields", "rings",       "wraps",    "leaving", "sleeps",     "ends",
+      "dozes",   "turns",  "alone",       "nested",   "aided",   "together",   "acquires",
+      "reads",   "shares", "successor",   "stranger", "parks",   "dies",       "overwritten",
+      "aside",   "again",  "interrupted", "watched",  "roused",  "overlooked", "unmade",
+      "crowd",   "ended",  "reused",      "owners",   "signals", "broadcasts", "expires",
+      "within",  "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -86,7 +87,7 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
   if (scenario.variant == LockVariant::visited) {
     return rehearse_lock<locks::Attended<Checked>>(scenario, tuning);
   }
-  if (scenario.variant >= LockVariant::dozes && scenario.variant <= LockVariant::nested) {
+  if (scenario.variant >= LockVariant::dozes && scenario.variant <= LockVariant::together) {
     return rehearse_dozing(scenario, tuning);
   }
   if (scenario.lock == rings_name) return rehearse_rings(scenario, tuning);
@@ -162,8 +163,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
     add(2, 1, {V::dozes, V::turns, V::nested});
+    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided});
     if (all) add(2, 1, {V::alone});
-    if (all) add(3, 1, {V::attended});
+    if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {
     add(1, 2, {V::server, V::shutdown});
     add(2, 1, {V::server, V::closing});
@@ -210,7 +212,8 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
 HandWritten mutant_of_lock(const char* name, std::string_view lock, std::string_view variant,
                            Program (*rehearse)(const LockScenario&, Tuning&)) {
   HandWritten made{name, {}};
-  for (const LockScenario& scenario : lock_scenarios(std::string(lock))) {
+  const bool all = !variant.empty();  // stops at the first fault
+  for (const LockScenario& scenario : lock_scenarios(std::string(lock), all)) {
     if (!variant.empty() && variant != variant_name(scenario.variant)) continue;
     made.programs.push_back({scenario.name(), [scenario, rehearse](Tuning& tuning) {
                                return rehearse(scenario, tuning);
