@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "check/begin.hpp"
 #include "check/checked.hpp"
 #include "check/graph.hpp"
 #include "check/suite/lock_scenario.hpp"
@@ -49,6 +50,13 @@ class DepartureRehearsal {
     }
     Checked setup(memory, tuning_);
     setup.store(server_cell(), 1, relaxed);
+  }
+
+  /// Of three clients all are known then, and the first has left its request to the server.
+  void begin(Program& program) const {
+    if (clients_ < 3) return;
+    const auto entry = [&](unsigned client) { return cells_.of(client, 0).location; };
+    check::begin(program, {{0}, {1, entry(1)}, {2, entry(2)}});
   }
 
   void run(Thread& self) {
@@ -149,6 +157,7 @@ inline Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) 
   const auto rehearsal = std::make_shared<DepartureRehearsal>(scenario.clients, scenario.sections,
                                                               tuning, program.memory);
   program.body = [rehearsal](Thread& self) { rehearsal->run(self); };
+  rehearsal->begin(program);
   program.at_end = [rehearsal](const Graph& graph) { return rehearsal->at_end(graph); };
   return program;
 }
