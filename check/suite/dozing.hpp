@@ -213,18 +213,22 @@ class DozingRehearsal {
     const Location held = cells_.global(0).location;
     const Location wanted = cells_.global(2).location;
     const Location dozing = cells_.global(3).location;
-    const Location entry = cells_.of(2, 0).location;
+    const auto entry = [&](unsigned client) { return cells_.of(client, 0).location; };
     const auto announced = [&](unsigned client) { return room_.all[client].sleepers.location; };
     switch (scenario_.variant) {
       case LockVariant::dozes:  // the last one is about to post
-        return check::begin(program, {{1}, {2, entry}, {0, wanted}});
-      case LockVariant::turns:  // the hint is lost, and the first one has given the lock back
+        return check::begin(program, {{1}, {2, entry(2)}, {0, wanted}});
+      case LockVariant::turns:  // the hint is lost, and the first one has let another in
         return check::begin(program,
-                            {{1, announced(1)}, {2, announced(2)}, {0, held}, {1}, {2}, {0}});
-      case LockVariant::alone:  // likewise, and the next one is about to
+                            {{1, announced(1)}, {2, announced(2)}, {0, dozing}, {1}, {2}, {0}});
+      case LockVariant::alone:  // that one has the lock, and is about to give it back
         return check::begin(program, {{1}, {2}, {0}, {1, held, 2}});
-      default:  // the last one is about to say so
-        return check::begin(program, {{1}, {2, dozing}, {0, held}});
+      case LockVariant::nested:  // the first one has given the lock back
+        return check::begin(program, {{1}, {2, dozing}, {0}});
+      case LockVariant::aided:  // the last one is about to say that it sleeps
+        return check::begin(program, {{1}, {2, dozing}, {0, wanted}});
+      default:  // likewise, and the second one is about to post
+        return check::begin(program, {{2, dozing}, {1, entry(1)}, {0, dozing}});
     }
   }
 

@@ -282,6 +282,17 @@ replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
   [[m.load(*dozing_, acquire);
     m.store_unawaited(*dozing_, 0);]])
 
+# Two sleep.
+mutant_of_dozing("doze: who is woken forgets that others sleep" habit.hpp turns)
+replace([[if (is_slept_on(m)) set_dozing(m);]] "")
+
+mutant_of_dozing("doze: who is answered wakes nobody" auto.hpp aided)
+replace([[if (!combines()) wanted_.wake_next(m);]] "")
+
+mutant_of_dozing("doze: stored where others sleep" doze.hpp together)
+replace([[lot.swap_in(dozing, 1);]]
+  [[lot.thread.store(dozing.location, 1, check::Ordering::release);]])
+
 # Of `cas-spin`, those whose sections wait for a condition.
 function(mutant_of_condition name variant)
   set(file condition.hpp)

@@ -24,12 +24,13 @@ enum class LockVariant : std::uint8_t {
   combined,  ///< likewise, and a combiner executes one of two requests of the first client
   ends,      ///< rings: clients send what they have kept for a lock, which its owner ends
   // Clients sleep while they wait. Of three the last two do from the start, or soon:
-  dozes,    ///< for their answers
-  turns,    ///< each for the lock
-  alone,    ///< for either, and nobody executes others' requests
-  nested,   ///< for their answers, and the first one gives the lock back inside another section
-  aided,    ///< for either, and the first one alone executes others' requests
-  inlined,  ///< for their answers, and the first one gives the lock back as C++ does in line
+  dozes,     ///< for their answers
+  turns,     ///< each for the lock
+  alone,     ///< for either, and nobody executes others' requests
+  nested,    ///< for their answers, and the first one gives the lock back inside another section
+  aided,     ///< for either, and the first one alone executes others' requests
+  together,  ///< for their answers, and both go to sleep at the same time
+  inlined,   ///< for their answers, and the first one gives the lock back as C++ does in line
   // And again:
   acquires,   ///< the last client acquires the lock, at once or not, and releases it
   reads,      ///< the last client reads

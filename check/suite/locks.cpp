@@ -28,13 +28,13 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",       "server",  "shutdown", "attended",    "closing",  "newcomer", "two",
-      "visited",     "yields",  "rings",    "wraps",       "leaving",  "sleeps",   "combined",
-      "ends",        "dozes",   "turns",    "alone",       "nested",   "aided",    "inlined",
-      "acquires",    "reads",   "shares",   "successor",   "stranger", "parks",    "dies",
-      "overwritten", "aside",   "again",    "interrupted", "watched",  "ahead",    "roused",
-      "overlooked",  "unmade",  "crowd",    "ended",       "reused",   "owners",   "signals",
-      "broadcasts",  "expires", "within",   "across"};
+      "plain",   "server",      "shutdown", "attended", "closing",     "newcomer", "two",
+      "visited", "yields",      "rings",    "wraps",    "leaving",     "sleeps",   "combined",
+      "ends",    "dozes",       "turns",    "alone",    "nested",      "aided",    "together",
+      "inlined", "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
+      "dies",    "overwritten", "aside",    "again",    "interrupted", "watched",  "ahead",
+      "roused",  "overlooked",  "unmade",   "crowd",    "ended",       "reused",   "owners",
+      "signals", "broadcasts",  "expires",  "within",   "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -167,9 +167,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
     add(2, 1, {V::dozes, V::turns, V::nested, V::inlined});
-    add(3, 1, {V::dozes, V::alone, V::aided});
+    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided});
     if (all) add(2, 1, {V::alone});
-    if (all) add(3, 1, {V::attended, V::turns});
+    if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {
     add(1, 2, {V::server, V::shutdown});
     add(2, 1, {V::server, V::closing});
@@ -202,10 +202,6 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
     const bool large =
         scenario.clients * scenario.sections > 2 ||
         (adaptive && scenario.variant == LockVariant::server && scenario.clients > 1);
-    // A weaker order has some of three sleepers do so for millions of executions.
-    const bool asleep =
-        scenario.variant >= LockVariant::dozes && scenario.variant <= LockVariant::inlined;
-    if (asleep && scenario.clients > 2) continue;
     if (!scenario.has_server() || !large) scenarios.push_back(scenario);
   }
   scenarios.insert(scenarios.end(), dear.begin(), dear.end());
@@ -220,7 +216,8 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
 HandWritten mutant_of_lock(const char* name, std::string_view lock, std::string_view variant,
                            Program (*rehearse)(const LockScenario&, Tuning&)) {
   HandWritten made{name, {}};
-  for (const LockScenario& scenario : lock_scenarios(std::string(lock))) {
+  const bool all = !variant.empty();  // stops at the first fault
+  for (const LockScenario& scenario : lock_scenarios(std::string(lock), all)) {
     if (!variant.empty() && variant != variant_name(scenario.variant)) continue;
     made.programs.push_back({scenario.name(), [scenario, rehearse](Tuning& tuning) {
                                return rehearse(scenario, tuning);

@@ -70,7 +70,10 @@ class Wanted {
     m.exchange_unawaited(*dozing_, 0, acq_rel);  // pairs with a sleeper's
     return true;
   }
-  void set_dozing(M& m) const { m.exchange_unawaited(*dozing_, 1, release); }
+  void set_dozing(M& m) const {
+    // stronger: an exchange keeps what sleepers have released
+    m.exchange_unawaited(*dozing_, 1, release);
+  }
   /// By who has given the lock back.
   bool is_dozing(M& m) const { return m.is_dozing(*dozing_); }
   /// Gives the lock back where what others have posted is not executed.

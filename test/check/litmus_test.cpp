@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "check/begin.hpp"
 #include "check/explore.hpp"
 
 namespace muster::check {
@@ -421,6 +422,37 @@ TEST(Fences, GoWithPlainWritesBetween) {
                                        t.store(y, 2, rel);
                                        t.store(z, 1, rlx);
                                      }}));
+}
+
+// Begun, a participant has done what comes first, once, and does the rest in each execution.
+TEST(Begun, ProgramsGoOnFromTheMiddle) {
+  Program program = make({[](Thread& self) {
+                            self.fetch_add(x, 2, rlx);
+                            self.store(y, self.await(x, Predicate(Equals{3}), acq), rlx);
+                          },
+                          [](Thread& self) {
+                            self.write(z, self.fetch_add(x, 1, rlx));
+                            self.load(y, rlx);
+                            self.load(y, rlx);
+                          }});
+  begin(program, {{0}, {1, y, 1}, {0}});
+  EXPECT_EQ(3U, program.memory.initial(x));
+  EXPECT_EQ(3U, program.memory.initial(y));
+  EXPECT_EQ(2U, program.memory.initial(z));
+  Options options;
+  int events = 0;
+  options.on_execution = [&](const Graph& graph) { events += graph.size(0) + graph.size(1); };
+  EXPECT_EQ(1U, Explorer(program, options).explore().executions);
+  EXPECT_EQ(1, events);
+}
+
+TEST(Begun, AWaitThatIsNotOverIsExplored) {
+  Program program =
+      make({[](Thread& self) { self.store(y, self.await(x, Predicate(Equals{1}), acq), rlx); },
+            [](Thread& self) { self.store(x, 1, rel); }});
+  begin(program, {{0}});
+  EXPECT_EQ(1U, Explorer(program, {}).explore().executions);
+  EXPECT_EQ(0U, program.memory.initial(y));
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ TEST(Defaults, HaveWhatRareFaultsNeed) {
   EXPECT_TRUE(has(rings, LockVariant::wraps, 1) && has(rings, LockVariant::leaving, 2));
   EXPECT_TRUE(has(rings, LockVariant::yields, 1));
   EXPECT_TRUE(has(lock_scenarios("auto"), LockVariant::yields, 1));
+  EXPECT_TRUE(has(lock_scenarios("auto"), LockVariant::aided, 3));
   for (const std::string& lock : checked_locks()) {
     const auto scenarios = lock_scenarios(lock);
     EXPECT_TRUE(std::any_of(scenarios.begin(), scenarios.end(), [](const LockScenario& scenario) {
