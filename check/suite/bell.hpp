@@ -141,7 +141,6 @@ class BellRehearsal {
       return true;
     }
     bool give(Word lock) const {
-      // stronger: the combiner, coming later, finds nothing that the server has executed
       if (all.is_others(lock)) port_.give_held(all.held());
       return true;
     }

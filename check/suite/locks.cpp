@@ -190,7 +190,8 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
   // What rings promise to several locks, the locks that stand on them alone do not need.
   if (is_rings || lock == "rcl" || lock == "auto") {
     for (const LockScenario& scenario : lock_scenarios(rings_name)) {
-      if (scenario.clients > 2) continue;  // shows no more
+      // These show no more.
+      if (scenario.clients > 2 || scenario.variant == LockVariant::combined) continue;
       (scenario.clients * scenario.sections > 3 ? dear : scenarios).push_back(scenario);
     }
   }
