@@ -13,6 +13,7 @@
 #include "check/begin.hpp"
 #include "check/checked.hpp"
 #include "check/suite/lock_scenario.hpp"
+#include "check/suite/lot.hpp"
 #include "lock/bell.hpp"
 #include "lock/round.hpp"
 
@@ -20,40 +21,21 @@ namespace muster::check {
 
 /// The primitives of wait/sleep.hpp that the bell names. `wakes` counts the wake-ups: as under the
 /// kernel's lock, who parks sees what was stored before those that came before.
-struct BellLot {
-  Checked& m;
-  Tuning& tuning;
+struct BellLot : Lot {
   const Checked::Cell& wakes;
 
-  Word add(const Checked::Cell& cell, Word delta) {
-    return m.thread().fetch_add(cell.location, delta, Ordering::relaxed, Site::here());
-  }
-  Word peek(const Checked::Cell& cell) {
-    return m.thread().load(cell.location, Ordering::relaxed, Site::here());
-  }
-  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
-  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
-  void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
-  bool asks_for_fences() const { return false; }
   void park(const Checked::Cell& cell, Word seen) {
-    const Word turn = m.thread().load(wakes.location, Ordering::acquire, Site::here());
+    const Word turn = thread.load(wakes.location, Ordering::acquire);
     if (peek(cell) != seen) return;
-    m.thread().await(wakes.location, Predicate(Woken{turn}), Ordering::acquire, Site::here());
+    thread.await(wakes.location, Predicate(Woken{turn}), Ordering::acquire);
   }
-  void unpark_all(const Checked::Cell&) {
-    m.thread().fetch_add(wakes.location, 1, Ordering::acq_rel, Site::here());
-  }
+  void unpark_all(const Checked::Cell&) { thread.fetch_add(wakes.location, 1, Ordering::acq_rel); }
 
  private:
   struct Woken {
     Word from;
     bool operator()(Word seen) const { return seen != from; }
   };
-
-  void fence(const char* what, Ordering order, Site site) {
-    const Ordering tuned = tuning.order_at(site, what, order);
-    if (tuned != Ordering::relaxed) m.thread().fence(tuned, site);
-  }
 };
 
 class BellRehearsal {
@@ -166,7 +148,7 @@ class BellRehearsal {
 
   void serve(Checked& m) { locks::serve(m, rings_, Server{{m, cells_.global(0)}, *this}); }
 
-  Lot lot(Checked& m) const { return {m, tuning_, wakes_}; }
+  Lot lot(Checked& m) const { return {{m.thread(), tuning_}, wakes_}; }
   /// Whether somebody else may have it.
   bool is_others(Word lock) const { return has_combiner_ && lock == lock_of(1); }
   Checked::Cell& held() const { return cells_.global(1); }

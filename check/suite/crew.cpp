@@ -118,7 +118,7 @@ class Port : public Checked {
   long waits() const;
   static void has_stepped_ahead() {}
 
-  void has_waited() { ++waits_; }
+  void count_wait() { ++waits_; }
 
   // What is no part of the crew's machine, and not to be weakened.
   Word look(const Cell& cell) {
@@ -321,7 +321,7 @@ class CrewRehearsal {
       m.add(time, 1);
     }
     m.until(client.executed, at_least(2 * number));
-    m.has_waited();
+    m.count_wait();
     if (aside) term.crew.come_back(m, self);
     if (!section.tells) m.say(self.busy, 0);
   }

@@ -11,6 +11,7 @@
 #include "check/begin.hpp"
 #include "check/checked.hpp"
 #include "check/suite/lock_rehearsal.hpp"
+#include "check/suite/lot.hpp"
 #include "lock/auto.hpp"
 #include "lock/doze.hpp"
 #include "muster/section.hpp"
@@ -47,14 +48,9 @@ struct Bedroom {
 
 /// The primitives of wait/sleep.hpp. As under the kernel's lock, who parks sees what was stored
 /// before the wake-ups that came before; and as there, who has parked first is woken first.
-struct DozingLot {
-  Thread& thread;
-  Tuning& tuning;
+struct DozingLot : Lot {
   Bedroom& room;
 
-  Word add(const Checked::Cell& cell, Word delta, Site site = Site::here()) {
-    return thread.fetch_add(cell.location, delta, Ordering::relaxed, site);
-  }
   void replace(const Checked::Cell& cell, Word from, Word to, Site site = Site::here()) {
     thread.compare_exchange(cell.location, from, to, Ordering::relaxed, site);
   }
@@ -62,13 +58,6 @@ struct DozingLot {
     const Ordering order = tuning.order_at(site, "swap_in", Ordering::acq_rel);
     thread.exchange(cell.location, word, order, site);
   }
-  Word peek(const Checked::Cell& cell, Site site = Site::here()) {
-    return thread.load(cell.location, Ordering::relaxed, site);
-  }
-  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
-  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
-  void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
-  static bool asks_for_fences() { return false; }
   static bool tired() { return true; }
   void park(const Checked::Cell& cell, Word value) {
     const Location queue = queue_of(cell);
@@ -108,17 +97,13 @@ struct DozingLot {
       at = seen;
     }
   }
-  void fence(const char* what, Ordering order, Site site) {
-    const Ordering tuned = tuning.order_at(site, what, order);
-    if (tuned != Ordering::relaxed) thread.fence(tuned, site);
-  }
 };
 
 /// The checked machine, on which who waits for a lock sleeps at once.
 class Dozing : public Checked {
  public:
   Dozing(Thread& thread, Tuning& tuning, Bedroom& room)
-      : Checked(thread, tuning), lot_{thread, tuning, room}, room_(room) {}
+      : Checked(thread, tuning), lot_{{thread, tuning}, room}, room_(room) {}
 
   template <class Pred, Order O>
   bool await_all(CellSet<Dozing> cells, Pred pred, OrderTag<O> order, Site site = Site::here()) {
