@@ -12,23 +12,16 @@
 #include "check/checked.hpp"
 #include "check/graph.hpp"
 #include "check/suite/lock_scenario.hpp"
+#include "check/suite/lot.hpp"
 #include "lock/auto.hpp"
 #include "lock/departure.hpp"
 
 namespace muster::check {
 
 /// The primitives that the handshake names.
-struct DepartureLot {
-  Checked& m;
-  Tuning& tuning;
-
-  void swap_in(Checked::Cell& cell, Word word) { m.exchange(cell, word, relaxed); }
-  Word peek(const Checked::Cell& cell) { return m.load(cell, relaxed); }
-  void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
-  void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
-  void fence(const char* what, Ordering order, Site site) {
-    const Ordering tuned = tuning.order_at(site, what, order);
-    if (tuned != Ordering::relaxed) m.thread().fence(tuned, site);
+struct DepartureLot : Lot {
+  void swap_in(const Checked::Cell& cell, Word word) {
+    thread.exchange(cell.location, word, Ordering::relaxed);
   }
 };
 
@@ -48,6 +41,9 @@ class DepartureRehearsal {
     }
     for (unsigned s = 0; s < clients * depth; ++s) {
       slots_.push_back({memory.add(0, "slot " + std::to_string(s))});
+    }
+    for (unsigned r = 0; r < clients * posts; ++r) {
+      done_.push_back({memory.add(0, "done by request " + std::to_string(r))});
     }
     Checked setup(memory, tuning_);
     setup.store(server_cell(), 1, relaxed);
@@ -92,6 +88,7 @@ class DepartureRehearsal {
       const Word next = m.read(last) + 1;
       m.thread().check(m.read(all.slots_[slot]) == next, "executed twice, or not in its turn");
       m.write(last, next);
+      m.write(all.done(slot / depth, next), Word(1));
       m.fetch_add(all.executed_, 1, relaxed);
     }
   };
@@ -105,41 +102,50 @@ class DepartureRehearsal {
       desk().enter(m, ticket.ring);
       Checked::Cell* const entry = rings_.post(m, ticket.ring, 0, work);
       if (entry == nullptr) return;
-      if (locks::is_left_to_server(Lot{m, tuning_}, server_cell())) continue;
+      if (locks::is_left_to_server(lot(m), server_cell())) continue;
       const auto combines = [] { return true; };
       if (!lock.finish(m, ticket.ring, ticket.habit, *entry, work, combines)) return;
     }
   }
 
-  std::vector<Checked::Cell*> look(Checked& m) {
-    std::vector<Checked::Cell*> pending;
+  template <class Fn>
+  void for_each_entry(Checked& m, Fn fn) const {
     const Word count = m.load(cells_.global(1), relaxed);
     for (unsigned client = 0; client < count; ++client) {
-      for (unsigned at = 0; at < depth; ++at) {
-        Checked::Cell& entry = cells_.of(client, at);
-        if (m.load(entry, relaxed) != 0) pending.push_back(&entry);
-      }
+      for (unsigned at = 0; at < depth; ++at) fn(client, cells_.of(client, at));
     }
-    return pending;
   }
 
   /// As a station's server does: what is pending when it leaves is executed before it has left.
   void serve_and_leave(Checked& m) {
-    const auto pending =
-        locks::Departure<Lot>::leave(Lot{m, tuning_}, server_cell(), [&] { return look(m); });
+    const auto last = locks::Departure<Lot>::leave(lot(m), server_cell(), [&] {
+      return locks::pending(m, [&](auto look) {
+        for_each_entry(m, [&](unsigned, const Checked::Cell& entry) { look(entry); });
+      });
+    });
     Work work{*this};
-    for (Checked::Cell* const entry : pending) {
-      while (m.load(*entry, relaxed) != 0) {
-        if (desk().take(m)) {
-          desk().pass(m, work);
-          desk().give(m);
-        } else if (!m.await(*desk().held, equals(0), relaxed)) {
-          return;
-        }
+    while (!locks::are_executed(m, last)) {
+      if (desk().take(m)) {
+        desk().pass(m, work);
+        desk().give(m);
+      } else if (!m.await(*desk().held, equals(0), relaxed)) {
+        return;
       }
+    }
+    // Who has stopped the server sees what these have done.
+    for (const auto& [entry, request] : last) {
+      const Word number = locks::Rings<Checked>::number_of(request);
+      for_each_entry(m, [&, at = entry](unsigned client, const Checked::Cell& other) {
+        if (&other == at) m.read(done(client, number));
+      });
     }
   }
 
+  /// Of a client's request with that number.
+  Checked::Plain<Word>& done(unsigned client, Word number) {
+    return done_[client * posts_ + number - 1];
+  }
+  Lot lot(Checked& m) const { return {{m.thread(), tuning_}}; }
   locks::Desk<Checked> desk() const { return {&cells_.global(0), &cells_.global(1), rings_, 0}; }
   Checked::Cell& server_cell() const { return cells_.global(3); }
 
@@ -151,6 +157,7 @@ class DepartureRehearsal {
   Checked::Cell executed_;
   std::vector<Checked::Plain<Word>> last_;
   std::vector<Checked::Plain<Word>> slots_;
+  std::vector<Checked::Plain<Word>> done_;
 };
 
 inline Program rehearse_departure(const LockScenario& scenario, Tuning& tuning) {

@@ -16,7 +16,6 @@
 #include "delegation/cpus.hpp"
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
-#include "lock/departure.hpp"
 #include "lock/round.hpp"
 #include "machine/error.hpp"
 #include "wait/linger.hpp"
@@ -328,31 +327,14 @@ void Station::await_senders(Seat& seat) noexcept {
   for (unsigned looks = 0; has_senders(senders_max) && now_ns() < until_ns; ++looks) linger(looks);
 }
 
-Station::Pending Station::pending() const {
-  Pending requests;
-  for_each_entry([&](const Hardware::Cell& entry) {
-    const Word request = entry.value.load(std::memory_order_acquire);
-    if (request != 0) requests.emplace_back(&entry, request & ~locks::Doze<FutexLot>::roused);
-  });
-  return requests;
-}
-
-/// Each has a number: whatever is there now came later, but for a mark (doze.hpp).
-bool Station::are_executed(const Pending& requests) {
-  return std::none_of(requests.begin(), requests.end(), [](const auto& request) {
-    const Word now = request.first->value.load(std::memory_order_acquire);
-    return (now & ~locks::Doze<FutexLot>::roused) == request.second;
-  });
-}
-
 /// From here on clients help themselves; what they posted before is still pending.
-Station::Pending Station::close() {
-  return locks::Departure<FutexLot>::leave(FutexLot(false), server_cell().value, [this] {
+locks::Pending<RingPort> Station::close(RingPort& port) {
+  return locks::Departure<FutexLot>::leave(FutexLot(false), server_cell().value, [&] {
     // Without membarrier a post may still be on its way out of its core, for far less than this.
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return pending();
+    return locks::pending(port, [this](auto look) { for_each_entry(look); });
   });
 }
 
@@ -367,7 +349,8 @@ void Station::stop() {
     term_.await_end(house_);
     if (!term_.leave(house_)) return join_watchdog();
   }
-  for (const Pending last = close(); !are_executed(last);) {
+  RingPort port(memory_.domain(), 0);
+  for (const auto last = close(port); !locks::are_executed(port, last);) {
     ring_bell();
     sched_yield();
   }
@@ -477,9 +460,10 @@ void Station::watch() {
 
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
-  const Pending last = close();
+  RingPort port(memory_.domain(), 0);
+  const auto last = close(port);
   watchdog.nap_ns = watchdog_period_ns;
-  while (!are_executed(last)) crew().watch(watchdog);
+  while (!locks::are_executed(port, last)) crew().watch(watchdog);
   end([] {});
 }
 

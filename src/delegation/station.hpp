@@ -32,6 +32,7 @@
 #include "delegation/ring_memory.hpp"
 #include "lock/ahead.hpp"
 #include "lock/bell.hpp"
+#include "lock/departure.hpp"
 #include "lock/desk.hpp"
 #include "lock/habit.hpp"
 #include "lock/numbers.hpp"
@@ -200,11 +201,6 @@ class Station final : public LeavesRequests {
   class Server;
   class ServerWork;
 
-  /// Requests that were pending at one moment.
-  using Pending = std::vector<std::pair<const Hardware::Cell*, Word>>;
-  Pending pending() const;
-  static bool are_executed(const Pending& requests);
-
   Crew& crew() const noexcept { return term_.crew; }
   /// Calls fn(entry) for each of the rings.
   template <class Fn>
@@ -230,7 +226,7 @@ class Station final : public LeavesRequests {
   void leave(House watchdog);
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
-  Pending close();
+  locks::Pending<RingPort> close(RingPort& port);
   template <class Last>
   void end(Last last);
   void join_watchdog();

@@ -12,9 +12,41 @@
 // has left, and executes it.
 #pragma once
 
-#include "machine/machine.hpp"
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lock/doze.hpp"
+#include "machine/lock_machine.hpp"
 
 namespace muster::locks {
+
+/// Requests that were pending at one moment, by their entries.
+template <LockMachine M>
+using Pending = std::vector<std::pair<const typename M::Cell*, Word>>;
+
+/// A request, without its client's mark (doze.hpp).
+template <LockMachine M>
+Word request_in(M& m, const typename M::Cell& entry) {
+  return m.load(entry, acquire) & ~Doze<M>::roused;  // pairs with whoever has executed it
+}
+/// `each_entry(look)`: of all clients.
+template <LockMachine M, class EachEntry>
+Pending<M> pending(M& m, EachEntry each_entry) {
+  Pending<M> found;
+  each_entry([&](const typename M::Cell& entry) {
+    if (const Word request = request_in(m, entry); request != 0)
+      found.emplace_back(&entry, request);
+  });
+  return found;
+}
+/// Each has a number: whatever is there now came later.
+template <LockMachine M>
+bool are_executed(M& m, const Pending<M>& requests) {
+  return std::none_of(requests.begin(), requests.end(), [&m](const auto& request) {
+    return request_in(m, *request.first) == request.second;
+  });
+}
 
 /// After a post: false if the client has to see to its request itself.
 template <class L, class Atom>
