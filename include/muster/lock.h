@@ -66,8 +66,8 @@ typedef struct muster_lock_options {
                              the lock shares a server */
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do */
-  int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes 64 sections that
-                      others have posted, and more for so long in all at most. Then it goes on with
+  int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes what others have
+                      posted: 64 sections, or for so long if that is longer. Then it goes on with
                       its own, and who waits for the lock itself may have it. Default 0: a
                       millisecond. MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
   int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections
