@@ -251,7 +251,7 @@ mutant_of_dozing("doze: no heavy fence" doze.hpp dozes)
 replace([[pass_fence(lot, all, before);]] [[static_cast<void>(before);]])
 
 mutant_of_dozing("doze: no fence between the store and the look" doze.hpp dozes)
-replace([[lot.light_fence();]] "")
+replace([[lot.light_fence();  // pairs with heavy_fence in pass_fence()]] "")
 
 mutant_of_dozing("doze: to sleep without another look at the lock" doze.hpp dozes)
 replace([[if (!is_over()) lot.park]] [[lot.park]])
