@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "check/graph.hpp"
@@ -23,51 +24,14 @@ struct Script {
   unsigned members;
   std::vector<Section> sections;  ///< the first one is there from the start
   bool watched = false;
-  bool known = false;        ///< that sections of the first client's lock block
-  bool late = false;         ///< the first one comes later, from who is hired then
-  bool interrupted = false;  ///< each one's first wait may end by itself
-  unsigned failures = 0;     ///< so many threads cannot be made at first
-  bool ends = false;         ///< else all vanish at the end, where they wait
-  unsigned enders = 1;       ///< 0: the end is when the last one is executed
+  bool known = false;          ///< that sections of the first client's lock block
+  std::optional<Word> left{};  ///< of its next ones so many have a spare, at the end; else any
+  bool late = false;           ///< the first one comes later, from who is hired then
+  bool interrupted = false;    ///< each one's first wait may end by itself
+  unsigned failures = 0;       ///< so many threads cannot be made at first
+  bool ends = false;           ///< else all vanish at the end, where they wait
+  unsigned enders = 1;         ///< 0: the end is when the last one is executed
 };
-
-Script script_of(LockVariant variant) {
-  constexpr bool waits = true;
-  constexpr bool tells = true;
-  switch (variant) {
-    case LockVariant::aside:  // the first client's second request comes while its first is executed
-      return {.members = 2, .sections = {{0, 1, waits, tells}, {1, 2}, {0}}, .ends = true};
-    case LockVariant::again:
-      return {.members = 2, .sections = {{0, 1, waits, tells}, {1, 2}, {1, 3, waits, tells}, {0}}};
-    case LockVariant::interrupted:
-      return {.members = 2, .sections = {{0, 1, waits, tells}, {1}}, .interrupted = true};
-    case LockVariant::watched:
-      return {.members = 2, .sections = {{0, 1, waits}, {1, 2}, {0}}, .watched = true};
-    case LockVariant::ahead:
-      return {.members = 2,
-              .sections = {{0, 1, waits}, {1, 2}, {0, 3, waits}, {1}},
-              .known = true,
-              .enders = 0};
-    case LockVariant::roused:
-      return {.members = 2,
-              .sections = {{0, 1, waits}, {1}},
-              .watched = true,
-              .late = true,
-              .enders = 0};
-    case LockVariant::overlooked:
-      return {.members = 2,
-              .sections = {{0, 1, waits, tells}, {1, 2}, {1, 3, waits}, {0}},
-              .watched = true,
-              .enders = 0};
-    case LockVariant::unmade:
-      return {
-          .members = 2, .sections = {{0, 1, waits, tells}, {1}}, .watched = true, .failures = 1};
-    case LockVariant::crowd:
-      return {.members = 3, .sections = {{0, 1, waits, tells}, {1, 2, waits, tells}, {2}}};
-    default:
-      return {.members = 1, .sections = {{0}}, .ends = true, .enders = 2};
-  }
-}
 
 class Port;
 
@@ -158,6 +122,46 @@ using Crew = locks::Crew<Port>;
 using Term = locks::Term<Port>;
 using Ahead = locks::Ahead<Port>;
 
+Script script_of(LockVariant variant) {
+  constexpr bool waits = true;
+  constexpr bool tells = true;
+  switch (variant) {
+    case LockVariant::aside:  // the first client's second request comes while its first is executed
+      return {.members = 2, .sections = {{0, 1, waits, tells}, {1, 2}, {0}}, .ends = true};
+    case LockVariant::again:
+      return {.members = 2, .sections = {{0, 1, waits, tells}, {1, 2}, {1, 3, waits, tells}, {0}}};
+    case LockVariant::interrupted:
+      return {.members = 2, .sections = {{0, 1, waits, tells}, {1}}, .interrupted = true};
+    case LockVariant::watched:
+      return {.members = 2, .sections = {{0, 1, waits}, {1, 2}, {0}}, .watched = true};
+    case LockVariant::ahead:
+      return {.members = 2,
+              .sections = {{0, 1, waits}, {1, 2}, {0, 3, waits}, {1}},
+              .known = true,
+              .left = Ahead::after_block,
+              .enders = 0};
+    case LockVariant::roused:
+      return {.members = 2,
+              .sections = {{0, 1, waits}, {1}},
+              .watched = true,
+              .left = 1,
+              .late = true,
+              .enders = 0};
+    case LockVariant::overlooked:
+      return {.members = 2,
+              .sections = {{0, 1, waits, tells}, {1, 2}, {1, 3, waits}, {0}},
+              .watched = true,
+              .enders = 0};
+    case LockVariant::unmade:
+      return {
+          .members = 2, .sections = {{0, 1, waits, tells}, {1}}, .watched = true, .failures = 1};
+    case LockVariant::crowd:
+      return {.members = 3, .sections = {{0, 1, waits, tells}, {1, 2, waits, tells}, {2}}};
+    default:
+      return {.members = 1, .sections = {{0}}, .ends = true, .enders = 2};
+  }
+}
+
 struct Port::Member : Crew::Member {
   Cell hired;  ///< 1: it is; 2: it never will be
   Cell busy;
@@ -245,8 +249,8 @@ class CrewRehearsal {
     for (const Client& client : requests_) {
       if (newest(client.executed) != 2 * client.sections.size()) return "not all were executed";
     }
-    if (script.known && newest(requests_[0].with_spare) != Ahead::after_block) {
-      return "it is not known that sections of the first lock block";
+    if (script.left && newest(requests_[0].with_spare) != script.left) {
+      return "it is not known whether sections of the first lock block";
     }
     if (!script.ends) return nullptr;
     const bool nobody = newest(term.crew.at_work) == 0 && newest(term.crew.vacant) == 0 &&
