@@ -12,8 +12,8 @@
 #include "check/checked.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/lot.hpp"
+#include "lock/ask.hpp"
 #include "lock/auto.hpp"
-#include "lock/doze.hpp"
 #include "muster/section.hpp"
 #include "wait/sleep.hpp"
 
@@ -57,6 +57,12 @@ struct DozingLot : Lot {
   void swap_in(const Checked::Cell& cell, Word word, Site site = Site::here()) {
     const Ordering order = tuning.order_at(site, "swap_in", Ordering::acq_rel);
     thread.exchange(cell.location, word, order, site);
+  }
+  void set(const Checked::Cell& cell, Word word, Site site = Site::here()) {
+    thread.store(cell.location, word, tuning.order_at(site, "store", Ordering::relaxed), site);
+  }
+  Word look(const Checked::Cell& cell, Site site = Site::here()) {
+    return thread.load(cell.location, tuning.order_at(site, "load", Ordering::acquire), site);
   }
   static bool tired() { return true; }
   void park(const Checked::Cell& cell, Word value) {
@@ -125,31 +131,15 @@ class Dozing : public Checked {
 
   using Checked::await_either;
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, Cell& dozing,
-                   const Expectation<Cell>& expected, Site site = Site::here()) {
-    for (;;) {
-      store(wanted, 1, relaxed, site);
-      if (expected.answer) {
-        await(*expected.served, at_least(expected.counted), acquire, Awaited::anyone, site);
-        const Word request = Doze::unmark(lot_, own);
-        sleep(own, request, dozing, [&] { return request == 0 || lot_.peek(held, site) == 0; });
-      } else {
-        sleep(dozing, 1, dozing,
-              [&] { return lot_.peek(own, site) == 0 || lot_.peek(held, site) == 0; });
-      }
-      if (load(own, acquire, site) == 0) return 0;
-      if (load(held, acquire, site) == 0) return load(own, acquire, site) == 0 ? 0 : 1;
-    }
+                   const Expectation<Cell>& expected) {
+    return ask(bed(own), held, wanted, dozing, expected);
   }
-  bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, unsigned, Site site = Site::here()) {
-    for (;;) {
-      store(wanted, 1, relaxed, site);
-      sleep(dozing, 1, dozing, [&] { return lot_.peek(held, site) == 0; });
-      if (load(held, relaxed, site) == 0) return true;  // whoever takes it acquires
-    }
+  bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, unsigned) {
+    return ask({}, held, wanted, dozing, {.soon = false, .answer = false}) == 1;
   }
   bool is_slept_on(const Cell& dozing) { return lot_.peek(sleepers(dozing)) != 0; }
-  void clear_wanted(Cell& wanted, const Cell& dozing, Site site = Site::here()) {
-    if (lot_.peek(sleepers(dozing)) < 2) store(wanted, 0, relaxed, site);
+  void clear_wanted(Cell& wanted, const Cell& dozing) {
+    Doze::clear_wanted(lot_, wanted, sleepers(dozing));
   }
   bool is_dozing(const Cell& dozing) { return Doze::is_dozing(lot_, dozing); }
   void rouse(Cell& entry, Word request) { Doze::rouse(lot_, entry, sleepers(entry), request); }
@@ -158,11 +148,31 @@ class Dozing : public Checked {
 
  private:
   using Doze = locks::Doze<DozingLot>;
-  template <class IsOver>
-  void sleep(Cell& word, Word value, Cell& dozing, IsOver is_over) {
-    auto& all = room_.announcements(thread().id());
-    Doze::sleep(lot_, all, word, sleepers(word), value, dozing, is_over);
+  /// Asks, and then sleeps at once.
+  struct Pace {
+    Dozing& m;
+    const Expectation<Cell>& expected;
+    bool has_asked = false;
+
+    template <class Said>
+    Asking::Next next(Said) {
+      has_asked = !has_asked;
+      return has_asked ? Asking::Next::ask : Asking::Next::sleep;
+    }
+    template <class Until>
+    static bool pause(Asking::Next, Until) {
+      return false;
+    }
+    bool is_next() const {
+      return m.await(*expected.served, at_least(expected.counted), relaxed, Awaited::anyone);
+    }
+  };
+  int ask(const std::optional<locks::Bed<Cell>>& own, Cell& held, Cell& wanted, Cell& dozing,
+          const Expectation<Cell>& expected) {
+    return locks::ask(lot_, room_.announcements(thread().id()), own, expected.answer, held, wanted,
+                      bed(dozing), Pace{*this, expected});
   }
+  locks::Bed<Cell> bed(Cell& cell) { return {cell, sleepers(cell)}; }
   Cell& sleepers(const Cell& cell) { return room_.beds.at(cell.location).sleepers; }
 
   DozingLot lot_;

@@ -8,7 +8,7 @@ set(files
   src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
-  src/lock/bell.hpp src/lock/doze.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
+  src/lock/bell.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
   src/lock/nested.hpp src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
@@ -227,7 +227,7 @@ replace([[lot.light_fence();]] "")
 
 # Of `auto`, those of clients that sleep.
 function(mutant_of_dozing name file variant)
-  set(also check/suite/lock_rehearsal.hpp check/suite/dozing.hpp)
+  set(also src/lock/ask.hpp check/suite/lock_rehearsal.hpp check/suite/dozing.hpp)
   patch_locks()
   string(APPEND rows "      mutant_of_lock(\"${name}\", \"auto\", \"${variant}\",\n"
     "                     ${id}::rehearse_dozing),\n")
@@ -255,6 +255,12 @@ replace([[lot.light_fence();  // pairs with heavy_fence in pass_fence()]] "")
 
 mutant_of_dozing("doze: to sleep without another look at the lock" doze.hpp dozes)
 replace([[if (!is_over()) lot.park]] [[lot.park]])
+
+mutant_of_dozing("doze: to sleep for an answer at a free lock" ask.hpp dozes)
+replace([[return request == 0 || lot.peek(held) == 0;]] [[return request == 0;]])
+
+mutant_of_dozing("doze: to sleep for an answer that has come" ask.hpp dozes)
+replace([[return request == 0 || lot.peek(held) == 0;]] [[return lot.peek(held) == 0;]])
 
 mutant_of_dozing("doze: to sleep without a word" doze.hpp dozes)
 replace([[lot.swap_in(dozing, 1);]] "")

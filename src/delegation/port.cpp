@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "delegation/places.hpp"
+#include "lock/ask.hpp"
 #include "wait/linger.hpp"
 
 namespace muster::delegation {
@@ -56,45 +58,48 @@ bool Port::is_soon_free(const Cell& cell) noexcept {
   return poll_for(Asking::patience * Asking::poll_ns, [&] { return is_free(cell); });
 }
 
-/// Who is answered polls its own word alone: the other line is its holder's to write. Who is not
-/// may be let in at any moment. If both are 0, the request is executed.
+/// How a client paces itself that asks for a lock.
+class Port::Pace {
+ public:
+  Pace(Asking& asking, const Expectation<Cell>& expected) : asking_(asking), expected_(expected) {}
+
+  template <class Said>
+  Asking::Next next(Said said) noexcept {
+    return asking_.next(said());
+  }
+  template <class Until>
+  static bool pause(Asking::Next next, Until until) noexcept {
+    if (next == Asking::Next::yield) {
+      give_way();
+    } else {
+      poll_for(Asking::poll_ns, until);
+    }
+    return true;
+  }
+  bool is_next() const noexcept {
+    if (expected_.served == nullptr) return true;
+    const Word served = expected_.served->value.load(std::memory_order_relaxed);
+    if (at_least(expected_.counted)(served)) return true;
+    sched_yield();
+    return false;
+  }
+
+ private:
+  Asking& asking_;
+  const Expectation<Cell>& expected_;
+};
+
 int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
               const Expectation<Cell>& expected) noexcept {
-  int over = -1;
-  const auto is_answered = [&] { return own != nullptr && is_free(*own); };
-  const auto look = [&] {
-    over = is_answered() ? 0 : !is_free(held) ? -1 : is_answered() ? 0 : 1;
-    return over >= 0;
-  };
-  const auto is_next = [&] {
-    return expected.served == nullptr ||
-           at_least(expected.counted)(expected.served->value.load(std::memory_order_acquire));
-  };
   FutexLot lot(false);
   lot.set_slice(std::max(std::min(Asking::sleep_ns, lot.longest_slice_ns()),
                          shortest_sleep_ns.load(std::memory_order_relaxed)));
-  const auto sleep = [&] {
-    if (!expected.answer) {
-      return Doze::sleep(lot, announcements_, dozing.value, dozing.sleepers, 1, dozing.value, look);
-    }
-    if (!is_next()) return static_cast<void>(sched_yield());
-    const Word request = Doze::unmark(lot, own->value);
-    Doze::sleep(lot, announcements_, own->value, own->sleepers, request, dozing.value,
-                [&] { return request == 0 || is_free(held); });
-  };
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
   Asking asking(is_crowded() && own != nullptr, asked_, expected.lost, is_time_limited());
-  do {
-    const auto next = asking.next(wanted.value.load(std::memory_order_relaxed) == by_another);
-    if (next == Asking::Next::ask) set(wanted);
-    if (next == Asking::Next::sleep) {
-      sleep();
-    } else if (next == Asking::Next::yield) {
-      give_way();
-    } else {
-      poll_for(Asking::poll_ns, [&] { return expected.answer ? is_answered() : look(); });
-    }
-  } while (!look());
+  const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };
+  const auto of_request = own != nullptr ? std::optional(bed(*own)) : std::nullopt;
+  const int over = locks::ask(lot, announcements_, of_request, expected.answer, held.value,
+                              wanted.value, bed(dozing), Pace(asking, expected));
   asked_ = asking.asked();
   return over;
 }

@@ -131,10 +131,8 @@ class Port : public Hardware {
         ask(nullptr, held, wanted, dozing, {.soon = false, .answer = false, .lost = lost}));
     return true;
   }
-  /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
-  /// set, so that the one that is let in next lets in another.
   static void clear_wanted(Cell& wanted, const Cell& dozing) noexcept {
-    if (FutexLot::peek(dozing.sleepers) < 2) wanted.value.store(0, std::memory_order_relaxed);
+    Doze::clear_wanted(FutexLot(), wanted.value, dozing.sleepers);
   }
   /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
   /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
@@ -144,7 +142,7 @@ class Port : public Hardware {
   }
   /// By who waits for the lock, of which no request is pending.
   static void set(Cell& wanted) noexcept {
-    wanted.value.store(by_another, std::memory_order_relaxed);
+    wanted.value.store(locks::by_another, std::memory_order_relaxed);
   }
   static bool is_unattended(const Cell& wanted) noexcept {
     return wanted.value.load(std::memory_order_relaxed) == unattended;
@@ -192,8 +190,8 @@ class Port : public Hardware {
   /// many sections in a row. Without this pause two threads on two CPUs execute 0.2 to 0.9 times as
   /// many.
   [[gnu::noinline]] static void back_off() noexcept;
-  // What `wanted` says: somebody waits, or nobody is to be let in.
-  static constexpr Word by_another = 1;
+  class Pace;
+  /// What `wanted` says besides locks::by_another: nobody is to be let in.
   static constexpr Word unattended = 2;
 
   static bool is_free(const Cell& cell) noexcept {

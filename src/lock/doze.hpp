@@ -6,7 +6,7 @@
 // sleepers and those who wake them write it.
 //
 // Each is a template over a lot `L` with the primitives of wait/sleep.hpp, and
-//   swap_in(atom, word)   acquires and releases   unpark_one(atom)
+//   swap_in(atom, word)   acquires and releases   set(atom, word)   relaxed   unpark_one(atom)
 // Source: ours.
 //
 // Invariants: while the lock is free no client sleeps whose request is not executed.
@@ -24,23 +24,33 @@
 
 namespace muster::locks {
 
+/// What `wanted` says: somebody waits.
+inline constexpr Word by_another = 1;
+
+/// A word, and how many sleep on it.
+template <class Atom>
+struct Bed {
+  Atom& word;
+  Atom& sleepers;
+};
+
 template <class L>
 struct Doze {
   /// In a request's entry: its client is to look again.
   static constexpr Word roused = Word{1} << 31;
 
-  /// While `word` has that value and is not woken, or for a slice of the lot's; not at all if
-  /// `is_over()`, which looks at the lock. A sleeper for its answer sleeps on its request; for the
-  /// lock, on `dozing`: there a wake-up that comes before it parks is no less seen.
+  /// While the bed's word has that value and is not woken, or for a slice of the lot's; not at all
+  /// if `is_over()`, which looks at the lock. A sleeper for its answer sleeps on its request; for
+  /// the lock, on `dozing`: there a wake-up that comes before it parks is no less seen.
   template <class Atom, class IsOver>
-  static void sleep(L& lot, Announcements<Atom>& all, Atom& word, Atom& sleepers_here, Word value,
-                    Atom& dozing, IsOver is_over) {
-    const Word before = announce(lot, all, sleepers_here);
+  static void sleep(L& lot, Announcements<Atom>& all, Bed<Atom> bed, Word value, Atom& dozing,
+                    IsOver is_over) {
+    const Word before = announce(lot, all, bed.sleepers);
     // stronger: for more sleepers than the checker has
     lot.swap_in(dozing, 1);  // pairs with take_note's; no store: it would hide earlier sleepers
     pass_fence(lot, all, before);
-    if (!is_over()) lot.park(word, value);
-    take_back(lot, all, sleepers_here);
+    if (!is_over()) lot.park(bed.word, value);
+    take_back(lot, all, bed.sleepers);
   }
   /// Before that, by who waits for its answer: its request, 0 if it is executed.
   template <class Atom>
@@ -50,6 +60,12 @@ struct Doze {
     return request;
   }
 
+  /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
+  /// set, so that the one that is let in next lets in another.
+  template <class Atom>
+  static void clear_wanted(L lot, Atom& wanted, const Atom& sleepers_on_dozing) {
+    if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);
+  }
   /// By who has given the lock back.
   template <class Atom>
   static bool is_dozing(L lot, const Atom& dozing) {

@@ -42,6 +42,8 @@ class FutexLot {
   static void swap_in(Atom& atom, Word word) noexcept {
     atom.exchange(word, std::memory_order_acq_rel);
   }
+  static void set(Atom& atom, Word word) noexcept { atom.store(word, std::memory_order_relaxed); }
+  static Word look(const Atom& atom) noexcept { return atom.load(std::memory_order_acquire); }
   static Word peek(const Atom& atom) noexcept { return atom.load(std::memory_order_relaxed); }
   /// Enough because every sleeper issues the heavy one: the compiler may not move the load over the
   /// store; the core may, unless membarrier stops it.

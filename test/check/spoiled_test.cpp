@@ -144,18 +144,17 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
                       "auto, 2 clients, 1 section, two", "auto, 1 clients, 1 section, yields",
                       "auto, 1 clients, 1 section, visited", "auto, 1 clients, 2 sections, visited",
                       "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested"}),
-      with(
-          of_auto,
-          {// A hint, as above.
-           "src/lock/habit.hpp: const int which = m.await_either(own, *desk.held, acquire, *cell_, "
-           "*dozing_, expected);, drop",
-           // Of two clients one sleeps.
-           "src/lock/doze.hpp: lot.swap_in(dozing, 1);, tear",
-           "src/lock/habit.hpp: m.exchange_unawaited(*dozing_, 0, acq_rel);, tear",
-           // Whom nobody sees executes its request itself.
-           "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
-           "return;, tear",
-           "src/lock/reception.hpp: m.exchange(news(), 1, release);, tear"}));
+      with(of_auto,
+           {// A hint, as above.
+            "src/lock/ask.hpp: if (next == Asking::Next::ask) lot.set(wanted, by_another);, drop",
+            "src/lock/doze.hpp: if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);, drop",
+            // Of two clients one sleeps.
+            "src/lock/doze.hpp: lot.swap_in(dozing, 1);, tear",
+            "src/lock/habit.hpp: m.exchange_unawaited(*dozing_, 0, acq_rel);, tear",
+            // Whom nobody sees executes its request itself.
+            "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
+            "return;, tear",
+            "src/lock/reception.hpp: m.exchange(news(), 1, release);, tear"}));
 }
 
 TEST(SpoiledStations, AreNoticed) {
