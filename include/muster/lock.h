@@ -211,7 +211,24 @@ typedef struct muster_lock_counters {
 MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters,
                                         size_t size);
 
-/** What the lock does and why, in lines "what: value", or one JSON object of these. As
+/** No server, or one on a core without memory of its own. */
+#define MUSTER_NO_NUMA_NODE (~0U)
+
+/** What the lock is and does now. The texts are constants. */
+typedef struct muster_lock_choice {
+  const char* kind;          /**< as muster_lock_options can name it */
+  const char* way;           /**< who has executed most sections so far, and why */
+  const char* server_why;    /**< why there is a server, or none */
+  int has_server;            /**< nonzero: one may execute its sections */
+  unsigned server_numa_node; /**< by the operating system's number, or MUSTER_NO_NUMA_NODE, also
+                                where the topology does not name the server's CPUs */
+} muster_lock_choice;
+/** `size`: sizeof *choice. More members may come after these. Thread-safe. MUSTER_EINVAL: no lock,
+ * or no place. MUSTER_EBUSY: a fork's child asks about a server that is its parent's. */
+MUSTER_API int muster_lock_get_choice(const muster_lock* lock, muster_lock_choice* choice,
+                                      size_t size);
+
+/** That and more, in lines "what: value", or one JSON object of these. As
  * muster_barrier_explain(). */
 MUSTER_API int muster_lock_explain(const muster_lock* lock, const char* format, char* text,
                                    size_t bytes, size_t* needed);
@@ -291,7 +308,6 @@ MUSTER_API int muster_server_destroy(muster_server* server);
 MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes,
                                                           unsigned count, void* context),
                                           void* context);
-#define MUSTER_NO_NUMA_NODE (~0U)
 
 /** Binds the calling thread to a core by RCLHierarchicalAffinity [PS18, Algorithm 2]: of the cores
  * with the fewest threads placed so far the nearest to the server of `lock`, or, if that is NULL or

@@ -345,6 +345,12 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
         },
         handle_);
   }
+  /// What it is and does now, without explain()'s prose.
+  muster_lock_choice choice() const {
+    muster_lock_choice choice{};
+    detail::check(muster_lock_get_choice(handle_, &choice, sizeof choice));
+    return choice;
+  }
   /// What became of its sections so far; all 0 but for `rcl` and `auto`.
   muster_lock_counters counters() const {
     muster_lock_counters counters{};

@@ -311,6 +311,17 @@ int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* coun
   });
 }
 
+int muster_lock_get_choice(const muster_lock* lock, muster_lock_choice* choice, size_t size) {
+  return guarded([&] {
+    muster::require(lock != nullptr && choice != nullptr, "no lock, or no place for its choice");
+    const muster::delegation::Choice now = muster::lock_of(lock).choice();
+    muster::give({now.kind, now.way, now.server_why, now.has_server ? 1 : 0,
+                  now.server_numa.value_or(MUSTER_NO_NUMA_NODE)},
+                 choice, size);
+    return Status::ok;
+  });
+}
+
 int muster_lock_explain(const muster_lock* lock, const char* format, char* text, size_t bytes,
                         size_t* needed) {
   return guarded([&] {

@@ -137,9 +137,18 @@ std::vector<Section> AnyLock::take_deferred() noexcept {
   return sections;
 }
 
+Choice AnyLock::choice() const {
+  const bool combines = traits_.style == locks::Style::combining;
+  return {traits_.name.data(),
+          combines ? "executed by whoever has the lock, for those who wait, too: it combines"
+                   : "executed by their own clients: it has no other way"};
+}
+
 std::string AnyLock::explain() const {
-  std::string text = "lock: " + std::string(traits_.name) + "\ncost: " + std::string(traits_.cost) +
-                     " (line transfers a section, when contended)\n";
+  const Choice chosen = choice();
+  std::string text =
+      format("lock: {}\ncost: {} (line transfers a section, when contended)\nsections: {}\n",
+             chosen.kind, traits_.cost, chosen.way);
   if (share_ == nullptr) return text;
   const Share::Occupancy o = share_->occupancy();
   const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };

@@ -31,6 +31,15 @@ struct Counters {
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
 };
 
+/// What a lock is and does now. The texts are constants.
+struct Choice {
+  const char* kind;
+  const char* way;  ///< of most sections so far, and why
+  bool has_server = false;
+  std::optional<unsigned> server_numa{};  ///< by the system's number; unless it is not known
+  const char* server_why = "only auto and rcl have servers";
+};
+
 class AnyLock {
  public:
   /// Executes a section and returns a code, as those of the C ABI do.
@@ -123,7 +132,8 @@ class AnyLock {
     std::atomic<Word>* held = nullptr;         ///< the first of muster_lock_row
   };
   virtual AtOnce at_once() { return {}; }
-  /// What it does and why, for people.
+  virtual Choice choice() const;
+  /// That and more, for people.
   virtual std::string explain() const;
 
   const locks::Traits& traits() const { return traits_; }

@@ -410,17 +410,23 @@ Counters Delegated::counters() const {
 }
 
 /// What has become of most sections so far.
-std::string Delegated::way(const Counters& c) const {
+const char* Delegated::way(const Counters& c) const {
   const std::uint64_t all = c.inlined + c.delegated;
   const std::uint64_t by_server = c.delegated - std::min(c.combined, c.delegated);
+  const bool has_server = station_->has_server();
   if (all == 0) return "none yet";
   if (always_delegates_) {
-    if (!station_->has_server()) return "executed by their own clients: it has no server now";
+    if (!has_server) return "executed by their own clients: it has no server now";
     return "sent to the server: rcl does that with all, while it has one";
   }
-  const std::string left = station_->has_server() ? "" : ", which has left";
-  if (by_server * 2 > all) return "mostly sent to the server" + left + ": clients meet at the lock";
-  if (by_server * 10 > all) return "partly sent to the server" + left + ": clients meet at times";
+  if (by_server * 2 > all) {
+    return has_server ? "mostly sent to the server: clients meet at the lock"
+                      : "mostly sent to the server, which has left: clients meet at the lock";
+  }
+  if (by_server * 10 > all) {
+    return has_server ? "partly sent to the server: clients meet at times"
+                      : "partly sent to the server, which has left: clients meet at times";
+  }
   if (c.combined * 10 > all) {
     return "combined: clients meet at the lock, and whoever has it executes for the others";
   }
@@ -433,6 +439,11 @@ std::string Delegated::way(const Counters& c) const {
   return "executed by their own clients: they seldom meet at the lock";
 }
 
+Choice Delegated::choice() const {
+  return {traits().name.data(), way(counters()), station_->has_server(), station_->numa(),
+          station_->cause()};
+}
+
 std::string Delegated::explain() const {
   const Counters c = counters();
   std::string text = AnyLock::explain();
@@ -440,7 +451,6 @@ std::string Delegated::explain() const {
   if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
     text += format("server of its own accord: {}\n", reason);
   }
-  text += format("sections: {}\n", way(c));
   if (!Combines{*this}()) text += "combining: off, since sections may wait for conditions\n";
   return text + format(
                     "executed by the client: {}\nexecuted by others: {}\n"

@@ -39,6 +39,7 @@ class Delegated final : public AnyLock {
   const Station* station() const override { return station_.get(); }
   Counters counters() const override;
   AtOnce at_once() override;
+  Choice choice() const override;
   std::string explain() const override;
 
   /// What is not of every section that a client has executed without a call: it gives the lock.
@@ -126,7 +127,7 @@ class Delegated final : public AnyLock {
   static void tell_at_times(Station::Seat& seat, Known& habit) {
     if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
   }
-  std::string way(const Counters& c) const;
+  const char* way(const Counters& c) const;
   void tell_server(Known& habit);
 
   std::shared_ptr<Station> station_;

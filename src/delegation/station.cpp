@@ -193,6 +193,13 @@ std::optional<unsigned> Station::core() const {
   return term_.is(house_, Term::stopped) ? std::nullopt : place_.core;
 }
 
+std::optional<unsigned> Station::numa() const {
+  const std::optional<unsigned> at = core();
+  if (!at) return std::nullopt;
+  const CoreTree& tree = Places::instance().tree();
+  return tree.numa_nodes()[tree.numa_of(*at)].os_index;
+}
+
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
  public:

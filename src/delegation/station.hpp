@@ -101,6 +101,8 @@ class Station final : public LeavesRequests {
   void place(const ServerOptions& options);
   /// The core of Places::tree() that it has; nothing without a server, or if that is not known.
   std::optional<unsigned> core() const;
+  /// Its NUMA node, by the system's number.
+  std::optional<unsigned> numa() const;
 
   /// Lets a server come and go. `impose` changes what is seen, for tests. Before the first lock.
   void employ(const locks::Steward& steward,
@@ -154,6 +156,8 @@ class Station final : public LeavesRequests {
   std::string describe() const;
   /// Why there is a server, or none, if there is a steward; else empty.
   std::string reason() const;
+  /// The deciding fact of that, a constant.
+  const char* cause() const;
 
  private:
   struct Servant;

@@ -19,13 +19,12 @@ ServerCounters Station::counters() const {
 
 std::string Station::describe() const {
   const ServerCounters c = counters();
+  const std::optional<unsigned> numa = this->numa();
   const std::scoped_lock lock(crew().roles);
   std::string text;
   if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
   if (place_.core) {
     const Places& places = Places::instance();
-    const CoreTree& tree = places.tree();
-    const auto numa = tree.numa_nodes()[tree.numa_of(*place_.core)].os_index;
     if (place_.cpus.empty()) text += "not bound";
     if (!places.topology().is_this_machine()) {
       text +=

@@ -87,6 +87,8 @@ class Steward {
 
   /// Why there is a server, or none.
   std::string why() const;
+  /// The deciding fact alone, a constant.
+  const char* cause() const { return why_; }
   unsigned starts() const { return starts_; }
   unsigned leaves() const { return leaves_; }
 
