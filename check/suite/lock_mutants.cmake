@@ -8,7 +8,8 @@ set(files
   src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
-  src/lock/bell.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp src/lock/habit.hpp src/lock/auto.hpp
+  src/lock/bell.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp src/lock/habit.hpp
+  src/lock/auto.hpp
   src/lock/nested.hpp src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -562,74 +561,6 @@ TEST(LockFace, CountsItsSections) {
   EXPECT_EQ(5U, sends.counters().by_others);
   EXPECT_EQ(0U, sends.counters().by_client);
   EXPECT_EQ(0U, counts_nothing.counters().by_client + counts_nothing.counters().by_others);
-}
-
-TEST(LockAbi, TellsItsChoice) {
-  std::optional<muster::server> server(std::in_place);
-  muster::lock sends("rcl", &*server);
-  EXPECT_STREQ("rcl", sends.choice().kind);
-  EXPECT_STREQ("none yet", sends.choice().way);
-  sends.execute([] {});
-  muster_lock_choice choice = sends.choice();
-  EXPECT_EQ(0U, std::string(choice.way).find("sent to the server")) << choice.way;
-  EXPECT_NE(0, choice.has_server);
-  EXPECT_EQ(0U, std::string(choice.server_why).find("the program has started it"));
-  const bool is_named = server->explain().find("NUMA node") != std::string::npos;
-  EXPECT_EQ(is_named, choice.server_numa_node != MUSTER_NO_NUMA_NODE) << server->explain();
-  server.reset();
-  choice = sends.choice();
-  EXPECT_EQ(0, choice.has_server);
-  EXPECT_EQ(MUSTER_NO_NUMA_NODE, choice.server_numa_node);
-  EXPECT_NE(std::string::npos, std::string(choice.server_why).find("stopped")) << choice.server_why;
-  EXPECT_NE(std::string::npos, std::string(choice.way).find("no server now")) << choice.way;
-
-  const muster::lock direct("mcs");
-  EXPECT_STREQ("mcs", direct.choice().kind);
-  EXPECT_EQ(0, direct.choice().has_server);
-  EXPECT_STREQ("only auto and rcl have servers", direct.choice().server_why);
-  const muster::lock combines("cc-synch");
-  EXPECT_STRNE(direct.choice().way, combines.choice().way);
-  const muster::lock by_default;
-  EXPECT_STREQ("auto", by_default.choice().kind);
-  EXPECT_NE(std::string::npos, by_default.explain().find(by_default.choice().server_why));
-
-  struct {
-    muster_lock_choice today;
-    std::uint64_t later;
-  } newer{{}, 7};
-  muster_lock* const handle = sends.native_handle();
-  ASSERT_EQ(MUSTER_OK, muster_lock_get_choice(handle, &newer.today, sizeof newer));
-  EXPECT_STREQ("rcl", newer.today.kind);
-  EXPECT_EQ(0U, newer.later);
-  muster_lock_choice older{};
-  older.way = "untouched";
-  ASSERT_EQ(MUSTER_OK, muster_lock_get_choice(handle, &older, sizeof older.kind));
-  EXPECT_STREQ("rcl", older.kind);
-  EXPECT_STREQ("untouched", older.way);
-  EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_choice(handle, nullptr, 0));
-  EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_choice(nullptr, &older, sizeof older));
-}
-
-TEST(LockAbi, ExplainsItself) {
-  muster::lock lock;
-  lock.execute([] {});
-  EXPECT_NE(std::string::npos, lock.explain().find("lock: auto"));
-  muster_lock_counters counters;
-  ASSERT_EQ(MUSTER_OK, muster_lock_get_counters(lock.native_handle(), &counters, sizeof counters));
-  EXPECT_EQ(1U, counters.by_client);
-  char text[8];
-  std::size_t needed = 0;
-  EXPECT_EQ(MUSTER_OK,
-            muster_lock_explain(lock.native_handle(), nullptr, text, sizeof text, &needed));
-  EXPECT_EQ(7U, std::string(text).size());
-  EXPECT_GT(needed, sizeof text);
-  char json[2048];
-  EXPECT_EQ(MUSTER_OK,
-            muster_lock_explain(lock.native_handle(), "json", json, sizeof json, &needed));
-  EXPECT_EQ(needed, std::string(json).size() + 1);
-  EXPECT_EQ(0U, std::string(json).find(R"({"lock":"auto","cost":")")) << json;
-  EXPECT_NE(std::string::npos, std::string(json).find(R"("executed_by_the_client":1,)")) << json;
-  EXPECT_EQ(MUSTER_EUNKNOWN, muster_lock_explain(lock.native_handle(), "xml", nullptr, 0, nullptr));
 }
 
 }  // namespace
