@@ -193,7 +193,8 @@ class DozingRehearsal {
         shape_{.clients = scenario.clients, .clusters = 1, .limit = 2},
         cells_(memory, 4, scenario.clients, 2),
         data_(memory, scenario.clients, scenario.clients),
-        room_(memory, scenario.clients) {
+        room_(memory, scenario.clients),
+        had_{memory.add(0, "the last one has had the lock")} {
     memory.set_initial(cells_.global(0).location, 1);
     memory.set_initial(cells_.global(1).location, scenario.clients);
     room_.add(memory, cells_.global(3), 0);
@@ -220,6 +221,8 @@ class DozingRehearsal {
         return check::begin(program, {{1}, {2}, {0}, {1, held, 2}});
       case LockVariant::nested:  // the first one has given the lock back
         return check::begin(program, {{1}, {2, dozing}, {0}});
+      case LockVariant::awaits:  // the first one has given the lock back, and woken the second one
+        return check::begin(program, {{1}, {2}, {0}});
       case LockVariant::aided:  // the last one is about to say that it sleeps
         return check::begin(program, {{1}, {2, dozing}, {0, wanted}});
       default:  // likewise, and the second one is about to post
@@ -237,6 +240,9 @@ class DozingRehearsal {
     bool has_it = client == 0;
     for (Word number = 1; number <= scenario_.sections; ++number) {
       CheckedWork work(data_, client);
+      if (scenario_.variant == LockVariant::awaits) {
+        work.pause([&] { await_last(m, lock); });
+      }
       m.write(data_.argument[client], number);
       if (has_it || scenario_.acquires(client)) {
         if (!has_it && !lock.take(m)) lock.take_in_turn(m);
@@ -254,12 +260,24 @@ class DozingRehearsal {
   /// Whether it executes others' requests.
   bool combines(unsigned client) const {
     if (scenario_.variant == LockVariant::aided) return client == 0;
-    return scenario_.variant != LockVariant::alone;
+    if (scenario_.variant == LockVariant::unaided) return client != 0;
+    return scenario_.variant != LockVariant::alone && scenario_.variant != LockVariant::awaits;
+  }
+
+  /// In the middle of a section, as for a condition.
+  void await_last(M& m, const Lock& lock) {
+    if (m.thread().id() == 2) m.store(had_, 1, relaxed);
+    if (m.thread().id() != 1) return;
+    lock.give(m);
+    m.await(had_, equals(1), relaxed);
+    lock.take_in_turn(m);
   }
 
   /// In another section nobody executes others' requests.
   void give(M& m, const Lock& lock, typename Lock::Ticket& ticket, CheckedWork& work) {
-    if (scenario_.variant == LockVariant::nested) return lock.give(m);
+    const bool nests =
+        scenario_.variant == LockVariant::nested || scenario_.variant == LockVariant::awaits;
+    if (nests) return lock.give(m);
     const auto combining = [&] { return combines(ticket.ring.client); };
     const auto visit = [&] { lock.give_after_visit(m, ticket.habit, work, combining); };
     if (scenario_.variant != LockVariant::inlined) return lock.give(m, ticket.habit, visit);
@@ -285,6 +303,7 @@ class DozingRehearsal {
   Checked::Cells cells_;
   Data data_;
   Bedroom room_;
+  Checked::Cell had_;
 };
 
 inline Program rehearse_dozing(const LockScenario& scenario, Tuning& tuning) {

@@ -289,9 +289,15 @@ replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
   [[m.load(*dozing_, acquire);
     m.store_unawaited(*dozing_, 0);]])
 
+mutant_of_dozing("doze: cleared by who executes nobody's requests" auto.hpp unaided)
+replace([[if (dozed && !combines()) wanted_.set_dozing(m);]] [[static_cast<void>(dozed);]])
+
 # Two sleep.
 mutant_of_dozing("doze: who is woken forgets that others sleep" habit.hpp turns)
 replace([[if (is_slept_on(m)) set_dozing(m);]] "")
+
+mutant_of_dozing("doze: who is let in with a request forgets that others sleep" auto.hpp awaits)
+replace([[if (!combines()) wanted_.pass_on(m);]] "")
 
 mutant_of_dozing("doze: who is answered wakes nobody" auto.hpp aided)
 replace([[if (!combines()) wanted_.wake_next(m);]] "")

@@ -29,6 +29,8 @@ enum class LockVariant : std::uint8_t {
   alone,     ///< for either, and nobody executes others' requests
   nested,    ///< for their answers, and the first one gives the lock back inside another section
   aided,     ///< for either, and the first one alone executes others' requests
+  unaided,   ///< for their answers, and the first one executes nobody's requests
+  awaits,    ///< each for the lock; the second one gives it up until the last one has had it
   together,  ///< for their answers, and both go to sleep at the same time
   inlined,   ///< for their answers, and the first one gives the lock back as C++ does in line
   // And again:

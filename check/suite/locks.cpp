@@ -30,7 +30,8 @@ const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
       "plain",   "server",      "shutdown", "attended", "closing",     "newcomer", "two",
       "visited", "yields",      "rings",    "wraps",    "leaving",     "sleeps",   "combined",
-      "ends",    "dozes",       "turns",    "alone",    "nested",      "aided",    "together",
+      "ends",    "dozes",       "turns",    "alone",    "nested",      "aided",    "unaided",
+      "awaits",  "together",
       "inlined", "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
       "dies",    "overwritten", "aside",    "again",    "interrupted", "watched",  "ahead",
       "roused",  "overlooked",  "unmade",   "crowd",    "ended",       "reused",   "owners",
@@ -166,8 +167,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::visited});
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
-    add(2, 1, {V::dozes, V::turns, V::nested, V::inlined});
-    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided});
+    add(2, 1, {V::dozes, V::turns, V::nested, V::unaided, V::inlined});
+    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits});
     if (all) add(2, 1, {V::alone});
     if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {
