@@ -66,7 +66,7 @@ class Wanted {
   bool take_note(M& m) const {
     if (m.load(*dozing_, relaxed) == 0) [[likely]]
       return false;
-    // stronger: acquire is enough, with twice as many executions to check
+    // stronger: acquire would do, with twice as many executions to check
     m.exchange_unawaited(*dozing_, 0, acq_rel);  // pairs with a sleeper's
     return true;
   }
