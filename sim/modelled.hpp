@@ -115,7 +115,7 @@ class Modelled : public NobodySleeps<Modelled> {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
   using NobodySleeps<Modelled>::await_either;
-  /// As on hardware (src/delegation/port.cpp), but nobody is woken: where Asking would sleep the
+  /// As on hardware (src/lock/ask.hpp), but nobody is woken: where Asking would sleep the
   /// core watches both lines. -1: it gave up.
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted, const Cell&,
                    const Expectation<Cell>& expected) {

@@ -99,8 +99,7 @@ class DepartureRehearsal {
     Lock::Ticket ticket = lock.ticket(client);
     for (Word number = 1; number <= posts_; ++number) {
       Work work{*this, number};
-      desk().enter(m, ticket.ring);
-      Checked::Cell* const entry = rings_.post(m, ticket.ring, 0, work);
+      Checked::Cell* const entry = lock.post(m, ticket.ring, work);
       if (entry == nullptr) return;
       if (locks::is_left_to_server(lot(m), server_cell())) continue;
       const auto combines = [] { return true; };

@@ -289,7 +289,7 @@ replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
   [[m.load(*dozing_, acquire);
     m.store_unawaited(*dozing_, 0);]])
 
-mutant_of_dozing("doze: cleared by who executes nobody's requests" auto.hpp unaided)
+mutant_of_dozing("doze: cleared by who executes no requests" auto.hpp unaided)
 replace([[if (dozed && !combines()) wanted_.set_dozing(m);]] [[static_cast<void>(dozed);]])
 
 # Two sleep.

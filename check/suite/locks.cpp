@@ -28,14 +28,13 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",   "server",      "shutdown", "attended", "closing",     "newcomer", "two",
-      "visited", "yields",      "rings",    "wraps",    "leaving",     "sleeps",   "combined",
-      "ends",    "dozes",       "turns",    "alone",    "nested",      "aided",    "unaided",
-      "awaits",  "together",
-      "inlined", "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
-      "dies",    "overwritten", "aside",    "again",    "interrupted", "watched",  "ahead",
-      "roused",  "overlooked",  "unmade",   "crowd",    "ended",       "reused",   "owners",
-      "signals", "broadcasts",  "expires",  "within",   "across"};
+      "plain",    "server",   "shutdown", "attended",    "closing", "newcomer", "two",
+      "visited",  "yields",   "rings",    "wraps",       "leaving", "sleeps",   "combined",
+      "ends",     "dozes",    "turns",    "alone",       "nested",  "aided",    "unaided",
+      "awaits",   "together", "inlined",  "acquires",    "reads",   "shares",   "successor",
+      "stranger", "parks",    "dies",     "overwritten", "aside",   "again",    "interrupted",
+      "watched",  "ahead",    "roused",   "overlooked",  "unmade",  "crowd",    "ended",
+      "reused",   "owners",   "signals",  "broadcasts",  "expires", "within",   "across"};
   return names[static_cast<int>(variant)];
 }
 

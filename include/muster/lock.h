@@ -214,21 +214,23 @@ MUSTER_API int muster_lock_get_counters(const muster_lock* lock, muster_lock_cou
 /** No server, or one on a core without memory of its own. */
 #define MUSTER_NO_NUMA_NODE (~0U)
 
-/** What the lock is and does now. The texts are constants. */
+/** What the lock is and does now. The texts stay valid, also when the lock is gone. Those that say
+ * why are for people: a later version may word them anew. */
 typedef struct muster_lock_choice {
   const char* kind;          /**< as muster_lock_options can name it */
-  const char* way;           /**< who has executed most sections so far, and why */
+  const char* way;           /**< who executes its sections, and why */
   const char* server_why;    /**< why there is a server, or none */
-  int has_server;            /**< nonzero: one may execute its sections */
-  unsigned server_numa_node; /**< by the operating system's number, or MUSTER_NO_NUMA_NODE, also
-                                where the topology does not name the server's CPUs */
+  int has_server;            /**< nonzero: it has a server */
+  unsigned server_numa_node; /**< by the operating system's number; MUSTER_NO_NUMA_NODE: none, or
+                                it is not known */
 } muster_lock_choice;
 /** `size`: sizeof *choice. More members may come after these. Thread-safe. MUSTER_EINVAL: no lock,
- * or no place. MUSTER_EBUSY: a fork's child asks about a server that is its parent's. */
+ * or no place. MUSTER_EBUSY: in a fork's child, of an "auto" or "rcl" lock of its parent. Not
+ * in a server observer. */
 MUSTER_API int muster_lock_get_choice(const muster_lock* lock, muster_lock_choice* choice,
                                       size_t size);
 
-/** That and more, in lines "what: value", or one JSON object of these. As
+/** What the lock does and why, in lines "what: value", or one JSON object of these. As
  * muster_barrier_explain(). */
 MUSTER_API int muster_lock_explain(const muster_lock* lock, const char* format, char* text,
                                    size_t bytes, size_t* needed);
@@ -302,9 +304,9 @@ MUSTER_API int muster_server_destroy(muster_server* server);
  * system's numbers: each once, ascending; MUSTER_NO_NUMA_NODE for servers on cores without memory
  * of their own. One entry: all share that NUMA node; none: no server runs. At once, if any run. By
  * any thread, one call at a time; it must not start, move, stop or explain servers, nor explain
- * their locks, nor wait for a section. NULL: nobody is told. A fork's child has the same observer,
- * who hears first that the parent's servers are not there. One observer a process; memory that
- * follows the servers is one. */
+ * their locks or ask for their choice, nor wait for a section. NULL: nobody is told. A fork's
+ * child has the same observer, who hears first that the parent's servers are not there. One
+ * observer a process; memory that follows the servers is one. */
 MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes,
                                                           unsigned count, void* context),
                                           void* context);

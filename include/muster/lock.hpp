@@ -345,7 +345,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
         },
         handle_);
   }
-  /// What it is and does now, without explain()'s prose.
+  /// What it is and does now, for programs.
   muster_lock_choice choice() const {
     muster_lock_choice choice{};
     detail::check(muster_lock_get_choice(handle_, &choice, sizeof choice));

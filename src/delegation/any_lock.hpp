@@ -31,10 +31,10 @@ struct Counters {
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
 };
 
-/// What a lock is and does now. The texts are constants.
+/// What a lock is and does now. The texts are constants, and kind is a name.
 struct Choice {
   const char* kind;
-  const char* way;  ///< of most sections so far, and why
+  const char* way;  ///< who executes its sections, and why
   bool has_server = false;
   std::optional<unsigned> server_numa{};  ///< by the system's number; unless it is not known
   const char* server_why = "only auto and rcl have servers";
@@ -133,7 +133,7 @@ class AnyLock {
   };
   virtual AtOnce at_once() { return {}; }
   virtual Choice choice() const;
-  /// That and more, for people.
+  /// What it does and why, for people.
   virtual std::string explain() const;
 
   const locks::Traits& traits() const { return traits_; }

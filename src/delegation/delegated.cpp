@@ -310,8 +310,7 @@ void Delegated::post_anywhere(Section section) {
 /// The client's own, or the ring's next place is free.
 void Delegated::send(Thread& thread, const Client& own, Section section) {
   PostedWork work(section, *station_, this);
-  desk_.enter(own.seat.port, own.seat.ring);
-  own.seat.last = desk_.rings.post(own.seat.port, own.seat.ring, number_, work);
+  own.seat.last = auto_.post(own.seat.port, own.seat.ring, work);
   ++own.habit.delegated;
   tell_at_times(own.seat, own.habit);
   thread.quick = 0;  // what it executes next comes after this one
@@ -409,11 +408,10 @@ Counters Delegated::counters() const {
   return sum;
 }
 
-/// What has become of most sections so far.
-const char* Delegated::way(const Counters& c) const {
+/// Who executes its sections, by what has become of most so far.
+const char* Delegated::way(const Counters& c, bool has_server) const {
   const std::uint64_t all = c.inlined + c.delegated;
   const std::uint64_t by_server = c.delegated - std::min(c.combined, c.delegated);
-  const bool has_server = station_->has_server();
   if (all == 0) return "none yet";
   if (always_delegates_) {
     if (!has_server) return "executed by their own clients: it has no server now";
@@ -440,8 +438,10 @@ const char* Delegated::way(const Counters& c) const {
 }
 
 Choice Delegated::choice() const {
-  return {traits().name.data(), way(counters()), station_->has_server(), station_->numa(),
-          station_->cause()};
+  const std::optional<unsigned> numa = station_->numa();
+  const bool has_server = station_->has_server();
+  return {traits().name.data(), way(counters(), has_server), has_server,
+          has_server ? numa : std::nullopt, station_->cause(has_server)};
 }
 
 std::string Delegated::explain() const {

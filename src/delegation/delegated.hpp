@@ -127,7 +127,7 @@ class Delegated final : public AnyLock {
   static void tell_at_times(Station::Seat& seat, Known& habit) {
     if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
   }
-  const char* way(const Counters& c) const;
+  const char* way(const Counters& c, bool has_server) const;
   void tell_server(Known& habit);
 
   std::shared_ptr<Station> station_;

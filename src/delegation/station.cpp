@@ -193,12 +193,13 @@ std::optional<unsigned> Station::core() const {
   return term_.is(house_, Term::stopped) ? std::nullopt : place_.core;
 }
 
-std::optional<unsigned> Station::numa() const {
-  const std::optional<unsigned> at = core();
-  if (!at) return std::nullopt;
+std::optional<unsigned> Station::numa_of(std::optional<unsigned> core) {
+  if (!core) return std::nullopt;
   const CoreTree& tree = Places::instance().tree();
-  return tree.numa_nodes()[tree.numa_of(*at)].os_index;
+  return tree.numa_nodes()[tree.numa_of(*core)].os_index;
 }
+
+std::optional<unsigned> Station::numa() const { return numa_of(core()); }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {

@@ -157,7 +157,7 @@ class Station final : public LeavesRequests {
   /// Why there is a server, or none, if there is a steward; else empty.
   std::string reason() const;
   /// The deciding fact of that, a constant.
-  const char* cause() const;
+  const char* cause(bool has_server) const;
 
  private:
   struct Servant;
@@ -206,6 +206,7 @@ class Station final : public LeavesRequests {
   class ServerWork;
 
   Crew& crew() const noexcept { return term_.crew; }
+  static std::optional<unsigned> numa_of(std::optional<unsigned> core);
   /// Calls fn(entry) for each of the rings.
   template <class Fn>
   void for_each_entry(Fn fn) const {

@@ -19,7 +19,6 @@ ServerCounters Station::counters() const {
 
 std::string Station::describe() const {
   const ServerCounters c = counters();
-  const std::optional<unsigned> numa = this->numa();
   const std::scoped_lock lock(crew().roles);
   std::string text;
   if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
@@ -30,6 +29,7 @@ std::string Station::describe() const {
       text +=
           ", counted on core " + std::to_string(*place_.core) + " of " + places.topology().source();
     }
+    const auto numa = numa_of(place_.core);
     if (numa) text += ", NUMA node " + std::to_string(*numa);
   }
   text += format(

@@ -124,11 +124,12 @@ std::string Station::reason() const {
          std::to_string(steward_->leaves()) + " times";
 }
 
-const char* Station::cause() const {
+const char* Station::cause(bool has_server) const {
+  require_own_process();
   const std::scoped_lock lock(stewarding_);
   if (steward_) return steward_->cause();
-  return has_server() ? "the program has started it, or an rcl lock"
-                      : "none was started, or it was stopped";
+  return has_server ? "the program has started it, or an rcl lock"
+                    : "none was started, or it was stopped";
 }
 
 }  // namespace muster::delegation

@@ -6,7 +6,7 @@
 //   look(atom)           acquires
 // and over the client's pace: on hardware wait/asking.hpp's; in the checker each asks and sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
-//   pause(next, until)   what that is, but for a sleep; until() ends it; false: no time has passed
+//   pause(next, until)   does that, unless it is a sleep, up to until(); false: it did nothing
 //   is_next()            whether its request is the next one of its ring; may wait for that
 // Source: ours.
 #pragma once
@@ -18,9 +18,9 @@
 
 namespace muster::locks {
 
-/// `own`: its request's entry, if it has one. `answer`: whoever has the lock executes it when
-/// it comes to know of it; else the client is let in. 0: the request is executed; 1: it was not,
-/// and the lock was free.
+/// `own`: its request's entry, if it has one. `answer`: whoever has the lock executes that when
+/// told; else the client is let in. 0: the request is executed; 1: it was not, and the lock was
+/// free.
 template <class L, class Atom, class Pace>
 int ask(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own, bool answer,
         const Atom& held, Atom& wanted, Bed<Atom> dozing, Pace pace) {

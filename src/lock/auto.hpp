@@ -37,8 +37,7 @@ class Auto {
   Auto(const Shape&, typename M::Cells cells)
       : Auto({&cells.global(0), &cells.global(1), {1, cells}, 0},
              {cells.global(2), cells.global(3)}, nullptr) {}
-  /// A lock among others that share rings. `server`: nonzero while somebody serves these; clients
-  /// post for as long, if they `always` do, as those of `rcl`.
+  /// One of many. `server`: not 0 while one serves these; `always`: clients post then, as rcl's.
   Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server, bool always = false)
       : desk_(desk), wanted_(wanted), server_(server), always_(always) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
@@ -81,10 +80,13 @@ class Auto {
   void give(M& m) const { wanted_.give(m, desk_); }  ///< where it may not execute others' requests
   bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
 
-  /// Posts the request and sees to it that it is executed.
-  bool delegate(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
+  /// Posts the request: its entry. Null: it gave up.
+  typename M::Cell* post(M& m, Ring& ring, auto& work) const {
     desk_.enter(m, ring);
-    typename M::Cell* const entry = desk_.rings.post(m, ring, desk_.lock, work);
+    return desk_.rings.post(m, ring, desk_.lock, work);
+  }
+  bool delegate(M& m, Ring& ring, Habit& h, auto& work, auto combines) const {
+    typename M::Cell* const entry = post(m, ring, work);
     return entry != nullptr && finish(m, ring, h, *entry, work, combines);
   }
 

@@ -46,7 +46,7 @@ struct Doze {
   static void sleep(L& lot, Announcements<Atom>& all, Bed<Atom> bed, Word value, Atom& dozing,
                     IsOver is_over) {
     const Word before = announce(lot, all, bed.sleepers);
-    // stronger: release would do, but so the checker soon finds that the fence is missing
+    // stronger: release would do; with acquire the checker finds a missing fence sooner
     lot.swap_in(dozing, 1);  // pairs with take_note's; no store: it would hide earlier sleepers
     pass_fence(lot, all, before);
     if (!is_over()) lot.park(bed.word, value);
