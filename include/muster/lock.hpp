@@ -266,6 +266,9 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   /// Tells clang's thread safety analysis, which does not follow calls of sections, that the caller
   /// is in one: the first line of a section that is handed to execute(). Does nothing.
   void assert_held() const noexcept MUSTER_THREAD_ANNOTATION(assert_capability(this)) {}
+  /// The same of a section that is handed to execute_shared(): what the lock guards is read there.
+  void assert_shared_held() const noexcept
+      MUSTER_THREAD_ANNOTATION(assert_shared_capability(this)) {}
 
   /// Inside a section of this lock, the innermost one: calls `outside` without the lock, and
   /// returns or throws what that does, with the lock taken again (muster_lock_unlocked).

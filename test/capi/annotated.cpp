@@ -33,6 +33,18 @@ int next_locked() {
   return ++executed;
 }
 
+int read_beside_others() {
+  return lock.execute_shared([] {
+#ifndef FORGETS
+    lock.assert_shared_held();
+#endif
+#ifdef WRITES
+    ++executed;
+#endif
+    return executed + 0;
+  });
+}
+
 int next_executed() {
   return lock.execute([] {
 #ifndef FORGETS

@@ -9,6 +9,7 @@ command=(clang++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wthread-safety 
   "$1/test/capi/annotated.cpp")
 "${command[@]}" || fail "what is guarded is refused"
 said=$("${command[@]}" -DFORGETS 2>&1) && fail "what is not guarded passes"
+"${command[@]}" -DWRITES 2>/dev/null && fail "a section that reads beside others writes"
 for mutex in guard lock; do
   grep -q "requires holding mutex '$mutex'" <<<"$said" || fail "$said"
 done
