@@ -25,7 +25,7 @@ struct Script {
   std::vector<Section> sections;  ///< the first one is there from the start
   bool watched = false;
   bool known = false;          ///< that sections of the first client's lock block
-  std::optional<Word> left{};  ///< so many of its next ones have a spare, in the end; else any
+  std::optional<Word> left{};  ///< its next ones with a spare, in the end; unset: not looked at
   bool late = false;           ///< the first one comes later, from who is hired then
   bool interrupted = false;    ///< each one's first wait may end by itself
   unsigned failures = 0;       ///< so many threads cannot be made at first

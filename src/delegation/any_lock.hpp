@@ -31,7 +31,7 @@ struct Counters {
   std::uint64_t switches = 0;   ///< `auto`: a client changed from one way to the other
 };
 
-/// What a lock is and does now. The texts are constants, and kind is a name.
+/// What a lock is and does now. The texts are constants.
 struct Choice {
   const char* kind;
   const char* way;  ///< who executes its sections, and why

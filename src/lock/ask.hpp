@@ -6,7 +6,7 @@
 //   look(atom)           acquires
 // and over the client's pace: on hardware wait/asking.hpp's; in the checker each asks and sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
-//   pause(next, until)   does that, unless it is a sleep, up to until(); false: it did nothing
+//   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
 //   is_next()            whether its request is the next one of its ring; may wait for that
 // Source: ours.
 #pragma once

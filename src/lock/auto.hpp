@@ -37,7 +37,7 @@ class Auto {
   Auto(const Shape&, typename M::Cells cells)
       : Auto({&cells.global(0), &cells.global(1), {1, cells}, 0},
              {cells.global(2), cells.global(3)}, nullptr) {}
-  /// One of many. `server`: not 0 while one serves these; `always`: clients post then, as rcl's.
+  /// One of many. `server`: not 0 while one serves them; `always`: clients then post, as rcl's.
   Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server, bool always = false)
       : desk_(desk), wanted_(wanted), server_(server), always_(always) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
