@@ -19,8 +19,7 @@ Word Beginning::step(const Operation& op) {
   const bool changes =
       op.update == Update::compare_exchange ? was == op.expected : op.kind == Kind::update_read;
   if (changes || op.kind == Kind::store || op.kind == Kind::plain_write) {
-    const Word added_to = op.update == Update::add ? was : 0;
-    memory_.set_initial(op.location, added_to + op.operand);
+    memory_.set_initial(op.location, op.written_over(was));
   }
   return see(was);
 }

@@ -110,7 +110,7 @@ enum class Kind : std::uint8_t {
   choice,  ///< a nondeterministic number, e.g. whether a wait gives up
 };
 
-enum class Update : std::uint8_t { none, add, exchange, compare_exchange };
+enum class Update : std::uint8_t { none, add, fetch_or, exchange, compare_exchange };
 
 /// What a participant asks for.
 struct Operation {
@@ -122,6 +122,12 @@ struct Operation {
   Word operand = 0;        ///< what is stored, added or desired; choice: the number of alternatives
   Word expected = 0;       ///< compare-exchange
   Site site{nullptr, 0};
+
+  /// What a store, or an update that succeeds, leaves where that was.
+  Word written_over(Word was) const {
+    if (update == Update::add) return was + operand;
+    return update == Update::fetch_or ? was | operand : operand;
+  }
 };
 
 struct Event {

@@ -73,7 +73,7 @@ Word Thread::step_faultily(Operation op) {
     case Fault::tear: {
       const Word seen = load(op.location, op.order, op.site);
       if (op.update == Update::compare_exchange && seen != op.expected) return seen;
-      if (op.update == Update::add) op.operand += seen;
+      op.operand = op.written_over(seen);
       op.kind = Kind::store;
       op.update = Update::none;
       explorer_->step(*this, op);

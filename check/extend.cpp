@@ -170,7 +170,7 @@ EventId Explorer::append_update_write(EventId read) {
   Event& event = graph_->at(id);
   const Event& reading = graph_->at(read);
   event.from = reading.from;
-  event.written = op.update == Update::add ? reading.read + op.operand : op.operand;
+  event.written = op.written_over(reading.read);
   set_views(*graph_, id, options_.flaw);
   revisit(id);
   return id;

@@ -74,6 +74,14 @@ class Thread {
                  .operand = delta,
                  .site = site});
   }
+  Word fetch_or(Location where, Word bits, Ordering order, Site site = Site::here()) {
+    return step({.kind = Kind::update_read,
+                 .order = order,
+                 .update = Update::fetch_or,
+                 .location = where,
+                 .operand = bits,
+                 .site = site});
+  }
   Word exchange(Location where, Word value, Ordering order, Site site = Site::here()) {
     return step({.kind = Kind::update_read,
                  .order = order,

@@ -59,7 +59,7 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
     case Kind::store:
       return "store" + order + name + " = " + word(event.written);
     case Kind::update_read: {
-      constexpr const char* names[] = {"", "fetch_add", "exchange", "compare_exchange"};
+      constexpr const char* names[] = {"", "fetch_add", "fetch_or", "exchange", "compare_exchange"};
       std::string text = names[static_cast<int>(event.op.update)] + order + name + ": ";
       text += word(event.read);
       if (!event.is_updating())

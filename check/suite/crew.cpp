@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -335,14 +336,16 @@ class CrewRehearsal {
   }
 
   void sleep(Port& m) {
-    term.crew.fall_asleep(m);
-    const Word rung = m.look(bell);
-    if (rung >= over) throw Over{};
-    if (m.load(term.crew.stopping, relaxed) != 0) return;
-    for (const Client& client : requests_) {
-      if (is_wanted(m, client, m.look(client.executed))) return;
-    }
-    m.unless_over(bell, rung + 1);
+    const auto is_any_pending = [&] {
+      return std::any_of(requests_.begin(), requests_.end(), [&](const Client& client) {
+        return is_wanted(m, client, m.look(client.executed));
+      });
+    };
+    term.crew.sleep(m, is_any_pending, [&](auto is_over) {
+      const Word rung = m.look(bell);
+      if (rung >= over) throw Over{};
+      if (!is_over()) m.unless_over(bell, rung + 1);
+    });
   }
 
   /// When all is executed and one thread alone is at work.

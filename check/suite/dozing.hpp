@@ -52,12 +52,14 @@ struct Bedroom {
 struct DozingLot : Lot {
   Bedroom& room;
 
-  void replace(const Checked::Cell& cell, Word from, Word to, Site site = Site::here()) {
-    thread.compare_exchange(cell.location, from, to, Ordering::relaxed, site);
+  template <Order O>
+  Word make_odd(const Checked::Cell& cell, OrderTag<O>, Site site = Site::here()) {
+    return thread.fetch_or(cell.location, 1, tuning.order_at(site, "fetch_or", ordering(O)), site) |
+           1;
   }
-  void swap_in(const Checked::Cell& cell, Word word, Site site = Site::here()) {
-    const Ordering order = tuning.order_at(site, "swap_in", Ordering::acq_rel);
-    thread.exchange(cell.location, word, order, site);
+  void take(const Checked::Cell& cell, Word from, Word to, Site site = Site::here()) {
+    const Ordering order = tuning.order_at(site, "compare_exchange", Ordering::acq_rel);
+    thread.compare_exchange(cell.location, from, to, order, site);
   }
   void set(const Checked::Cell& cell, Word word, Site site = Site::here()) {
     thread.store(cell.location, word, tuning.order_at(site, "store", Ordering::relaxed), site);
@@ -65,7 +67,6 @@ struct DozingLot : Lot {
   Word look(const Checked::Cell& cell, Site site = Site::here()) {
     return thread.load(cell.location, tuning.order_at(site, "load", Ordering::acquire), site);
   }
-  static bool tired() { return true; }
   void park(const Checked::Cell& cell, Word value) {
     const Location queue = queue_of(cell);
     Word at = 0;
@@ -143,6 +144,8 @@ class Dozing : public Checked {
     Doze::clear_wanted(lot_, wanted, sleepers(dozing));
   }
   bool is_dozing(const Cell& dozing) { return Doze::is_dozing(lot_, dozing); }
+  bool take_note(const Cell& dozing) { return Doze::take_note(lot_, dozing); }
+  void set_dozing(const Cell& dozing) { Doze::set_dozing(lot_, dozing); }
   void rouse(Cell& entry, Word request) { Doze::rouse(lot_, entry, sleepers(entry), request); }
   bool wake_one(const Cell& dozing) { return Doze::wake_one(lot_, dozing, sleepers(dozing)); }
   void let_one_in(const Cell&, const Cell& dozing) { wake_one(dozing); }
@@ -224,6 +227,8 @@ class DozingRehearsal {
         return check::begin(program, {{1}, {2, dozing}, {0}});
       case LockVariant::awaits:  // the first one has given the lock back, and woken the second one
         return check::begin(program, {{1}, {2}, {0}});
+      case LockVariant::served:
+        return check::begin(program, {{1, dozing}, {2}, {0, held, 3}});
       case LockVariant::aided:  // the last one is about to say that it sleeps
         return check::begin(program, {{1}, {2, dozing}, {0, wanted}});
       default:  // likewise, and the second one is about to post
@@ -238,6 +243,7 @@ class DozingRehearsal {
     typename Lock::Ticket ticket = lock.ticket(client);
     ticket.ring.entered = true;
     ticket.habit.set_delegates(true);
+    if (scenario_.variant == LockVariant::served && client == 0) return serve(m, lock);
     bool has_it = client == 0;
     for (Word number = 1; number <= scenario_.sections; ++number) {
       CheckedWork work(data_, client);
@@ -265,6 +271,14 @@ class DozingRehearsal {
     return scenario_.variant != LockVariant::alone && scenario_.variant != LockVariant::awaits;
   }
 
+  /// What is left of one round, and another one.
+  void serve(M& m, const Lock& lock) {
+    lock.give_and_let_in(m);
+    const locks::Rings<M> rings(1, cells_);
+    locks::serve(m, rings,
+                 PassingServer<M>{
+                     {m, cells_.global(1)}, rings, {lock}, data_, scenario_.clients, nullptr, 1});
+  }
   /// In the middle of a section, as for a condition.
   void await_last(M& m, const Lock& lock) {
     if (m.thread().id() == 2) m.store(had_, 1, relaxed);

@@ -185,6 +185,12 @@ replace([[has = lock;
 mutant("rounds: the lock kept for a request of another one" "rings.hpp;round.hpp" Auto)
 replace([[if (!pending.is_of(has)) {]] [[if (has == none) {]])
 
+mutant("rounds: a lock that is given back and kept" "rings.hpp;round.hpp" Auto)
+replace([[server.lock(std::exchange(has, none))]] [[server.lock(has)]])
+
+mutant("rounds: a lock kept after the round" "rings.hpp;round.hpp" Auto)
+replace([[if (has != none) give();]] "")
+
 mutant_of_rings("rounds: a row that goes on with the request of another lock"
   "rings.hpp;round.hpp" sleeps rehearse_bell)
 replace([[while (next.is_of(lock) && goes_on());]] [[while (next.request != 0 && goes_on());]])
@@ -248,6 +254,11 @@ replace([[while (executed != 0 && wanted_.is_dozing(m) && take(m));
 mutant_of_dozing("doze: no look where only own sections are executed" habit.hpp nested)
 replace([[while (is_dozing(m) && desk.is_free(m)) {]] [[while (false) {]])
 
+mutant_of_dozing("doze: no look after a server has given the lock" habit.hpp served)
+replace([[give(m, desk);
+    if (was_wanted]] [[desk.give(m);
+    if (was_wanted]])
+
 mutant_of_dozing("doze: no heavy fence" doze.hpp dozes)
 replace([[pass_fence(lot, all, before);]] [[static_cast<void>(before);]])
 
@@ -264,7 +275,7 @@ mutant_of_dozing("doze: to sleep for an answer that has come" ask.hpp dozes)
 replace([[return request == 0 || lot.peek(held) == 0;]] [[return lot.peek(held) == 0;]])
 
 mutant_of_dozing("doze: to sleep without a word" doze.hpp dozes)
-replace([[lot.swap_in(dozing, 1);]] "")
+replace([[lot.make_odd(dozing, acq_rel);]] [[lot.peek(dozing);]])
 
 mutant_of_dozing("doze: cleared after the visit" auto.hpp dozes)
 replace([[const bool dozed = wanted_.take_note(m);]] [[bool dozed = false;]])
@@ -284,10 +295,12 @@ replace([[lot.replace(own, request, request | roused);]] "")
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
 replace([[wanted_.let_one_in(m, *desk_.held);]] "")
 
-mutant_of_dozing("doze: cleared by load and store" habit.hpp dozes)
-replace([[m.exchange_unawaited(*dozing_, 0, acq_rel);]]
-  [[m.load(*dozing_, acquire);
-    m.store_unawaited(*dozing_, 0);]])
+mutant_of_dozing("doze: cleared by load and store" doze.hpp dozes)
+replace([[lot.take(dozing, seen, seen + 1);]] [[lot.look(dozing); lot.set(dozing, seen + 1);]])
+
+mutant_of_dozing("doze: a wake-up hidden by who sets it again" doze.hpp served)
+replace([[lot.take(dozing, seen, seen + 1);]]
+  [[lot.thread.exchange(dozing.location, 0, check::Ordering::acq_rel);]])
 
 mutant_of_dozing("doze: cleared by who executes no requests" auto.hpp unaided)
 replace([[if (dozed && !combines()) wanted_.set_dozing(m);]] [[static_cast<void>(dozed);]])
@@ -303,8 +316,8 @@ mutant_of_dozing("doze: who is answered wakes nobody" auto.hpp aided)
 replace([[if (!combines()) wanted_.wake_next(m);]] "")
 
 mutant_of_dozing("doze: stored where others sleep" doze.hpp together)
-replace([[lot.swap_in(dozing, 1);]]
-  [[lot.thread.store(dozing.location, 1, check::Ordering::release);]])
+replace([[lot.make_odd(dozing, acq_rel);]]
+  [[1; lot.thread.store(dozing.location, 1, check::Ordering::release);]])
 
 # Of `cas-spin`, those whose sections wait for a condition.
 function(mutant_of_condition name variant)
@@ -362,7 +375,7 @@ replace([[return !leave(m, self);]] [[return !m.read(self.waits);]])
 
 # Of `auto`, those of sections in a server's sections.
 function(mutant_of_nesting name variant)
-  set(file nested.hpp)
+  set(file auto.hpp nested.hpp)
   patch_locks()
   string(APPEND rows "      mutant_of_lock(\"${name}\", \"auto\", \"${variant}\",\n"
     "                     ${id}::rehearse_nesting),\n")
@@ -395,7 +408,7 @@ mutant_of_nesting("nested: the answer not awaited" across)
 replace("${finishes}" [[aside([] {});]])
 
 mutant_of_nesting("nested: a request of a client that nobody knows" across)
-replace([[desk.enter(m, ring);]] "")
+replace([[desk_.enter(m, ring);]] "")
 
 set(name "few numbers")
 set(file rings.hpp)

@@ -13,6 +13,7 @@
 
 #include "check/checked.hpp"
 #include "check/suite/lock_scenario.hpp"
+#include "lock/auto.hpp"
 #include "lock/registry.hpp"
 #include "lock/round.hpp"
 
@@ -86,9 +87,11 @@ class CheckedWork {
 };
 
 /// A station's server, for some rounds; it waits for nobody.
-struct PassingServer : locks::Walk<Checked> {
-  using M = Checked;
-  std::vector<locks::Desk<M>> desks;  ///< by lock
+template <class M>
+struct PassingServer : locks::Walk<M> {
+  using locks::Walk<M>::port_;
+  locks::Rings<M> rings;
+  std::vector<locks::Auto<M>> all;  ///< by number
   Data& data;
   unsigned nobody;  ///< a number that no client has
   Checked::Cell* paused =
@@ -96,26 +99,21 @@ struct PassingServer : locks::Walk<Checked> {
   int rounds;
 
   bool goes_on(bool) { return rounds-- > 0; }
-  bool take(Word lock) const { return desks[lock].take(port_); }
+  const locks::Auto<M>& lock(Word number) const { return all[number]; }
   /// Keeps the lock after each other client.
-  bool execute(Word lock, Word client, const locks::Rings<M>::Next& first) const {
+  bool execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);
-    if (paused != nullptr) work.pause([&] { yield(desks[lock]); });
-    desks[lock].rings.execute(port_, client, first, work);
-    while (desks[lock].rings.serve(port_, client, lock, work)) {
-    }
+    if (paused != nullptr) work.pause([&] { yield(all[lock]); });
+    locks::execute_row(port_, rings, client, first, work, [] { return true; });
     return client % 2 == 0;
   }
   /// As when it waits for a condition.
-  void yield(const locks::Desk<M>& desk) const {
-    desk.give(port_);
-    while (!desk.take(port_)) port_.await(*desk.held, equals(0), relaxed);
+  void yield(const locks::Auto<M>& lock) const {
+    lock.give(port_);
+    lock.take_in_turn(port_);
     port_.store(*paused, 1, relaxed);
   }
-  bool give(Word lock) const {
-    desks[lock].give(port_);
-    return true;
-  }
+  static bool has_given() { return true; }
 };
 
 /// Whether one thread can leave its ticket to another one here: in words, none of which has bits
@@ -146,7 +144,7 @@ class LockRehearsal {
         tuning_(tuning),
         shape_{.clients = scenario.clients, .clusters = 2, .limit = 2},
         layout_(L::layout(shape_)),
-        cells_(memory, layout_.global_cells + 2 + scenario.clients, layout_.slots,
+        cells_(memory, layout_.global_cells + 3 + scenario.clients, layout_.slots,
                layout_.cells_per_slot),
         data_(memory, scenario.clients, layout_.slots, lock_count()),
         finished_{memory.add(0, "sections that are done")},
@@ -304,26 +302,25 @@ class LockRehearsal {
 
   std::vector<L> make(unsigned client) {
     if constexpr (std::is_same_v<L, locks::Auto<M>>) {
-      // Of several clients each gives its hints to itself: what they are good for, the programs
-      // without a server show; here they get lost.
-      const unsigned own = layout_.global_cells + 1 + client;
-      Checked::Cell& wanted = cells_.global(scenario_.clients == 1 ? 2 : own);
       if (scenario_.has_server()) {
-        std::vector<L> made;
-        const locks::Wanted<M> hint(wanted, cells_.global(3));  // nobody sleeps
-        for (const locks::Desk<M>& desk : desks()) made.emplace_back(desk, hint, &server_cell());
-        return made;
+        return served(client);
       }
     }
     return {L(shape_, cells_)};
   }
-  /// The second lock's word is the hint of a participant that has none, the server.
-  std::vector<locks::Desk<M>> desks() const {
-    std::vector<locks::Desk<M>> all;
+  /// Of several clients each gives its hints to itself: what they are good for, the programs
+  /// without a server show; here they get lost. Nobody sleeps.
+  locks::Wanted<M> hint_of(unsigned participant) const {
+    const unsigned own = layout_.global_cells + 2 + participant;
+    return {cells_.global(scenario_.clients == 1 ? 2 : own), cells_.global(3)};
+  }
+  /// A station's locks, as a participant has them.
+  std::vector<locks::Auto<M>> served(unsigned participant) {
+    std::vector<locks::Auto<M>> all;
     for (Word lock = 0; lock < lock_count(); ++lock) {
-      Checked::Cell& held =
-          cells_.global(lock == 0 ? 0 : layout_.global_cells + 1 + scenario_.clients);
-      all.push_back({&held, &cells_.global(1), {1, cells_}, lock});
+      Checked::Cell& held = cells_.global(lock == 0 ? 0 : layout_.global_cells + 1);
+      const locks::Desk<M> desk{&held, &cells_.global(1), {1, cells_}, lock};
+      all.emplace_back(desk, hint_of(participant), &server_cell());
     }
     return all;
   }
@@ -352,13 +349,18 @@ class LockRehearsal {
   }
 
   void go_round(M& m) {
-    const std::vector<locks::Desk<M>> all = desks();
-    const locks::Desk<M>& first = all.front();
     Checked::Cell* const paused = scenario_.variant == LockVariant::yields ? &left_ : nullptr;
     if (scenario_.known() == 0) m.store(server_cell(), 1, relaxed);
     const int rounds = scenario_.clients > 2 ? 1 : 2;
-    locks::serve(m, first.rings,
-                 PassingServer{{m, *first.clients}, all, data_, scenario_.clients, paused, rounds});
+    const locks::Rings<M> rings(1, cells_);
+    locks::serve(m, rings,
+                 PassingServer<M>{{m, cells_.global(1)},
+                                  rings,
+                                  served(scenario_.clients),
+                                  data_,
+                                  scenario_.clients,
+                                  paused,
+                                  rounds});
     m.store(server_cell(), 0, relaxed);
     if (paused != nullptr) m.store(*paused, 1, relaxed);
   }

@@ -31,6 +31,7 @@ enum class LockVariant : std::uint8_t {
   aided,     ///< for either, and the first one alone executes others' requests
   unaided,   ///< for their answers, and the first one executes nobody's requests
   awaits,    ///< each for the lock; the second one gives it up until the last one has had it
+  served,    ///< for either; the first one is a server, and goes one more round
   together,  ///< for their answers, and both go to sleep at the same time
   inlined,   ///< for their answers, and the first one gives the lock back as C++ does in line
   // And again:

@@ -28,13 +28,14 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",    "server",   "shutdown", "attended",    "closing", "newcomer", "two",
-      "visited",  "yields",   "rings",    "wraps",       "leaving", "sleeps",   "combined",
-      "ends",     "dozes",    "turns",    "alone",       "nested",  "aided",    "unaided",
-      "awaits",   "together", "inlined",  "acquires",    "reads",   "shares",   "successor",
-      "stranger", "parks",    "dies",     "overwritten", "aside",   "again",    "interrupted",
-      "watched",  "ahead",    "roused",   "overlooked",  "unmade",  "crowd",    "ended",
-      "reused",   "owners",   "signals",  "broadcasts",  "expires", "within",   "across"};
+      "plain",       "server",   "shutdown", "attended", "closing",     "newcomer", "two",
+      "visited",     "yields",   "rings",    "wraps",    "leaving",     "sleeps",   "combined",
+      "ends",        "dozes",    "turns",    "alone",    "nested",      "aided",    "unaided",
+      "awaits",      "served",   "together", "inlined",  "acquires",    "reads",    "shares",
+      "successor",   "stranger", "parks",    "dies",     "overwritten", "aside",    "again",
+      "interrupted", "watched",  "ahead",    "roused",   "overlooked",  "unmade",   "crowd",
+      "ended",       "reused",   "owners",   "signals",  "broadcasts",  "expires",  "within",
+      "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -52,7 +53,8 @@ bool LockScenario::has_server() const {
 bool LockScenario::acquires(unsigned client) const {
   if (variant == LockVariant::shares) return client == 0;
   if (variant == LockVariant::turns) return true;
-  return variant == LockVariant::acquires && client + 1 == clients;
+  const bool last = variant == LockVariant::acquires || variant == LockVariant::served;
+  return last && client + 1 == clients;
 }
 
 bool LockScenario::reads(unsigned client) const {
@@ -166,8 +168,8 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::visited});
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
-    add(2, 1, {V::dozes, V::turns, V::nested, V::unaided, V::inlined});
-    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits});
+    add(2, 1, {V::dozes, V::turns, V::nested, V::unaided, V::served, V::inlined});
+    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits, V::served});
     if (all) add(2, 1, {V::alone});
     if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {

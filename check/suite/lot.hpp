@@ -8,6 +8,8 @@
 namespace muster::check {
 
 struct Lot {
+  using Atom = Checked::Cell;
+
   Thread& thread;
   Tuning& tuning;
 
@@ -17,10 +19,14 @@ struct Lot {
   Word peek(const Checked::Cell& cell, Site site = Site::here()) {
     return thread.load(cell.location, Ordering::relaxed, site);
   }
+  void replace(const Checked::Cell& cell, Word from, Word to, Site site = Site::here()) {
+    thread.compare_exchange(cell.location, from, to, Ordering::relaxed, site);
+  }
   void light_fence(Site site = Site::here()) { fence("light fence", Ordering::light, site); }
   void heavy_fence(Site site = Site::here()) { fence("heavy fence", Ordering::heavy, site); }
   void full_fence(Site site = Site::here()) { fence("full fence", Ordering::seq_cst, site); }
   static bool asks_for_fences() { return false; }
+  static bool tired() { return true; }
 
  private:
   void fence(const char* what, Ordering order, Site site) {

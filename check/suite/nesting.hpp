@@ -119,10 +119,11 @@ class NestingRehearsal {
   /// The one request for the lock; who has posted it has come before.
   void serve(M& m, Word lock) {
     const locks::Desk<M> first = desk(lock);
+    const std::vector<Lock> all{make(nested), make(asked)};
     m.await(station_of(lock).of(lock, 0), at_least(1), acquire);
-    locks::serve(m, first.rings,
-                 PassingServer{
-                     {m, *first.clients}, {desk(nested), desk(asked)}, data_, clients, nullptr, 1});
+    locks::serve(
+        m, first.rings,
+        PassingServer<M>{{m, *first.clients}, first.rings, all, data_, clients, nullptr, 1});
   }
 
   const bool across_;

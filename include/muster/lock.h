@@ -349,7 +349,7 @@ typedef struct muster_lock_row {
   uint32_t unused;
   uint32_t wanted; /**< not 0: who has it gives it back by muster_give_back() */
   uint32_t more_unused[13];
-  uint32_t dozing; /**< not 0: who has given it back takes it again, to do that */
+  uint32_t dozing; /**< odd: who has given it back takes it again, to do that */
 } muster_lock_row;
 typedef struct muster_lock_words {
   uint64_t number; /**< a thread's while it may take this lock at once */

@@ -153,6 +153,8 @@ class Port : public Hardware {
   static bool is_dozing(const Cell& dozing) noexcept {
     return Doze::is_dozing(FutexLot(), dozing.value);
   }
+  static bool take_note(Cell& dozing) noexcept { return Doze::take_note(FutexLot(), dozing.value); }
+  static void set_dozing(Cell& dozing) noexcept { Doze::set_dozing(FutexLot(), dozing.value); }
   static void rouse(Cell& entry, Word request) noexcept {
     Doze::rouse(FutexLot(false), entry.value, entry.sleepers, request);
   }

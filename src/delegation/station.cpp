@@ -16,6 +16,7 @@
 #include "delegation/cpus.hpp"
 #include "delegation/kept.hpp"
 #include "delegation/work.hpp"
+#include "lock/auto.hpp"
 #include "lock/round.hpp"
 #include "machine/error.hpp"
 #include "wait/linger.hpp"
@@ -236,7 +237,9 @@ class Station::Server : public locks::Walk<RingPort> {
       show_pu();
     return true;
   }
-  bool take(Word lock) const { return station_.desk(lock).take(port_); }
+  locks::Auto<RingPort> lock(Word number) const {
+    return {station_.desk(number), station_.wanted(number), &station_.server_cell()};
+  }
 
   /// What a client wants next of a lock, a ring full at most.
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
@@ -258,20 +261,10 @@ class Station::Server : public locks::Walk<RingPort> {
       });
       self_.progress.store(progress + Servant::section, std::memory_order_relaxed);
     });
-    return this_thread.todo == 0 && self_.is_counted() && !station_.wanted(lock).is_set(port_);
+    return this_thread.todo == 0 && self_.is_counted();
   }
 
-  /// And lets one in that waits for the lock itself.
-  bool give(Word lock) const {
-    const locks::Desk<RingPort> of_lock = station_.desk(lock);
-    const locks::Wanted<RingPort> hint = station_.wanted(lock);
-    const bool was_wanted = hint.is_set(port_);
-    const bool unattended = hint.is_unattended(port_);
-    if (was_wanted) [[unlikely]]
-      hint.clear(port_);
-    hint.give(port_, of_lock);
-    if (was_wanted && (!unattended || hint.is_slept_on(port_))) [[unlikely]]
-      hint.let_one_in(port_, *of_lock.held);
+  bool has_given() const {
     if (this_thread.todo != 0) [[unlikely]]
       send_posts();
     return self_.is_counted();
@@ -288,12 +281,13 @@ class Station::Server : public locks::Walk<RingPort> {
   /// Until there is a request, or for a slice: a long one, since whoever posts rings. It counts the
   /// sleep when that is over: till then it is `asleep`, and the steward sees one or the other.
   void sleep() const {
-    station_.crew().fall_asleep(station_.house_);
-    FutexLot lot(false);
-    lot.set_slice(lot.longest_slice_ns());
-    locks::Bell<FutexLot>::sleep(lot, station_.bell_, [this] {
-      return station_.crew().stopping.load(std::memory_order_relaxed) != 0 ||
-             locks::any_pending(port_, station_.rings_, station_.cells().global(0));
+    const auto is_any_pending = [this] {
+      return locks::any_pending(port_, station_.rings_, station_.cells().global(0));
+    };
+    station_.crew().sleep(station_.house_, is_any_pending, [this](auto is_over) {
+      FutexLot lot(false);
+      lot.set_slice(lot.longest_slice_ns());
+      locks::Bell<FutexLot>::sleep(lot, station_.bell_, is_over);
     });
     station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
   }

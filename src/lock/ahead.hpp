@@ -3,9 +3,7 @@
 // which one has blocked has its next ones executed with a spare at work ahead of them, until enough
 // have not blocked.
 //
-// A template over a crew's machine (crew.hpp), and
-//   waits()               how often the calling thread has waited
-//   has_stepped_ahead()   a spare is at work, or will be
+// A template over a CrewMachine.
 // Source: ours.
 #pragma once
 

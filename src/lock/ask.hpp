@@ -2,9 +2,8 @@
 // How a client waits for a lock that another one has: it says so in `wanted`, where whoever has the
 // lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free.
 //
-// A template over a lot `L`, which has besides what doze.hpp needs
-//   look(atom)           acquires
-// and over the client's pace: on hardware wait/asking.hpp's; in the checker each asks and sleeps.
+// A template over the client's pace: on hardware wait/asking.hpp's; in the checker each asks, and
+// sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
 //   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
 //   is_next()            whether its request is the next one of its ring; may wait for that
@@ -21,14 +20,14 @@ namespace muster::locks {
 /// `own`: its request's entry, if it has one. `answer`: whoever has the lock executes that when
 /// told; else the client is let in. 0: the request is executed; 1: it was not, and the lock was
 /// free.
-template <class L, class Atom, class Pace>
+template <LockParkingLot L, class Atom, class Pace>
 int ask(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own, bool answer,
         const Atom& held, Atom& wanted, Bed<Atom> dozing, Pace pace) {
   const auto is_free = [&](const Atom& word) { return lot.look(word) == 0; };
   const auto is_executed = [&] { return own && is_free(own->word); };
   const auto is_over = [&] { return is_executed() || lot.peek(held) == 0; };
   const auto sleep = [&] {
-    if (!answer) return Doze<L>::sleep(lot, all, dozing, 1, dozing.word, is_over);
+    if (!answer) return Doze<L>::sleep(lot, all, dozing, {}, dozing.word, is_over);
     if (!pace.is_next()) return;
     const Word request = Doze<L>::unmark(lot, own->word);
     Doze<L>::sleep(lot, all, *own, request, dozing.word,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lock that decides by itself. A client that finds it free executes its sections at once, for
-// as long as nobody else wants the lock; one that finds it taken posts its requests, without
-// touching the lock's line, and says so there only when it has waited for some microseconds. Then
-// whoever has the lock executes what is posted while more comes, and after many such visits lets
-// another have it. A server, if one runs, is to all of this a combiner that always comes.
+// as long as nobody else wants the lock; one that finds it taken posts its requests, and says so on
+// the lock's line only when it has waited for some microseconds. Then who has the lock executes
+// what is posted while more comes, and after many such visits lets another have it. A server, if
+// one runs, is to all of this a combiner that always comes.
 //
 // Cost: a compare-and-swap and a store while uncontended; else some line transfers a request.
 // Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
@@ -41,7 +41,6 @@ class Auto {
   Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server, bool always = false)
       : desk_(desk), wanted_(wanted), server_(server), always_(always) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
-
   bool execute(M& m, Ticket& t, auto& work) const {
     return execute(m, t.ring, t.habit, work, [] { return true; });
   }
@@ -78,8 +77,9 @@ class Auto {
     visit();
   }
   void give(M& m) const { wanted_.give(m, desk_); }  ///< where it may not execute others' requests
+  void give_and_let_in(M& m) const { wanted_.give_and_let_in(m, desk_); }  ///< by a server
+  bool is_wanted(M& m) const { return wanted_.is_set(m); }
   bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
-
   /// Posts the request: its entry. Null: it gave up.
   typename M::Cell* post(M& m, Ring& ring, auto& work) const {
     desk_.enter(m, ring);

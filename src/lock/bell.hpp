@@ -2,7 +2,6 @@
 // How a server that finds no request goes to sleep, and who posts one wakes it: the handshake of
 // wait/sleep.hpp, of which a client pays a compiler's fence and a load of a line in its cache.
 //
-// Each is a template over a lot `L` with the primitives of wait/sleep.hpp that it names.
 // Source: ours.
 //
 // Invariant: a request is in its ring before the sleeper's second look, or its client sees that the
@@ -25,7 +24,7 @@ bool any_pending(M& m, const Rings<M>& rings, typename M::Cell& clients) {
   return client < count;
 }
 
-template <class L>
+template <ParkingLot L>
 struct Bell {
   /// After each post; and by who kept a request from the server's sight while it executed another.
   template <class Atom>

@@ -3,9 +3,7 @@
 // waits is listed in order before the lock is given up, so no signal after that is lost, and is
 // woken by itself: one signal releases one, whoever else's time is over meanwhile.
 //
-// A template over a machine with a mutex, signals, and plain data (machine/mutual.hpp):
-//   wait_until(signal, mutex, end)   as wait(); false: it is `end`
-//   read(plain), write(plain, value)
+// A template over a ConditionMachine, which need not be known yet where a condition is.
 // Source: ours.
 //
 // Invariants:
@@ -14,7 +12,7 @@
 //    it was signalled: it may be gone.
 #pragma once
 
-#include "machine/machine.hpp"
+#include "machine/crew_machine.hpp"
 
 namespace muster::locks {
 
@@ -37,6 +35,7 @@ struct Condition {
   /// was signalled, not only `end`.
   template <class End, class Unlocked>
   bool wait(M& m, Waiter& self, End end, Unlocked unlocked) {
+    static_assert(ConditionMachine<M>);
     m.within(mutex, [&] { append(m, self); });
     bool is_signalled = false;
     unlocked([&] {

@@ -3,17 +3,7 @@
 // one that blocks all the same is found by the watchdog. Then a spare takes over, or a new thread.
 // Who comes back while another one is at work becomes a spare.
 //
-// A template over a machine `M` of atoms, with a mutex, and signals, which are called with it:
-//   within(mutex, body)             body() with the mutex
-//   wait(signal, mutex)             until it is called; the mutex is given back meanwhile
-//   nap(signal, mutex, for_long)    likewise; unless for_long it ends by itself
-//   call_one(signal), call_all(signal)
-// and with what only the server can do:
-//   ring()                          wakes whoever is at work and sleeps (bell.hpp)
-//   members()                       all of them, with the mutex
-//   hire()                          one more, which is counted, with the mutex; false: it cannot
-//   is_stuck(member)                whether it seems to block, with the mutex
-//   has_handed_over()               another one is at work from now on, with the mutex
+// A template over a CrewMachine, which need not be known yet where a crew is.
 // Source: ours. Lozi et al., ACM TOCS 33(4), 2016, section 3.2, need SCHED_FIFO for it.
 //
 // Invariants, with the mutex:
@@ -24,7 +14,7 @@
 // 3. The watchdog naps for long only while somebody has slept and executed nothing since.
 #pragma once
 
-#include "machine/machine.hpp"
+#include "machine/crew_machine.hpp"
 
 namespace muster::locks {
 
@@ -85,8 +75,11 @@ struct Crew {
     });
   }
 
-  /// By who is at work: before it sleeps, and before it executes something.
-  void fall_asleep(M& m) { m.store(asleep, 1, relaxed); }
+  /// By who is at work: when it finds nothing, `sleep(is_over)`; and before it executes something.
+  void sleep(M& m, auto is_any_pending, auto sleep) {
+    m.store(asleep, 1, relaxed);
+    sleep([&] { return is_set(m, stopping) || is_any_pending(); });
+  }
   void attend(M& m) {
     if (is_set(m, asleep)) [[unlikely]]
       m.within(roles, [&] { rouse(m); });
@@ -94,6 +87,7 @@ struct Crew {
 
   /// By the watchdog, again and again. False: the server ends.
   bool watch(M& m) {
+    static_assert(CrewMachine<M>);
     return m.within(roles, [&] {
       if (is_set(m, stopping)) return false;
       m.nap(watchdog, roles, is_set(m, asleep));

@@ -4,8 +4,8 @@
 // a server is there; the server takes its word back, issues the *heavy* fence and looks at what is
 // posted. One of the two sees the other.
 //
-// Each is a template over a lot `L` with the primitives of wait/sleep.hpp and doze.hpp that it
-// names.
+// Each is a template over a lot `L` with the fences and the peek() of a ParkingLot, and
+//   swap_in(atom, word)
 // Source: ours; the fences as there.
 //
 // Invariant: a request is posted before the server's last look, or its client sees that the server
@@ -28,7 +28,7 @@ using Pending = std::vector<std::pair<const typename M::Cell*, Word>>;
 /// A request, without its client's mark (doze.hpp).
 template <LockMachine M>
 Word request_in(M& m, const typename M::Cell& entry) {
-  return m.load(entry, acquire) & ~Doze<M>::roused;  // pairs with whoever has executed it
+  return m.load(entry, acquire) & ~roused;  // pairs with whoever has executed it
 }
 /// `each_entry(look)`: of all clients.
 template <LockMachine M, class EachEntry>

@@ -3,22 +3,23 @@
 // handshake of wait/sleep.hpp, with one word of a lock, `dozing`. A client sets it, passes the
 // heavy fence and looks at the lock once more before it sleeps. Whoever gives the lock back stores
 // to `held`, then looks at `dozing`: a plain load of a line that all caches have, since only
-// sleepers and those who wake them write it.
+// sleepers and those who wake them write it. It is set while it is odd, and has a new value each
+// time: so who is late to park, and was woken before, sees that though others have set it since.
 //
-// Each is a template over a lot `L` with the primitives of wait/sleep.hpp, and
-//   swap_in(atom, word)   acquires and releases   set(atom, word)   relaxed   unpark_one(atom)
 // Source: ours.
 //
 // Invariants: while the lock is free no client sleeps whose request is not executed.
 // 1. A client that sleeps has set `dozing`, and seen then that the lock is held. So its holder sees
 //    `dozing` after giving it back. If another one has the lock by then, that one will see it.
-// 2. `dozing` is cleared by who has the lock, and then executes all that was posted before; or by
+// 2. `dozing` is made even by who has the lock, and then executes all that was posted before; or by
 //    who has given it back, and then rouses all that wait for answers. Both wake one of those that
 //    wait for the lock itself.
 // 3. A client that was woken for the lock sets `dozing` again if others sleep. If it needs no lock
 //    any more, it wakes the next one.
 // 4. A client sleeps only if its request is the next one of its ring: a visit executes that.
 #pragma once
+
+#include <optional>
 
 #include "wait/sleep.hpp"
 
@@ -34,22 +35,22 @@ struct Bed {
   Atom& sleepers;
 };
 
-template <class L>
-struct Doze {
-  /// In a request's entry: its client is to look again.
-  static constexpr Word roused = Word{1} << 31;
+/// In a request's entry: its client is to look again.
+inline constexpr Word roused = Word{1} << 31;
 
-  /// While the bed's word has that value and is not woken, or for a slice of the lot's; not at all
-  /// if `is_over()`, which looks at the lock. A sleeper for its answer sleeps on its request; for
-  /// the lock, on `dozing`: there a wake-up that comes before it parks is no less seen.
+template <LockParkingLot L>
+struct Doze {
+  /// Until it is woken, or for a slice of the lot's; not at all if `is_over()`, which looks at the
+  /// lock. A sleeper for its answer sleeps while its `request` is in its bed; for the lock, on
+  /// `dozing`, without one.
   template <class Atom, class IsOver>
-  static void sleep(L& lot, Announcements<Atom>& all, Bed<Atom> bed, Word value, Atom& dozing,
-                    IsOver is_over) {
+  static void sleep(L& lot, Announcements<Atom>& all, Bed<Atom> bed, std::optional<Word> request,
+                    Atom& dozing, IsOver is_over) {
     const Word before = announce(lot, all, bed.sleepers);
     // stronger: release would do; with acquire the checker finds a missing fence sooner
-    lot.swap_in(dozing, 1);  // pairs with take_note's; no store: it would hide earlier sleepers
+    const Word set = lot.make_odd(dozing, acq_rel);  // pairs with take_note()
     pass_fence(lot, all, before);
-    if (!is_over()) lot.park(bed.word, value);
+    if (!is_over()) lot.park(bed.word, request.value_or(set));
     take_back(lot, all, bed.sleepers);
   }
   /// Before that, by who waits for its answer: its request, 0 if it is executed.
@@ -70,9 +71,24 @@ struct Doze {
   template <class Atom>
   static bool is_dozing(L lot, const Atom& dozing) {
     lot.light_fence();  // pairs with heavy_fence in pass_fence()
-    return lot.peek(dozing) != 0;
+    return lot.peek(dozing) % 2 != 0;
   }
-  /// By who has cleared `dozing`. The mark keeps awake whom the wake-up comes too early for.
+  /// True: some may sleep, whom the caller sees to.
+  template <class Atom>
+  static bool take_note(L lot, Atom& dozing) {
+    const Word seen = lot.peek(dozing);
+    if (seen % 2 == 0) [[likely]]
+      return false;
+    // stronger: acquire would do, with twice as many executions to check
+    lot.take(dozing, seen, seen + 1);  // pairs with a sleeper's; else another one has taken note
+    return true;
+  }
+  /// By who has the lock, and knows of one that sleeps on.
+  template <class Atom>
+  static void set_dozing(L lot, Atom& dozing) {
+    lot.make_odd(dozing, relaxed);  // no store: what sleepers have released is kept
+  }
+  /// By who has taken note. The mark keeps awake whom the wake-up comes too early for.
   template <class Atom>
   static void rouse(L lot, Atom& own, const Atom& sleepers_here, Word request) {
     if (lot.peek(sleepers_here) == 0) return;

@@ -63,22 +63,24 @@ class Wanted {
   bool is_unattended(M& m) const { return m.is_unattended(*cell_); }
   void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }
   /// True: some may sleep, whose requests are posted; the caller sees to them.
-  bool take_note(M& m) const {
-    if (m.load(*dozing_, relaxed) == 0) [[likely]]
-      return false;
-    // stronger: acquire would do, with twice as many executions to check
-    m.exchange_unawaited(*dozing_, 0, acq_rel);  // pairs with a sleeper's
-    return true;
-  }
-  void set_dozing(M& m) const {
-    m.exchange_unawaited(*dozing_, 1, relaxed);  // no store: what sleepers have released is kept
-  }
+  bool take_note(M& m) const { return m.take_note(*dozing_); }
+  void set_dozing(M& m) const { m.set_dozing(*dozing_); }
   /// By who has given the lock back.
   bool is_dozing(M& m) const { return m.is_dozing(*dozing_); }
   /// Gives the lock back where what others have posted is not executed.
   void give(M& m, const Desk<M>& desk) const {
     desk.give(m);
     look_back(m, desk);
+  }
+  /// Likewise by a server, which comes again: whoever waits for the lock itself may have it first.
+  void give_and_let_in(M& m, const Desk<M>& desk) const {
+    const bool was_wanted = is_set(m);
+    const bool unattended = is_unattended(m);
+    if (was_wanted) [[unlikely]]
+      clear(m);
+    give(m, desk);
+    if (was_wanted && (!unattended || is_slept_on(m))) [[unlikely]]
+      let_one_in(m, *desk.held);
   }
   /// After that: sleepers are to look again. If another one has the lock by now, it sees to that.
   void look_back(M& m, const Desk<M>& desk) const {

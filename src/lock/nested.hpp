@@ -28,8 +28,7 @@ void execute_nested(M& m, const Desk<M>& desk, const Auto<M>& lock, typename Rin
     ++h.inlined;
     return;
   }
-  desk.enter(m, ring);
-  typename M::Cell* const entry = desk.rings.post(m, ring, desk.lock, work);
+  typename M::Cell* const entry = lock.post(m, ring, work);
   if (entry == nullptr) return;
   if (is_soon(*entry)) {
     desk.rings.has_answer(ring);

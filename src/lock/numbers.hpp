@@ -2,7 +2,7 @@
 // The numbers of the locks that share a station's rings (rings.hpp). When a lock ends its number is
 // given to another one. Its row stays: who read one of its requests before still tries to take it.
 //
-// A template over a LockMachine with a mutex (crew.hpp), whose linger() is between any two looks.
+// A template over a LockMachine with a mutex, whose linger() is between any two looks.
 // Source: ours.
 //
 // Invariant: when a number is given back, no request names it, and whoever executed the last one
@@ -10,11 +10,13 @@
 #pragma once
 
 #include "lock/rings.hpp"
+#include "machine/crew_machine.hpp"
 
 namespace muster::locks {
 
 template <LockMachine M>
 struct Numbers {
+  static_assert(MutualMachine<M>);
   using Cell = typename M::Cell;
   using Plain = typename M::template Plain<Word>;
 

@@ -57,35 +57,40 @@ template <Machine M, class Work, class GoesOn>
   } while (next.is_of(lock) && goes_on());
 }
 
-/// True if a request was executed. `Server` knows the clients, the locks, and how requests are
-/// executed:
+/// True if a request was executed. A lock is kept until another one's request comes, or somebody
+/// waits for it. `Server` knows the clients, the locks, and how requests are executed:
 ///   Word next(Word from)                        the first client from there on that may have a
 ///                                               request; else no_client
-///   bool take(Word lock)                        true: it now has the lock
+///   auto lock(Word number)                      an Auto (auto.hpp), or what has its take(m),
+///                                               is_wanted(m) and give_and_let_in(m)
 ///   bool execute(Word lock, Word client, Next)  that request, and the client's next ones for it;
 ///                                               false: the lock is to be given back at once
-///   bool give(Word lock)                        gives the lock back; false: ends the round
+///   bool has_given()                            has given a lock back; false: ends the round
 template <Machine M, class Server>
 [[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings, Server& server) {
   constexpr Word none = Rings<M>::locks_max;
   Word has = none;
   bool found = false;
+  const auto give = [&] {
+    server.lock(std::exchange(has, none)).give_and_let_in(m);
+    return server.has_given();
+  };
   for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
     auto pending = rings.next(m, client);
     if (pending.request == 0) continue;
     if (!pending.is_of(has)) {
-      if (has != none && !server.give(std::exchange(has, none))) return found;
+      if (has != none && !give()) return found;
       const Word lock = Rings<M>::lock_of(pending.request);
-      if (!server.take(lock)) continue;
+      if (!server.lock(lock).take(m)) continue;
       has = lock;
       pending = rings.next(m, client);
       if (!pending.is_of(has)) continue;
     }
     found = true;
-    if (server.execute(has, client, pending)) continue;
-    if (!server.give(std::exchange(has, none))) return found;
+    if (server.execute(has, client, pending) && !server.lock(has).is_wanted(m)) continue;
+    if (!give()) return found;
   }
-  if (has != none) server.give(has);
+  if (has != none) give();
   return found;
 }
 

@@ -2,7 +2,7 @@
 // A server starts, leaves and has ended, and then another one may start. Several may want to stop
 // it at once, its own watchdog, too, and start the next.
 //
-// A template over a crew's machine (crew.hpp).
+// A template over a CrewMachine.
 // Source: ours.
 //
 // Invariants:

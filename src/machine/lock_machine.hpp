@@ -65,6 +65,8 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   m.clear_wanted(wanted, dozing);
   // By who has just given the lock back: whether `dozing` is set, by all that sleep by then.
   { m.is_dozing(dozing) } -> std::same_as<bool>;
+  { m.take_note(dozing) } -> std::same_as<bool>;  // of that; false: it is not
+  m.set_dozing(dozing);                           // again, by who has the lock
   m.rouse(cell, word);  // wakes who sleeps until this request there is executed
   { m.wake_one(dozing) } -> std::same_as<bool>;  // of those in wait_for_turn(); false: none
   // Lets one that waits be first, for some microseconds.
@@ -150,6 +152,12 @@ class NobodySleeps {
   static bool is_dozing(const Cell&) {
     return false;
   }
+  template <class Cell>
+  static bool take_note(const Cell&) {
+    return false;
+  }
+  template <class Cell>
+  static void set_dozing(const Cell&) {}
   template <class Cell>
   static void rouse(const Cell&, Word) {}
   template <class Cell>

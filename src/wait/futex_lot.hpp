@@ -42,6 +42,14 @@ class FutexLot {
   static void swap_in(Atom& atom, Word word) noexcept {
     atom.exchange(word, std::memory_order_acq_rel);
   }
+  template <Order O>
+  static Word make_odd(Atom& atom, OrderTag<O>) noexcept {
+    const auto order = O == Order::relaxed ? std::memory_order_relaxed : std::memory_order_acq_rel;
+    return atom.fetch_or(1, order) | 1;
+  }
+  static void take(Atom& atom, Word from, Word to) noexcept {
+    atom.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+  }
   static void set(Atom& atom, Word word) noexcept { atom.store(word, std::memory_order_relaxed); }
   static Word look(const Atom& atom) noexcept { return atom.load(std::memory_order_acquire); }
   static Word peek(const Atom& atom) noexcept { return atom.load(std::memory_order_relaxed); }

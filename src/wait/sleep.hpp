@@ -10,13 +10,6 @@
 // process). So the first sleeper asks the storers to pass *full* fences instead, and the next
 // sleepers do the same. A storer ends that after a thousand full fences that met nobody.
 //
-// Each function is a template over a parking lot `L` with the primitives
-//   add(Atom&, delta), which returns what was there   peek(Atom&)   replace(Atom&, from, to)
-//   park(Atom&, seen)   unpark_all(Atom&)   light_fence()   heavy_fence()   full_fence()
-// all accesses relaxed (what was waited for is read again, with acquire, by the caller), and
-//   asks_for_fences()   whether its sleepers ask the storers for full fences
-//   tired()             a storer met no sleeper: whether it shall end the full fences
-//
 // Invariants:
 // 1. A sleeper that parks on (atom, seen) has announced itself before it read `seen`.
 // 2. A storer that changes the atom and then reads no announcement stored before that sleeper's
@@ -30,6 +23,34 @@
 #include "machine/machine.hpp"
 
 namespace muster {
+
+// clang-format off
+/// Where participants park. All accesses are relaxed: the caller reads what was waited for again,
+/// with acquire.
+template <class L>
+concept ParkingLot = requires(L& lot, typename L::Atom& atom, Word word) {
+  { lot.add(atom, word) } -> std::same_as<Word>;  // what was there
+  { lot.peek(atom) } -> std::same_as<Word>;
+  lot.replace(atom, word, word);  // the first one by the second
+  lot.park(atom, word);           // while it is that, until it is woken, or for a slice of time
+  lot.unpark_all(atom);
+  lot.light_fence();
+  lot.heavy_fence();
+  lot.full_fence();
+  { lot.asks_for_fences() } -> std::same_as<bool>;  // its sleepers ask storers for full fences
+  { lot.tired() } -> std::same_as<bool>;  // a storer met no sleeper: whether to end full fences
+};
+
+/// Of those who wait for a lock (lock/doze.hpp, lock/ask.hpp).
+template <class L>
+concept LockParkingLot = ParkingLot<L> && requires(L& lot, typename L::Atom& atom, Word word) {
+  { lot.look(atom) } -> std::same_as<Word>;  // acquires
+  lot.set(atom, word);                       // relaxed
+  { lot.make_odd(atom, acq_rel) } -> std::same_as<Word>;  // what is there then
+  lot.take(atom, word, word);                // as replace(); acquires and releases
+  lot.unpark_one(atom);
+};
+// clang-format on
 
 /// Announcements that all storers of one barrier or lock watch. One line, read by all and written
 /// by sleepers; seldom by others, when full fences end.
@@ -47,7 +68,7 @@ inline constexpr Word fences_promised = Word{1} << 31;
 inline constexpr Word sleepers_counted = fences_asked - 1;
 
 /// Storer's half, after its store: whether anybody sleeps on anything.
-template <class L, class Atom>
+template <ParkingLot L, class Atom>
 inline bool anybody_sleeps(L& lot, Announcements<Atom>& all) {
   lot.light_fence();  // pairs with heavy_fence in announce()
   Word seen = lot.peek(all.sleepers);
@@ -64,7 +85,7 @@ inline bool anybody_sleeps(L& lot, Announcements<Atom>& all) {
 }
 
 /// Storer's half, after its store to `value`. `sleepers_here`: how many sleep on this very cell.
-template <class L, class Atom>
+template <ParkingLot L, class Atom>
 inline void wake_sleepers(L& lot, Announcements<Atom>& all, Atom& value, Atom& sleepers_here) {
   if (!anybody_sleeps(lot, all)) [[likely]]
     return;
@@ -76,7 +97,7 @@ inline void wake_sleepers(L& lot, Announcements<Atom>& all, Atom& value, Atom& s
 }
 
 /// Sleeper's half: `here` is what else it announces itself in. What pass_fence() takes.
-template <class L, class Atom>
+template <ParkingLot L, class Atom>
 inline Word announce(L& lot, Announcements<Atom>& all, Atom& here) {
   const Word before = lot.add(all.sleepers, 1);
   lot.add(here, 1);
@@ -84,7 +105,7 @@ inline Word announce(L& lot, Announcements<Atom>& all, Atom& here) {
 }
 
 /// Sleeper's half, before its last look.
-template <class L, class Atom>
+template <ParkingLot L, class Atom>
 inline void pass_fence(L& lot, Announcements<Atom>& all, Word before) {
   if ((before & fences_promised) != 0) {
     lot.full_fence();  // pairs with full_fence in anybody_sleeps()
@@ -96,7 +117,7 @@ inline void pass_fence(L& lot, Announcements<Atom>& all, Word before) {
   if (asks) lot.add(all.sleepers, fences_promised);
 }
 
-template <class L, class Atom>
+template <ParkingLot L, class Atom>
 inline void take_back(L& lot, Announcements<Atom>& all, Atom& here) {
   lot.add(here, Word(-1));
   lot.add(all.sleepers, Word(-1));
@@ -104,7 +125,7 @@ inline void take_back(L& lot, Announcements<Atom>& all, Atom& here) {
 
 /// Sleeper's half for one cell: returns when woken, when `ready(value)` already holds, or when the
 /// lot's time slice is over. The caller looks again.
-template <class L, class Atom, class Pred>
+template <ParkingLot L, class Atom, class Pred>
 inline void sleep_on(L& lot, Announcements<Atom>& all, Atom& value, Atom& sleepers_here,
                      Pred ready) {
   pass_fence(lot, all, announce(lot, all, sleepers_here));
@@ -115,7 +136,7 @@ inline void sleep_on(L& lot, Announcements<Atom>& all, Atom& value, Atom& sleepe
 
 /// Sleeper's half for whichever of a set: `any_ready()` looks at all of them. The bell is read
 /// before the fence, so a ring in between keeps it from parking.
-template <class L, class Atom, class AnyReady>
+template <ParkingLot L, class Atom, class AnyReady>
 inline void sleep_on_bell(L& lot, Announcements<Atom>& all, AnyReady any_ready) {
   const Word before = announce(lot, all, all.any_sleepers);
   const Word rung = lot.peek(all.bell);

@@ -137,20 +137,21 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
   of_auto.erase("src/lock/rings.hpp: m.store(cells_.of(client, next.place), 0, release);, late");
   expect_noticed(
       "auto",
-      chosen("auto", {"rings, 1 clients, 2 sections, yields",
-                      "rings, 1 clients, 1 section, leaving", "auto, 2 clients, 1 section",
-                      "auto, 2 clients, 2 sections", "auto, 1 clients, 2 sections, attended",
-                      "auto, 1 clients, 2 sections, two", "auto, 2 clients, 1 section, attended",
-                      "auto, 2 clients, 1 section, two", "auto, 1 clients, 1 section, yields",
-                      "auto, 1 clients, 1 section, visited", "auto, 1 clients, 2 sections, visited",
-                      "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested"}),
+      chosen("auto",
+             {"rings, 1 clients, 2 sections, yields", "rings, 1 clients, 1 section, leaving",
+              "auto, 2 clients, 1 section", "auto, 2 clients, 2 sections",
+              "auto, 1 clients, 2 sections, attended", "auto, 1 clients, 2 sections, two",
+              "auto, 2 clients, 1 section, attended", "auto, 2 clients, 1 section, two",
+              "auto, 1 clients, 1 section, yields", "auto, 1 clients, 1 section, visited",
+              "auto, 1 clients, 2 sections, visited", "auto, 2 clients, 1 section, dozes",
+              "auto, 2 clients, 1 section, nested", "auto, 2 clients, 1 section, served"}),
       with(of_auto,
            {// A hint, as above.
             "src/lock/ask.hpp: if (next == Asking::Next::ask) lot.set(wanted, by_another);, drop",
             "src/lock/doze.hpp: if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);, drop",
             // Of two clients one sleeps.
-            "src/lock/doze.hpp: lot.swap_in(dozing, 1);, tear",
-            "src/lock/habit.hpp: m.exchange_unawaited(*dozing_, 0, acq_rel);, tear",
+            "src/lock/doze.hpp: const Word set = lot.make_odd(dozing, acq_rel);, tear",
+            "src/lock/doze.hpp: lot.take(dozing, seen, seen + 1);, tear",
             // Whom nobody sees executes its request itself.
             "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
             "return;, tear",
@@ -161,7 +162,7 @@ TEST(SpoiledStations, AreNoticed) {
   expect_noticed(
       "station", mutation_programs_of_lock("station"),
       {// Hints: without them the watchdog looks often, and who has the lock looks in vain.
-       "src/lock/crew.hpp: void fall_asleep(M& m) { m.store(asleep, 1, relaxed); }, drop",
+       "src/lock/crew.hpp: m.store(asleep, 1, relaxed);, drop",
        "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop",
        "src/lock/numbers.hpp: m.store(row.dozing, 0, relaxed);, drop",
        // A section later it is known that the lock's sections block.
