@@ -266,6 +266,13 @@ MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 /** Nobody may wait. NULL is ignored. */
 MUSTER_API void muster_cond_destroy(muster_cond* cond);
 
+/** A core, as a server or a thread has it. */
+typedef struct muster_place {
+  unsigned core; /**< position among the topology's usable cores */
+  unsigned pu;   /**< its first usable PU, by the operating system's number */
+  int numa_node; /**< by the operating system's number; -1: none with memory */
+} muster_place;
+
 /** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
  * "rcl" and "auto" ones as there are.
  * Sections that block do not stop its other locks: spare threads go on. It sleeps when there is
@@ -277,11 +284,14 @@ MUSTER_API void muster_cond_destroy(muster_cond* cond);
  * policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
- * the next three: it was started in the parent, before a fork. */
+ * the next four: it was started in the parent, before a fork. */
 MUSTER_API int muster_server_move(muster_server* server, const char* where);
 /** Where it is and what it has done. As muster_lock_explain(). */
 MUSTER_API int muster_server_explain(const muster_server* server, const char* format, char* text,
                                      size_t bytes, size_t* needed);
+/** Its core: of several CPUs the first one's. MUSTER_EDECLINED: none of them is on the topology,
+ * which MUSTER_TOPOLOGY may impose. MUSTER_EINVAL: NULL. Not in a server observer. */
+MUSTER_API int muster_server_get_place(const muster_server* server, muster_place* place);
 /** What a server has done so far. */
 typedef struct muster_server_counters {
   uint64_t executed;    /**< sections */
@@ -320,13 +330,6 @@ MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_n
 MUSTER_API int muster_thread_bind(const muster_lock* lock, unsigned* core);
 /** Gives the calling thread's place back, and binds it as it was before; nothing without one. */
 MUSTER_API void muster_thread_unbind(void);
-
-/** A core, as the functions below choose it. */
-typedef struct muster_place {
-  unsigned core; /**< position among the topology's usable cores */
-  unsigned pu;   /**< its first usable PU, by the operating system's number */
-  int numa_node; /**< by the operating system's number; -1: none with memory */
-} muster_place;
 
 /** Where `count` servers go, one after the other, on `topology` (as in muster_options: NULL for
  * $MUSTER_TOPOLOGY or this machine, as far as the caller may use it): the first `named` on these

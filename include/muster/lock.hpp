@@ -150,6 +150,11 @@ class server {
         },
         handle_);
   }
+  muster_place place() const {
+    muster_place now{};
+    detail::check(muster_server_get_place(handle_, &now));
+    return now;
+  }
   muster_server_counters counters() const {
     muster_server_counters now{};
     detail::check(muster_server_get_counters(handle_, &now, sizeof now));

@@ -85,7 +85,7 @@ struct lock_row {
   void give() const noexcept { __atomic_store_n(&words->held, 0U, __ATOMIC_RELEASE); }
   bool is_dozing() const noexcept {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);  // enough: who sleeps has passed a heavy one
-    return __builtin_expect(__atomic_load_n(&words->dozing, __ATOMIC_RELAXED) % 2, 0);
+    return __builtin_expect(__atomic_load_n(&words->dozing, __ATOMIC_RELAXED) % 2 != 0, 0);
   }
 };
 

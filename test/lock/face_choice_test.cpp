@@ -57,6 +57,21 @@ TEST(LockAbi, TellsItsChoice) {
   EXPECT_EQ(MUSTER_EINVAL, muster_lock_get_choice(nullptr, &older, sizeof older));
 }
 
+TEST(LockAbi, TellsAServersPlace) {
+  muster::server server;
+  const muster_place place = server.place();
+  const std::string said = server.explain();
+  const auto is_said = [&](const std::string& what) { return said.find(what) != said.npos; };
+  const bool is_here = is_said("on CPU ");
+  EXPECT_TRUE(is_said(is_here ? "on CPU " + std::to_string(place.pu)
+                              : "counted on core " + std::to_string(place.core)))
+      << said;
+  EXPECT_EQ(place.numa_node >= 0, is_said("NUMA node " + std::to_string(place.numa_node))) << said;
+  muster_place same{};
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_get_place(nullptr, &same));
+  EXPECT_EQ(MUSTER_EINVAL, muster_server_get_place(server.native_handle(), nullptr));
+}
+
 TEST(LockAbi, ExplainsItself) {
   muster::lock lock;
   lock.execute([] {});

@@ -475,6 +475,8 @@ TEST(LockAbi, AChildOfAForkIsRefusedTheServer) {
     if (muster_server_move(handle, nullptr) != MUSTER_EBUSY) _exit(6);
     if (muster_server_explain(handle, nullptr, text, 8, nullptr) != MUSTER_EBUSY) _exit(7);
     if (muster_lock_explain(lock_handle, nullptr, text, 8, nullptr) != MUSTER_EBUSY) _exit(8);
+    muster_place place;
+    if (muster_server_get_place(handle, &place) != MUSTER_EBUSY) _exit(21);
     muster_lock_choice choice;
     if (muster_lock_get_choice(lock_handle, &choice, sizeof choice) != MUSTER_EBUSY) _exit(20);
     muster::lock around;
