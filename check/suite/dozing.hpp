@@ -194,13 +194,14 @@ class DozingRehearsal {
   DozingRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
       : scenario_(scenario),
         tuning_(tuning),
-        shape_{.clients = scenario.clients, .clusters = 1, .limit = 2},
-        cells_(memory, 4, scenario.clients, 2),
+        cells_(memory, 5, scenario.clients, 2),
         data_(memory, scenario.clients, scenario.clients),
         room_(memory, scenario.clients),
         had_{memory.add(0, "the last one has had the lock")} {
     memory.set_initial(cells_.global(0).location, 1);
     memory.set_initial(cells_.global(1).location, scenario.clients);
+    memory.set_initial(cells_.global(4).location,
+                       locks::StandBack{0, locks::StandBack::who_is_near}.word());
     room_.add(memory, cells_.global(3), 0);
     for (unsigned client = 0; client < scenario.clients; ++client) {
       room_.add(memory, cells_.of(client, 0), client);
@@ -209,6 +210,8 @@ class DozingRehearsal {
 
   /// Of three clients the last two sleep by then, or are about to.
   void begin(Program& program) const {
+    if (scenario_.variant == LockVariant::visits)
+      return check::begin(program, {{1, cells_.global(3).location}});
     if (scenario_.clients < 3) return;
     const Location held = cells_.global(0).location;
     const Location wanted = cells_.global(2).location;
@@ -225,6 +228,8 @@ class DozingRehearsal {
         return check::begin(program, {{1}, {2}, {0}, {1, held, 2}});
       case LockVariant::nested:  // the first one has given the lock back
         return check::begin(program, {{1}, {2, dozing}, {0}});
+      case LockVariant::stands:
+        return check::begin(program, {{1, dozing}, {2, dozing}, {0, dozing}});
       case LockVariant::awaits:  // the first one has given the lock back, and woken the second one
         return check::begin(program, {{1}, {2}, {0}});
       case LockVariant::served:
@@ -239,13 +244,19 @@ class DozingRehearsal {
   void run(Thread& self) {
     M m(self, tuning_, room_);
     const unsigned client = self.id();
-    const Lock lock(shape_, cells_);
+    M::Cell* const back = scenario_.variant == LockVariant::stands ? &cells_.global(4) : nullptr;
+    const Lock lock({&held(), &cells_.global(1), {1, cells_}, 0},
+                    {cells_.global(2), dozing(), back}, nullptr);
     typename Lock::Ticket ticket = lock.ticket(client);
     ticket.ring.entered = true;
     ticket.habit.set_delegates(true);
+    if (scenario_.variant == LockVariant::visits) {
+      ticket.habit.visits = locks::Habit::visits_max - 1;
+    }
     if (scenario_.variant == LockVariant::served && client == 0) return serve(m, lock);
     bool has_it = client == 0;
-    for (Word number = 1; number <= scenario_.sections; ++number) {
+    const bool has_more = scenario_.variant == LockVariant::visits && client == 0;
+    for (Word number = 1; number <= scenario_.sections + (has_more ? 1 : 0); ++number) {
       CheckedWork work(data_, client);
       if (scenario_.variant == LockVariant::awaits) {
         work.pause([&] { await_last(m, lock); });
@@ -314,7 +325,6 @@ class DozingRehearsal {
 
   const LockScenario scenario_;
   Tuning& tuning_;
-  locks::Shape shape_;
   Checked::Cells cells_;
   Data data_;
   Bedroom room_;

@@ -312,6 +312,9 @@ replace([[if (is_slept_on(m)) set_dozing(m);]] "")
 mutant_of_dozing("doze: who is let in with a request forgets that others sleep" auto.hpp awaits)
 replace([[if (!combines()) wanted_.pass_on(m);]] "")
 
+mutant_of_dozing("doze: who stands back has the lock" auto.hpp stands)
+replace([[standing_back.did(m) || !take(m)]] [[!take(m) || standing_back.did(m)]])
+
 mutant_of_dozing("doze: who is answered wakes nobody" auto.hpp aided)
 replace([[if (!combines()) wanted_.wake_next(m);]] "")
 

@@ -28,14 +28,14 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",       "server",   "shutdown", "attended", "closing",     "newcomer", "two",
-      "visited",     "yields",   "rings",    "wraps",    "leaving",     "sleeps",   "combined",
-      "ends",        "dozes",    "turns",    "alone",    "nested",      "aided",    "unaided",
-      "awaits",      "served",   "together", "inlined",  "acquires",    "reads",    "shares",
-      "successor",   "stranger", "parks",    "dies",     "overwritten", "aside",    "again",
-      "interrupted", "watched",  "ahead",    "roused",   "overlooked",  "unmade",   "crowd",
-      "ended",       "reused",   "owners",   "signals",  "broadcasts",  "expires",  "within",
-      "across"};
+      "plain",   "server", "shutdown",    "attended", "closing",  "newcomer", "two",
+      "visited", "yields", "rings",       "wraps",    "leaving",  "sleeps",   "combined",
+      "ends",    "dozes",  "turns",       "alone",    "nested",   "aided",    "unaided",
+      "awaits",  "served", "visits",      "stands",   "together", "inlined",  "acquires",
+      "reads",   "shares", "successor",   "stranger", "parks",    "dies",     "overwritten",
+      "aside",   "again",  "interrupted", "watched",  "ahead",    "roused",   "overlooked",
+      "unmade",  "crowd",  "ended",       "reused",   "owners",   "signals",  "broadcasts",
+      "expires", "within", "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -168,8 +168,9 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(2, 1, {V::visited});
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
-    add(2, 1, {V::dozes, V::turns, V::nested, V::unaided, V::served, V::inlined});
-    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits, V::served});
+    add(2, 1,
+        {V::dozes, V::turns, V::nested, V::unaided, V::served, V::visits, V::stands, V::inlined});
+    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits, V::served, V::stands});
     if (all) add(2, 1, {V::alone});
     if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {

@@ -137,14 +137,14 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
   of_auto.erase("src/lock/rings.hpp: m.store(cells_.of(client, next.place), 0, release);, late");
   expect_noticed(
       "auto",
-      chosen("auto",
-             {"rings, 1 clients, 2 sections, yields", "rings, 1 clients, 1 section, leaving",
-              "auto, 2 clients, 1 section", "auto, 2 clients, 2 sections",
-              "auto, 1 clients, 2 sections, attended", "auto, 1 clients, 2 sections, two",
-              "auto, 2 clients, 1 section, attended", "auto, 2 clients, 1 section, two",
-              "auto, 1 clients, 1 section, yields", "auto, 1 clients, 1 section, visited",
-              "auto, 1 clients, 2 sections, visited", "auto, 2 clients, 1 section, dozes",
-              "auto, 2 clients, 1 section, nested", "auto, 2 clients, 1 section, served"}),
+      chosen("auto", {"rings, 1 clients, 2 sections, yields",
+                      "rings, 1 clients, 1 section, leaving", "auto, 2 clients, 1 section",
+                      "auto, 2 clients, 2 sections", "auto, 1 clients, 2 sections, attended",
+                      "auto, 1 clients, 2 sections, two", "auto, 2 clients, 1 section, attended",
+                      "auto, 2 clients, 1 section, two", "auto, 1 clients, 1 section, yields",
+                      "auto, 1 clients, 1 section, visited", "auto, 1 clients, 2 sections, visited",
+                      "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested",
+                      "auto, 2 clients, 1 section, served", "auto, 2 clients, 1 section, visits"}),
       with(of_auto,
            {// A hint, as above.
             "src/lock/ask.hpp: if (next == Asking::Next::ask) lot.set(wanted, by_another);, drop",
