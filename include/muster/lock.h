@@ -289,7 +289,7 @@ MUSTER_API int muster_server_move(muster_server* server, const char* where);
 /** Where it is and what it has done. As muster_lock_explain(). */
 MUSTER_API int muster_server_explain(const muster_server* server, const char* format, char* text,
                                      size_t bytes, size_t* needed);
-/** Its core: of several CPUs the first one's. MUSTER_EDECLINED: none of them is on the topology,
+/** Its core: of several CPUs the first one's. MUSTER_EDECLINED: that one is not on the topology,
  * which MUSTER_TOPOLOGY may impose. MUSTER_EINVAL: NULL. Not in a server observer. */
 MUSTER_API int muster_server_get_place(const muster_server* server, muster_place* place);
 /** What a server has done so far. */
@@ -313,10 +313,10 @@ MUSTER_API int muster_server_destroy(muster_server* server);
  * "rcl" and "auto" locks start by themselves), with the NUMA nodes of all servers by the operating
  * system's numbers: each once, ascending; MUSTER_NO_NUMA_NODE for servers on cores without memory
  * of their own. One entry: all share that NUMA node; none: no server runs. At once, if any run. By
- * any thread, one call at a time; it must not start, move, stop or explain servers, nor explain
- * their locks or ask for their choice, nor wait for a section. NULL: nobody is told. A fork's
- * child has the same observer, who hears first that the parent's servers are not there. One
- * observer a process; memory that follows the servers is one. */
+ * any thread, one call at a time; it must not start, move, stop or explain servers, nor ask for
+ * their place, nor explain their locks or ask for their choice, nor wait for a section. NULL:
+ * nobody is told. A fork's child has the same observer, who hears first that the parent's servers
+ * are not there. One observer a process; memory that follows the servers is one. */
 MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes,
                                                           unsigned count, void* context),
                                           void* context);

@@ -415,7 +415,7 @@ int muster_server_get_place(const muster_server* server, muster_place* place) {
   return guarded([&] {
     muster::require(server != nullptr && place != nullptr, "no server, or no place for its place");
     const std::optional<unsigned> core = server->station->core();
-    if (!core) throw muster::Error(Status::declined, "its CPUs are on no core of the topology");
+    if (!core) throw muster::Error(Status::declined, "its first CPU is on no core of the topology");
     const muster::delegation::Places& places = muster::delegation::Places::instance();
     *place = muster::place_on(places.topology(), places.tree(), *core);
     return Status::ok;

@@ -7,8 +7,8 @@
 // Source: Lozi et al. 2016, section 3.2.
 //
 // Invariants:
-// 1. The server has the lock while it executes, and gives it back after each round: a client that
-//    finds it free may take it then.
+// 1. The server has the lock while it executes, and gives it back after each round, sooner if
+//    somebody waits for it: a client that finds it free may take it then.
 // 2. What is pending when the server leaves is its client's: who sees no server takes the lock.
 #pragma once
 

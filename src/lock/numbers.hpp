@@ -57,7 +57,6 @@ struct Numbers {
     });
     for (unsigned looks = 0; m.load(row.held, acquire) != 0; ++looks) m.linger(looks);
     m.store(row.wanted, 0, relaxed);
-    m.store(row.dozing, 0, relaxed);
     m.within(mutex, [&] {
       m.write(row.next, m.read(last));
       m.write(last, number + 1);

@@ -13,8 +13,8 @@ concept MutualMachine = requires(M& m, typename M::Mutex& mutex) {
   { m.within(mutex, [] { return true; }) } -> std::same_as<bool>;  // what that returns
 };
 
-/// A crew's, with atoms that are changed with the mutex, but for a member's own. Of signals, too,
-/// which are called with it.
+/// A crew's, with signals, which are called with the mutex. Its atoms change with the mutex, too,
+/// but for who sleeps, and what is known of a lock (lock/ahead.hpp).
 template <class M>
 concept CrewMachine = MutualMachine<M> && requires(M& m, typename M::Atom& atom, Word word,
                                                    typename M::Mutex& mutex,

@@ -2,8 +2,8 @@
 // What a lock may do to the world besides what a barrier may. Every machine has all of this, so no
 // lock asks what its machine can do. On hardware it is delegation/port.hpp; the modelled and the
 // checked machine take NobodySleeps, below, but for the checker's programs whose clients sleep, and
-// have their own clock and pause. What a server's threads need is in lock/crew.hpp, what sleepers
-// need in wait/sleep.hpp and lock/doze.hpp.
+// have their own clock and pause. What a server's threads need is in machine/crew_machine.hpp, what
+// sleepers need in wait/sleep.hpp.
 //
 // Three words of a lock have operations of their own. `held` is 1 while somebody has the lock;
 // `wanted` is set when somebody has waited for that to end for some time, `dozing` when it is about

@@ -291,6 +291,16 @@ TEST(Litmus, Updates) {
   EXPECT_EQ(claims.executions, 2U);
   EXPECT_FALSE(claims.reads({0, 0}));
   EXPECT_TRUE(claims.reads({0, 1}));
+  const auto set = [](Word bits, Ordering order) {
+    return Body([=](Thread& t) { t.fetch_or(x, bits, order); });
+  };
+  EXPECT_FALSE(explore({set(1, rlx), set(1, rlx)}).reads({0, 0}));
+  EXPECT_TRUE(explore({set(1, rlx), set(6, rlx), set(2, rlx)}).reads({0, 1, 7}));
+  // It goes on with what others have released.
+  const auto gone_on =
+      explore({seq({store(y, 1), store(x, 1, rel)}), set(2, rlx), seq({load(x, acq), load(y)})});
+  EXPECT_TRUE(gone_on.reads({1, 3, 1}));
+  EXPECT_FALSE(gone_on.reads({1, 3, 0}));
   // Updates are no fences: store buffering around them is allowed.
   EXPECT_TRUE(
       explore({seq({add(x, 1, acq_rel_), load(y, acq)}), seq({add(y, 1, acq_rel_), load(x, acq)})})

@@ -164,7 +164,6 @@ TEST(SpoiledStations, AreNoticed) {
       {// Hints: without them the watchdog looks often, and who has the lock looks in vain.
        "src/lock/crew.hpp: m.store(asleep, 1, relaxed);, drop",
        "src/lock/numbers.hpp: m.store(row.wanted, 0, relaxed);, drop",
-       "src/lock/numbers.hpp: m.store(row.dozing, 0, relaxed);, drop",
        // A section later it is known that the lock's sections block.
        "src/lock/ahead.hpp: m.store(left, 1, relaxed);, late",
        "src/lock/ahead.hpp: m.store(left, m.waits() != waits ? after_block : with_spare - 1, "

@@ -40,7 +40,7 @@ struct Holder {
     using Row = locks::Numbers<delegation::NumbersPort>::Row;
     auto& row = *reinterpret_cast<Row*>(self.held);
     self.is_in = true;
-    while (row.dozing.value.load() == 0) sched_yield();
+    while (row.dozing.value.load() % 2 == 0) sched_yield();
     row.wanted.value = 0;
   }
 };
