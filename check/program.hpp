@@ -67,28 +67,13 @@ class Thread {
     step({.kind = Kind::store, .order = order, .location = where, .operand = value, .site = site});
   }
   Word fetch_add(Location where, Word delta, Ordering order, Site site = Site::here()) {
-    return step({.kind = Kind::update_read,
-                 .order = order,
-                 .update = Update::add,
-                 .location = where,
-                 .operand = delta,
-                 .site = site});
+    return update(Update::add, where, delta, order, site);
   }
   Word fetch_or(Location where, Word bits, Ordering order, Site site = Site::here()) {
-    return step({.kind = Kind::update_read,
-                 .order = order,
-                 .update = Update::fetch_or,
-                 .location = where,
-                 .operand = bits,
-                 .site = site});
+    return update(Update::fetch_or, where, bits, order, site);
   }
   Word exchange(Location where, Word value, Ordering order, Site site = Site::here()) {
-    return step({.kind = Kind::update_read,
-                 .order = order,
-                 .update = Update::exchange,
-                 .location = where,
-                 .operand = value,
-                 .site = site});
+    return update(Update::exchange, where, value, order, site);
   }
   /// The value that was there; it was replaced if it equals `expected`. Never fails spuriously.
   Word compare_exchange(Location where, Word expected, Word desired, Ordering order,
@@ -127,6 +112,14 @@ class Thread {
   }
 
  private:
+  Word update(Update how, Location where, Word operand, Ordering order, Site site) {
+    return step({.kind = Kind::update_read,
+                 .order = order,
+                 .update = how,
+                 .location = where,
+                 .operand = operand,
+                 .site = site});
+  }
   friend class Explorer;
   Word step(const Operation& op);
   Word step_faultily(Operation op);
