@@ -113,21 +113,21 @@ class BellRehearsal {
       if (!found) locks::Bell<Lot>::sleep(all.lot(port_), all.all_, is_wanted);
       return found || !all.has_combiner_ || port_.await(all.held(), equals(0), relaxed);
     }
+    bool take(Word lock) {
+      if (all.is_others(lock) && !port_.take_held(all.held())) return false;
+      work.has = lock;
+      return true;
+    }
     /// Nobody waits for it.
     struct Lock {
-      Server& server;
+      const BellRehearsal& all;
       Word number;
-      bool take(Checked& m) const {
-        if (server.all.is_others(number) && !m.take_held(server.all.held())) return false;
-        server.work.has = number;
-        return true;
-      }
       static bool is_wanted(Checked&) { return false; }
       void give_and_let_in(Checked& m) const {
-        if (server.all.is_others(number)) m.give_held(server.all.held());
+        if (all.is_others(number)) m.give_held(all.held());
       }
     };
-    Lock lock(Word number) { return {*this, number}; }
+    Lock lock(Word number) const { return {all, number}; }
     bool execute(Word, Word client, const locks::Rings<Checked>::Next& next) {
       locks::execute_row(port_, all.rings_, client, next, work, [] { return true; });
       return true;

@@ -100,6 +100,7 @@ struct PassingServer : locks::Walk<M> {
 
   bool goes_on(bool) { return rounds-- > 0; }
   const locks::Auto<M>& lock(Word number) const { return all[number]; }
+  bool take(Word number) const { return all[number].take(port_); }
   /// Keeps the lock after each other client.
   bool execute(Word lock, Word client, const typename locks::Rings<M>::Next& first) const {
     CheckedWork work(data, nobody, lock);

@@ -413,7 +413,8 @@ int muster_server_explain(const muster_server* server, const char* format, char*
 
 int muster_server_get_place(const muster_server* server, muster_place* place) {
   return guarded([&] {
-    muster::require(server != nullptr && place != nullptr, "no server, or no place for its place");
+    muster::require(server != nullptr && place != nullptr,
+                    "no server, or nowhere to put its place");
     const std::optional<unsigned> core = server->station->core();
     if (!core) throw muster::Error(Status::declined, "its first CPU is on no core of the topology");
     const muster::delegation::Places& places = muster::delegation::Places::instance();

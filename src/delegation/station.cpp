@@ -240,6 +240,7 @@ class Station::Server : public locks::Walk<RingPort> {
   locks::Auto<RingPort> lock(Word number) const {
     return {station_.desk(number), station_.wanted(number), &station_.server_cell()};
   }
+  bool take(Word number) const { return lock(number).take(port_); }
 
   /// What a client wants next of a lock, a ring full at most.
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {

@@ -2,8 +2,7 @@
 // How a client waits for a lock that another one has: it says so in `wanted`, where whoever has the
 // lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free.
 //
-// A template over the client's pace: on hardware wait/asking.hpp's; in the checker each asks, and
-// sleeps.
+// A template over the client's pace: wait/asking.hpp's on hardware; the checker's asks and sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
 //   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
 //   is_next()            whether its request is the next one of its ring; may wait for that

@@ -88,14 +88,9 @@ class Attended {
       at_ = m_.await_any(watched_, at_least(1), relaxed, from);
       return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
     }
-    /// It has no other one, and waits for this.
-    struct InTurn {
-      const Auto<M>& of;
-      bool take(M& m) const { return of.take_in_turn(m); }
-      bool is_wanted(M& m) const { return of.is_wanted(m); }
-      void give_and_let_in(M& m) const { of.give_and_let_in(m); }
-    };
-    InTurn lock(Word) const { return {lock_.auto_}; }
+    /// It has no other one to serve meanwhile.
+    bool take(Word) const { return lock_.auto_.take_in_turn(m_); }
+    const Auto<M>& lock(Word) const { return lock_.auto_; }
     bool execute(Word, Word client, const typename Rings<M>::Next& first) const {
       lock_.desk_.rings.execute(m_, client, first, work_);
       return true;

@@ -3,8 +3,8 @@
 // handshake of wait/sleep.hpp, with one word of a lock, `dozing`. A client sets it, passes the
 // heavy fence and looks at the lock once more before it sleeps. Whoever gives the lock back stores
 // to `held`, then looks at `dozing`: a plain load of a line that all caches have, since only
-// sleepers and those who wake them write it. It is set while it is odd, and has a new value each
-// time: so who is late to park, and was woken before, sees that though others have set it since.
+// sleepers and those who wake them write it. It is set while it is odd, and has a new value when it
+// is cleared: so who is late to park sees that it was woken, though others have set it again.
 //
 // Source: ours.
 //

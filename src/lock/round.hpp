@@ -61,8 +61,9 @@ template <Machine M, class Work, class GoesOn>
 /// waits for it. `Server` knows the clients, the locks, and how requests are executed:
 ///   Word next(Word from)                        the first client from there on that may have a
 ///                                               request; else no_client
-///   auto lock(Word number)                      an Auto (auto.hpp), or what has its take(m),
-///                                               is_wanted(m) and give_and_let_in(m)
+///   bool take(Word lock)                        true: it now has the lock
+///   auto lock(Word number)                      an Auto (auto.hpp), or what has its is_wanted(m)
+///                                               and give_and_let_in(m)
 ///   bool execute(Word lock, Word client, Next)  that request, and the client's next ones for it;
 ///                                               false: the lock is to be given back at once
 ///   bool has_given()                            has given a lock back; false: ends the round
@@ -81,7 +82,7 @@ template <Machine M, class Server>
     if (!pending.is_of(has)) {
       if (has != none && !give()) return found;
       const Word lock = Rings<M>::lock_of(pending.request);
-      if (!server.lock(lock).take(m)) continue;
+      if (!server.take(lock)) continue;
       has = lock;
       pending = rings.next(m, client);
       if (!pending.is_of(has)) continue;

@@ -8,9 +8,10 @@
 namespace muster {
 
 // clang-format off
+/// Of threads that exclude each other.
 template <class M>
 concept MutualMachine = requires(M& m, typename M::Mutex& mutex) {
-  { m.within(mutex, [] { return true; }) } -> std::same_as<bool>;  // what that returns
+  { m.within(mutex, [] { return true; }) } -> std::same_as<bool>;  // body(), with the mutex
 };
 
 /// A crew's, with signals, which are called with the mutex. Its atoms change with the mutex, too,
