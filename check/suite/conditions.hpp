@@ -20,9 +20,7 @@ namespace muster::check {
 /// The machine: a participant's port.
 class Waiting : public Checked {
  public:
-  struct Mutex {
-    Cell drawn;
-    Cell turn;
+  struct Mutex : TicketMutex {
     Checked::Plain<Word> memory;  ///< the condition's
   };
   struct Signal {
@@ -81,13 +79,10 @@ class Waiting : public Checked {
   }
 
  private:
-  void lock(Mutex& mutex) {
-    turn_ = thread().fetch_add(mutex.drawn.location, 1, Ordering::relaxed);
-    thread().await(mutex.turn.location, Predicate(equals(turn_)), Ordering::acquire);
-  }
+  void lock(Mutex& mutex) { turn_ = mutex.lock(thread()); }
   void unlock(Mutex& mutex) {
     Checked::read(mutex.memory);
-    thread().store(mutex.turn.location, turn_ + 1, Ordering::release);
+    mutex.unlock(thread(), turn_);
   }
 
   const Waiters& waiters_;
@@ -114,7 +109,7 @@ class ConditionRehearsal {
     const locks::Layout layout = L::layout(shape_);
     cells_ = {memory, layout.global_cells, layout.slots, layout.cells_per_slot};
     const auto word = [&](const std::string& name) { return memory.add(0, name); };
-    condition_.mutex = {{word("mutex")}, {word("turn")}, memory_};
+    condition_.mutex = {{{word("mutex")}, {word("turn")}}, memory_};
     condition_.first = {word("first")};
     condition_.last = {word("last")};
     for (unsigned i = 0; i < waits_max * waiters_; ++i) {

@@ -36,11 +36,6 @@ struct Script {
 
 class Port;
 
-struct Mutex {
-  Checked::Cell drawn;
-  Checked::Cell turn;
-};
-
 /// Who waits draws a number, with the mutex; so many are called.
 struct Signal {
   Checked::Cell drawn;
@@ -57,7 +52,7 @@ constexpr Word over = 1 << 30;
 class Port : public Checked {
  public:
   using Atom = Cell;
-  using Mutex = check::Mutex;
+  using Mutex = TicketMutex;
   using Signal = check::Signal;
   struct Member;
 
@@ -402,14 +397,13 @@ class CrewRehearsal {
 void Port::lock(Mutex& mutex) {
   has_mutex_ = true;
   if (all_.fault == CrewFault::no_mutex) return;
-  turn_ = thread().fetch_add(mutex.drawn.location, 1, Ordering::relaxed);
-  until(mutex.turn, equals(turn_));
+  turn_ = mutex.lock(thread());
 }
 void Port::unlock(Mutex& mutex) {
   has_mutex_ = false;
   has_rung_ = false;
   if (all_.fault == CrewFault::no_mutex) return;
-  say(mutex.turn, turn_ + 1);
+  mutex.unlock(thread(), turn_);
   if (late_ != nullptr) Checked::store(*late_, 1, relaxed);
   late_ = nullptr;
 }

@@ -8,12 +8,13 @@ set(files
   src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
   src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
-  src/lock/bell.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp src/lock/habit.hpp
+  src/lock/bell.hpp src/lock/seats.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp
+  src/lock/habit.hpp
   src/lock/auto.hpp
   src/lock/nested.hpp src/lock/round.hpp
   src/lock/attended.hpp src/lock/rcl.hpp src/lock/robust.hpp
   check/suite/lock_rehearsal.hpp check/suite/rings_rehearsal.hpp check/suite/bell.hpp
-  check/suite/dozing.hpp check/suite/departure.hpp check/suite/kept_posts.hpp
+  check/suite/seats.hpp check/suite/dozing.hpp check/suite/departure.hpp check/suite/kept_posts.hpp
   check/suite/robust.hpp check/suite/conditions.hpp check/suite/nesting.hpp)
 set(rows "")
 begin_patches()
@@ -231,6 +232,33 @@ replace([[if (executed) locks::Bell<Lot>::ring(lot(m), all_);]] [[static_cast<vo
 mutant_of_rings("bell: no fence between a post and the look for the server"
   bell.hpp sleeps rehearse_bell)
 replace([[lot.light_fence();]] "")
+
+set(lets_go [[if (!is_pending(seat)) m.set_used(word, m.used(word) & ~bit(seat));]])
+
+mutant_of_rings("seats: let go while a request is pending" seats.hpp seats rehearse_seats)
+replace("${lets_go}" [[static_cast<void>(is_pending);
+          m.set_used(word, m.used(word) & ~bit(seat));]])
+
+mutant_of_rings("seats: let go by another thread" seats.hpp seats rehearse_seats)
+replace([[Bits left = m.used(word) & ~m.taken(word);]] [[Bits left = m.used(word);]])
+replace("${lets_go}" [[if (seat != own(0)) m.set_used(word, m.used(word) & ~bit(seat));
+          static_cast<void>(is_pending);]])
+
+mutant_of_rings("seats: taken and not used" seats.hpp seats rehearse_seats)
+replace([[m.set_used(word, m.used(word) | bit(seat));]] "")
+
+mutant_of_rings("seats: taken without the mutex" seats.hpp seats rehearse_seats)
+replace([[return m.within(mutex, [&] {]] [[const auto at_once = [](auto body) { return body(); };
+    return at_once([&] {]])
+
+mutant_of_rings("seats: given back without the mutex" seats.hpp seats rehearse_seats)
+replace([[    m.within(mutex, [&] {
+      for]] [[    const auto at_once = [](auto body) { body(); };
+    at_once([&] {
+      for]])
+
+mutant_of_rings("seats: one that is not given back" seats.hpp seats rehearse_seats)
+replace([[m.set_taken(word, m.taken(word) & ~bit(own(i)));]] [[static_cast<void>(word);]])
 
 # Of `auto`, those of clients that sleep.
 function(mutant_of_dozing name file variant)

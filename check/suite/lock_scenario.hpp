@@ -22,6 +22,7 @@ enum class LockVariant : std::uint8_t {
   leaving,   ///< rings: clients post and do not wait, while a server leaves
   sleeps,    ///< rings: clients post and do not wait; a server sleeps when it finds nothing
   combined,  ///< likewise, and a combiner executes one of two requests of the first client
+  seats,     ///< rings: threads take a seat, post and end; a server sleeps when it finds nothing
   ends,      ///< rings: clients send what they have kept for a lock, which its owner ends
   // Clients sleep while they wait. Of three the last two do from the start, or soon:
   dozes,     ///< for their answers

@@ -12,6 +12,7 @@
 #include "check/suite/nesting.hpp"
 #include "check/suite/rings_rehearsal.hpp"
 #include "check/suite/robust.hpp"
+#include "check/suite/seats.hpp"
 #include "check/suite/station.hpp"
 #include "lock/attended.hpp"
 #include "lock/registry.hpp"
@@ -28,14 +29,14 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",   "server", "shutdown",    "attended", "closing",  "newcomer", "two",
-      "visited", "yields", "rings",       "wraps",    "leaving",  "sleeps",   "combined",
-      "ends",    "dozes",  "turns",       "alone",    "nested",   "aided",    "unaided",
-      "awaits",  "served", "visits",      "stands",   "together", "inlined",  "acquires",
-      "reads",   "shares", "successor",   "stranger", "parks",    "dies",     "overwritten",
-      "aside",   "again",  "interrupted", "watched",  "ahead",    "roused",   "overlooked",
-      "unmade",  "crowd",  "ended",       "reused",   "owners",   "signals",  "broadcasts",
-      "expires", "within", "across"};
+      "plain",       "server",  "shutdown", "attended",    "closing",  "newcomer", "two",
+      "visited",     "yields",  "rings",    "wraps",       "leaving",  "sleeps",   "combined",
+      "seats",       "ends",    "dozes",    "turns",       "alone",    "nested",   "aided",
+      "unaided",     "awaits",  "served",   "visits",      "stands",   "together", "inlined",
+      "acquires",    "reads",   "shares",   "successor",   "stranger", "parks",    "dies",
+      "overwritten", "aside",   "again",    "interrupted", "watched",  "ahead",    "roused",
+      "overlooked",  "unmade",  "crowd",    "ended",       "reused",   "owners",   "signals",
+      "broadcasts",  "expires", "within",   "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -83,6 +84,7 @@ Program make_lock_program(const LockScenario& scenario, Tuning& tuning) {
     return rehearse_robust(scenario, tuning);
   }
   if (scenario.variant == LockVariant::leaving) return rehearse_departure(scenario, tuning);
+  if (scenario.variant == LockVariant::seats) return rehearse_seats(scenario, tuning);
   if (scenario.variant == LockVariant::ends) return rehearse_kept(scenario, tuning);
   if (scenario.variant == LockVariant::sleeps || scenario.variant == LockVariant::combined) {
     return rehearse_bell(scenario, tuning);
@@ -125,10 +127,11 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::yields});
     for (const unsigned sections : {2U, 3U}) add(2, sections, {V::rings});
     for (const unsigned sections : {1U, 2U}) add(1, sections, {V::leaving, V::sleeps, V::ends});
-    add(2, 1, {V::leaving, V::sleeps, V::ends});
+    add(1, 2, {V::seats});
+    add(2, 1, {V::leaving, V::sleeps, V::seats, V::ends});
     add(1, 2, {V::combined});
     add(1, 3, {V::sleeps});
-    add(3, 1, {V::leaving, V::sleeps, V::ends});
+    add(3, 1, {V::leaving, V::sleeps, V::seats, V::ends});
     return scenarios;
   }
   const locks::Style style = locks::traits_of(lock).style;

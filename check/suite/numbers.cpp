@@ -16,10 +16,7 @@ namespace {
 
 class Owner : public Checked {
  public:
-  struct Mutex {
-    Cell drawn;
-    Cell turn;
-  };
+  using Mutex = TicketMutex;
 
   Owner(Thread& thread, Tuning& tuning, NumbersFault fault, const Cell& held)
       : Checked(thread, tuning), fault_(fault), held_(held.location) {}
@@ -27,13 +24,9 @@ class Owner : public Checked {
   template <class Body>
   auto within(Mutex& mutex, Body body) {
     const bool excludes = fault_ != NumbersFault::no_mutex;
-    Word turn = 0;
-    if (excludes) {
-      turn = thread().fetch_add(mutex.drawn.location, 1, Ordering::relaxed);
-      thread().await(mutex.turn.location, Predicate(equals(turn)), Ordering::acquire);
-    }
+    const Word turn = excludes ? mutex.lock(thread()) : 0;
     return then_leave(body, [&] {
-      if (excludes) thread().store(mutex.turn.location, turn + 1, Ordering::release);
+      if (excludes) mutex.unlock(thread(), turn);
     });
   }
 

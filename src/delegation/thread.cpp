@@ -21,13 +21,13 @@
 namespace muster::delegation {
 namespace {
 
-/// Which numbers are taken. Never destroyed: threads end after main does.
-class Seats {
+/// What threads have of them. Never destroyed: threads end after main does.
+class ThreadSeats {
  public:
-  Seats() : has_key_(pthread_key_create(&at_exit_, [](void*) { leave(); }) == 0) {}
+  ThreadSeats() : has_key_(pthread_key_create(&at_exit_, [](void*) { leave(); }) == 0) {}
 
-  static Seats& instance() {
-    static Seats* const seats = new Seats;
+  static ThreadSeats& instance() {
+    static ThreadSeats* const seats = new ThreadSeats;
     return *seats;
   }
 
@@ -35,65 +35,37 @@ class Seats {
     if (!has_key_) {
       throw Error(Status::system, "no key left for what a thread gives back at its end");
     }
-    const std::scoped_lock lock(mutex_);
-    unsigned word = 0;
-    while (word < words && taken_[word] == ~std::uint64_t{0}) ++word;
-    if (word == words) {
+    const unsigned number = seats_.take(machine_, seats_max);
+    if (number == seats_max) {
       throw Error(Status::no_memory, "more than " + std::to_string(seats_max) +
                                          " threads use locks at once: end some");
     }
-    const unsigned number = word * 64 + static_cast<unsigned>(std::countr_one(taken_[word]));
-    mark(number);
     // After all C++ thread-locals are gone; again, if one of a later key comes back here.
     pthread_setspecific(at_exit_, this);
     return number;
   }
 
-  /// A thread's; but those stay used, by whomever they were left, in which requests are pending.
-  void give_back(const Thread& t) {
-    const std::scoped_lock lock(mutex_);
-    for (unsigned i = 0; i < t.seats; ++i) taken_[t.seat(i) / 64] &= ~bit_of(t.seat(i));
-    for (unsigned word = 0; word < words; ++word) {
-      std::uint64_t left = used_seats[word].load(std::memory_order_relaxed) & ~taken_[word];
-      for (; left != 0; left &= left - 1) {
-        let_go(word * 64 + static_cast<unsigned>(std::countr_zero(left)));
-      }
-    }
-  }
-
   void watch(const LeavesRequests& where) {
-    const std::scoped_lock lock(mutex_);
-    watched_.push_back(&where);
+    Mutual::within(seats_.mutex, [&] { watched_.push_back(&where); });
   }
   void unwatch(const LeavesRequests& where) {
-    const std::scoped_lock lock(mutex_);
-    std::erase(watched_, &where);
+    Mutual::within(seats_.mutex, [&] { std::erase(watched_, &where); });
   }
 
   /// In a fork's child: the other threads' are free, and what is pending in them is the parent's.
   /// Nothing is held across a fork, whose other handlers may wait for threads that end: so all is
   /// made anew, as another thread may have been in the middle of a change.
   void keep_only(const Thread& t) {
-    new (&mutex_) std::mutex;
+    new (&seats_) locks::Seats<SeatMachine>;
     new (&watched_) std::vector<const LeavesRequests*>;
-    for (auto& bits : taken_) bits = 0;
-    for (auto& bits : used_seats) bits.store(0, std::memory_order_relaxed);
-    for (unsigned i = 0; i < t.seats; ++i) mark(t.seat(i));
+    for (unsigned word = 0; word < SeatMachine::words; ++word) {
+      machine_.set_taken(word, 0);
+      machine_.set_used(word, 0);
+    }
+    for (unsigned i = 0; i < t.seats; ++i) seats_.hold(machine_, t.seat(i));
   }
 
  private:
-  static std::uint64_t bit_of(unsigned number) { return std::uint64_t{1} << number % 64; }
-  void mark(unsigned number) {
-    taken_[number / 64] |= bit_of(number);
-    used_seats[number / 64].fetch_or(bit_of(number), std::memory_order_relaxed);
-  }
-  void let_go(unsigned number) {
-    for (const LeavesRequests* where : watched_) {
-      if (where->has_pending(number)) return;
-    }
-    used_seats[number / 64].fetch_and(~bit_of(number), std::memory_order_relaxed);
-  }
-
   static void leave() {
     Thread& t = this_thread;
     instance().give_back(t);
@@ -106,11 +78,17 @@ class Seats {
     delete t.kept;
     t.kept = nullptr;
   }
+  void give_back(const Thread& t) {
+    seats_.give_back(
+        machine_, t.seats, [&](unsigned i) { return t.seat(i); }, seats_max,
+        [this](unsigned seat) {
+          return std::any_of(watched_.begin(), watched_.end(),
+                             [seat](const auto* where) { return where->has_pending(seat); });
+        });
+  }
 
-  static constexpr unsigned words = seats_max / 64;
-
-  std::mutex mutex_;
-  std::uint64_t taken_[words] = {};
+  SeatMachine machine_;
+  locks::Seats<SeatMachine> seats_{};
   std::vector<const LeavesRequests*> watched_;
   pthread_key_t at_exit_{};
   const bool has_key_;
@@ -133,14 +111,14 @@ void begin_child() {
     t.kept->next = 0;
   }
   seated_threads.store(t.seats > 0 ? 1 : 0, std::memory_order_relaxed);
-  Seats::instance().keep_only(t);
+  ThreadSeats::instance().keep_only(t);
 }
 
 void say(std::string_view why) { static_cast<void>(!write(STDERR_FILENO, why.data(), why.size())); }
 
 /// At load, and made before other static objects: a fork's child never finds it half done.
 [[gnu::constructor(101)]] void watch_forks() {
-  Seats::instance();
+  ThreadSeats::instance();
   if (pthread_atfork(nullptr, nullptr, begin_child) != 0) std::abort();  // no memory at all
 }
 
@@ -158,7 +136,7 @@ unsigned take_seat(unsigned depth) {
       if (grown == nullptr) throw std::bad_alloc();
       t.others = static_cast<unsigned*>(grown);
     }
-    const unsigned number = Seats::instance().take();
+    const unsigned number = ThreadSeats::instance().take();
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
     if (t.seats++ == 0) seated_threads.fetch_add(1, std::memory_order_relaxed);
   }
@@ -194,10 +172,11 @@ void end_unreleased() noexcept {
 }
 
 std::atomic<unsigned> seated_threads{0};
-std::atomic<std::uint64_t> used_seats[seats_max / 64];
+SeatMachine::Bits SeatMachine::taken_[words];
+std::atomic<SeatMachine::Bits> SeatMachine::used_[words];
 
-void watch_seats(const LeavesRequests& where) { Seats::instance().watch(where); }
+void watch_seats(const LeavesRequests& where) { ThreadSeats::instance().watch(where); }
 
-void unwatch_seats(const LeavesRequests& where) noexcept { Seats::instance().unwatch(where); }
+void unwatch_seats(const LeavesRequests& where) noexcept { ThreadSeats::instance().unwatch(where); }
 
 }  // namespace muster::delegation

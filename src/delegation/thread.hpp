@@ -9,7 +9,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -17,6 +16,8 @@
 #include <vector>
 
 #include "delegation/section.hpp"
+#include "lock/seats.hpp"
+#include "machine/mutual.hpp"
 #include "machine/no_cancellation.hpp"
 #include "machine/preload.hpp"
 
@@ -108,21 +109,27 @@ inline unsigned first_seat() { return this_thread.seats > 0 ? this_thread.first 
 /// Threads that have seats.
 extern std::atomic<unsigned> seated_threads;
 
-/// A bit for each seat that a thread has, or has left while its requests are pending: who looks for
-/// requests need not go by the most threads that there were once.
-extern std::atomic<std::uint64_t> used_seats[seats_max / 64];
-
-/// The first of these from `from` on, of those below `end`, at most seats_max; else `end`.
-inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
-  if (from >= end) return end;
-  unsigned at = from / 64;
-  std::uint64_t bits = used_seats[at].load(std::memory_order_relaxed) >> from % 64 << from % 64;
-  while (bits == 0) {
-    if (++at * 64 >= end) return end;
-    bits = used_seats[at].load(std::memory_order_relaxed);
+/// The machine of lock/seats.hpp.
+struct SeatMachine : Mutual {
+  using Bits = std::uint64_t;
+  static constexpr unsigned words = seats_max / 64;
+  static Bits taken(unsigned word) { return taken_[word]; }
+  static void set_taken(unsigned word, Bits bits) { taken_[word] = bits; }
+  static Bits used(unsigned word) { return used_[word].load(std::memory_order_relaxed); }
+  static void set_used(unsigned word, Bits bits) {
+    used_[word].store(bits, std::memory_order_relaxed);
   }
-  const unsigned seat = at * 64 + static_cast<unsigned>(std::countr_zero(bits));
-  return seat < end ? seat : end;
+
+ private:
+  static Bits taken_[words];
+  static std::atomic<Bits> used_[words];
+};
+
+/// The first seat that may have a request from `from` on, of those below `end`, at most seats_max;
+/// else `end`.
+inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
+  SeatMachine machine;
+  return locks::Seats<SeatMachine>::next(machine, from, end);
 }
 
 /// Where threads leave requests behind when they end.
