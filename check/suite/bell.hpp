@@ -14,6 +14,7 @@
 #include "check/checked.hpp"
 #include "check/suite/lock_scenario.hpp"
 #include "check/suite/lot.hpp"
+#include "lock/auto.hpp"
 #include "lock/bell.hpp"
 #include "lock/round.hpp"
 
@@ -49,7 +50,7 @@ class BellRehearsal {
         tuning_(tuning),
         is_crowd_(clients_ > 2),
         depth_(is_crowd_ ? 1 : 2),
-        cells_(memory, has_combiner_ ? 2 : 1, clients_, depth_ + 1),
+        cells_(memory, has_combiner_ ? 4 : 1, clients_, depth_ + 1),
         rings_(depth_, cells_),
         all_{{memory.add(0, "sleepers")},
              {memory.add(0, "sleepers on the bell")},
@@ -135,13 +136,14 @@ class BellRehearsal {
     static bool has_given() { return true; }
   };
 
-  /// Likewise by a client that has the lock of the first request: then it tells the server.
+  /// A client that has the lock of the first request, and executes what it finds.
   void combine(Checked& m) {
-    if (!m.take_held(held())) return;
+    const locks::Auto<Checked> lock({&held(), &cells_.global(0), rings_, lock_of(1)},
+                                    {cells_.global(2), cells_.global(3)}, nullptr);
+    if (!lock.take(m)) return;
     Work work{*this, 0, 0, 0, lock_of(1)};
-    const bool executed = rings_.serve(m, 0, lock_of(1), work);
-    m.give_held(held());
-    if (executed) locks::Bell<Lot>::ring(lot(m), all_);
+    locks::Habit habit;
+    lock.give_after_visit(m, habit, work, [] { return true; });
   }
 
   void post(Checked& m, unsigned client) {

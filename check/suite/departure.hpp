@@ -117,20 +117,18 @@ class DepartureRehearsal {
 
   /// As a station's server does: what is pending when it leaves is executed before it has left.
   void serve_and_leave(Checked& m) {
-    const auto last = locks::Departure<Lot>::leave(lot(m), server_cell(), [&] {
-      return locks::pending(m, [&](auto look) {
-        for_each_entry(m, [&](unsigned, const Checked::Cell& entry) { look(entry); });
-      });
-    });
     Work work{*this};
-    while (!locks::are_executed(m, last)) {
+    const auto each_entry = [&](auto look) {
+      for_each_entry(m, [&](unsigned, const Checked::Cell& entry) { look(entry); });
+    };
+    const auto last = locks::depart(m, lot(m), server_cell(), each_entry, [&] {
       if (desk().take(m)) {
         desk().pass(m, work);
         desk().give(m);
-      } else if (!m.await(*desk().held, equals(0), relaxed)) {
-        return;
+      } else {
+        m.await(*desk().held, equals(0), relaxed);
       }
-    }
+    });
     // Who has stopped the server sees what these have done.
     for (const auto& [entry, request] : last) {
       const Word number = locks::Rings<Checked>::number_of(request);

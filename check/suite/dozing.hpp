@@ -11,6 +11,7 @@
 
 #include "check/begin.hpp"
 #include "check/checked.hpp"
+#include "check/suite/departure.hpp"
 #include "check/suite/lock_rehearsal.hpp"
 #include "check/suite/lot.hpp"
 #include "lock/ask.hpp"
@@ -131,7 +132,11 @@ class Dozing : public Checked {
     wake_sleepers(lot_, room_.announcements(here.owner), cell, here.sleepers);
   }
 
-  using Checked::await_either;
+  int await_either(Cell& own, Cell& server, OrderTag<Order::acquire>, Awaited,
+                   Site = Site::here()) {
+    return locks::await_answer(lot_, room_.announcements(thread().id()), bed(own), server,
+                               [](Word) { return locks::Awaits::sleep; });
+  }
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, Cell& dozing,
                    const Expectation<Cell>& expected) {
     return ask(bed(own), held, wanted, dozing, expected);
@@ -185,7 +190,7 @@ class Dozing : public Checked {
 
 static_assert(LockMachine<Dozing>);
 
-/// Client 0 has the lock at first. The others have requests, or wait for the lock itself.
+/// Client 0 has the lock at first, but for a server that leaves. The others have requests, or wait for the lock itself.
 class DozingRehearsal {
   using M = Dozing;
   using Lock = locks::Auto<M>;
@@ -194,11 +199,11 @@ class DozingRehearsal {
   DozingRehearsal(const LockScenario& scenario, Tuning& tuning, Memory& memory)
       : scenario_(scenario),
         tuning_(tuning),
-        cells_(memory, 5, scenario.clients, 2),
+        cells_(memory, 6, scenario.clients, 2),
         data_(memory, scenario.clients, scenario.clients),
         room_(memory, scenario.clients),
         had_{memory.add(0, "the last one has had the lock")} {
-    memory.set_initial(cells_.global(0).location, 1);
+    memory.set_initial(departs() ? server().location : held().location, 1);
     memory.set_initial(cells_.global(1).location, scenario.clients);
     memory.set_initial(cells_.global(4).location,
                        locks::StandBack{0, locks::StandBack::who_is_near}.word());
@@ -234,6 +239,8 @@ class DozingRehearsal {
         return check::begin(program, {{1}, {2}, {0}});
       case LockVariant::served:
         return check::begin(program, {{1, dozing}, {2}, {0, held, 3}});
+      case LockVariant::departs:
+        return check::begin(program, {{1}});
       case LockVariant::aided:  // the last one is about to say that it sleeps
         return check::begin(program, {{1}, {2, dozing}, {0, wanted}});
       default:  // likewise, and the second one is about to post
@@ -245,8 +252,7 @@ class DozingRehearsal {
     M m(self, tuning_, room_);
     const unsigned client = self.id();
     M::Cell* const back = scenario_.variant == LockVariant::stands ? &cells_.global(4) : nullptr;
-    const Lock lock({&held(), &cells_.global(1), {1, cells_}, 0},
-                    {cells_.global(2), dozing(), back}, nullptr);
+    const Lock lock(desk(), {cells_.global(2), dozing(), back}, departs() ? &server() : nullptr);
     typename Lock::Ticket ticket = lock.ticket(client);
     ticket.ring.entered = true;
     ticket.habit.set_delegates(true);
@@ -254,6 +260,7 @@ class DozingRehearsal {
       ticket.habit.visits = locks::Habit::visits_max - 1;
     }
     if (scenario_.variant == LockVariant::served && client == 0) return serve(m, lock);
+    if (departs() && client == 0) return depart(m, lock);
     bool has_it = client == 0;
     const bool has_more = scenario_.variant == LockVariant::visits && client == 0;
     for (Word number = 1; number <= scenario_.sections + (has_more ? 1 : 0); ++number) {
@@ -290,6 +297,18 @@ class DozingRehearsal {
                  PassingServer<M>{
                      {m, cells_.global(1)}, rings, {lock}, data_, scenario_.clients, nullptr, 1});
   }
+  /// What was posted before is executed.
+  void depart(M& m, const Lock& lock) {
+    const auto each_entry = [this](auto look) {
+      for (unsigned client = 0; client < scenario_.clients; ++client) look(cells_.of(client, 0));
+    };
+    CheckedWork work(data_, 0);
+    locks::depart(m, DepartureLot{{m.thread(), tuning_}}, server(), each_entry, [&] {
+      if (!lock.take(m)) return static_cast<void>(m.await(held(), equals(0), relaxed));
+      desk().pass(m, work);
+      lock.give_and_let_in(m);
+    });
+  }
   /// In the middle of a section, as for a condition.
   void await_last(M& m, const Lock& lock) {
     if (m.thread().id() == 2) m.store(had_, 1, relaxed);
@@ -320,7 +339,10 @@ class DozingRehearsal {
     void give() const { m.give_held(all.held()); }
     bool is_dozing() const { return m.is_dozing(all.dozing()); }
   };
+  bool departs() const { return scenario_.variant == LockVariant::departs; }
+  locks::Desk<M> desk() const { return {&held(), &cells_.global(1), {1, cells_}, 0}; }
   M::Cell& held() const { return cells_.global(0); }
+  M::Cell& server() const { return cells_.global(5); }
   M::Cell& dozing() const { return cells_.global(3); }
 
   const LockScenario scenario_;

@@ -198,8 +198,10 @@ replace([[while (next.is_of(lock) && goes_on());]] [[while (next.request != 0 &&
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)
-replace([[lot.swap_in(server, 0);]] [[const auto found = look(); lot.swap_in(server, 0);]])
-replace([[return look();]] [[return found;]])
+replace([[const Pending<M> last = pending(m, each_entry);]] "")
+replace([[lot.swap_in(server, 0);]]
+  [[const Pending<M> last = pending(m, each_entry);
+  lot.swap_in(server, 0);]])
 
 mutant_of_rings("kept posts: counted as sent before it is" kept_posts.hpp ends rehearse_kept)
 replace([[post();
@@ -226,8 +228,8 @@ mutant_of_rings("bell: a ring not counted" bell.hpp sleeps rehearse_bell)
 replace([[lot.add(all.bell, 1);]] "")
 
 mutant_of_rings("bell: not rung for what a combiner has kept from sight"
-  bell.hpp combined rehearse_bell)
-replace([[if (executed) locks::Bell<Lot>::ring(lot(m), all_);]] [[static_cast<void>(executed);]])
+  auto.hpp combined rehearse_bell)
+replace([[if (executed != 0) work.posted(m);]] "")
 
 mutant_of_rings("bell: no fence between a post and the look for the server"
   bell.hpp sleeps rehearse_bell)
@@ -313,6 +315,9 @@ replace([[    if (dozed && !combines())]] [[    dozed = wanted_.take_note(m);
 mutant_of_dozing("doze: cleared without a visit" auto.hpp dozes)
 replace([[desk_.combine(m, work, combines, server_, h.pace);]]
   [[dozed ? 0 : desk_.combine(m, work, combines, server_, h.pace);]])
+
+mutant_of_dozing("doze: a server that leaves without a fence" departure.hpp departs)
+replace([[lot.heavy_fence();]] "")
 
 mutant_of_dozing("doze: nobody roused" habit.hpp nested)
 replace([[desk.rouse(m);]] "")

@@ -33,6 +33,7 @@ enum class LockVariant : std::uint8_t {
   unaided,   ///< for their answers, and the first one executes nobody's requests
   awaits,    ///< each for the lock; the second one gives it up until the last one has had it
   served,    ///< for either; the first one is a server, and goes one more round
+  departs,   ///< for their answers; the first one is a server, and leaves
   visits,    ///< for their answers; the first one has executed many, and has one more section
   stands,    ///< for their answers; who has waited lets others go first once
   together,  ///< for their answers, and both go to sleep at the same time

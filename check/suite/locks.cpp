@@ -29,14 +29,14 @@ Program rehearse_few_numbers(const LockScenario& scenario, Tuning& tuning);
 
 const char* variant_name(LockVariant variant) {
   constexpr const char* names[] = {
-      "plain",       "server",  "shutdown", "attended",    "closing",  "newcomer", "two",
-      "visited",     "yields",  "rings",    "wraps",       "leaving",  "sleeps",   "combined",
-      "seats",       "ends",    "dozes",    "turns",       "alone",    "nested",   "aided",
-      "unaided",     "awaits",  "served",   "visits",      "stands",   "together", "inlined",
-      "acquires",    "reads",   "shares",   "successor",   "stranger", "parks",    "dies",
-      "overwritten", "aside",   "again",    "interrupted", "watched",  "ahead",    "roused",
-      "overlooked",  "unmade",  "crowd",    "ended",       "reused",   "owners",   "signals",
-      "broadcasts",  "expires", "within",   "across"};
+      "plain",   "server",      "shutdown", "attended", "closing",     "newcomer", "two",
+      "visited", "yields",      "rings",    "wraps",    "leaving",     "sleeps",   "combined",
+      "seats",   "ends",        "dozes",    "turns",    "alone",       "nested",   "aided",
+      "unaided", "awaits",      "served",   "departs",  "visits",      "stands",   "together",
+      "inlined", "acquires",    "reads",    "shares",   "successor",   "stranger", "parks",
+      "dies",    "overwritten", "aside",    "again",    "interrupted", "watched",  "ahead",
+      "roused",  "overlooked",  "unmade",   "crowd",    "ended",       "reused",   "owners",
+      "signals", "broadcasts",  "expires",  "within",   "across"};
   return names[static_cast<int>(variant)];
 }
 
@@ -172,8 +172,11 @@ std::vector<LockScenario> lock_scenarios(const std::string& lock, bool all) {
     add(3, 1, {V::within, V::across});
     add(3, 1, {V::plain});
     add(2, 1,
-        {V::dozes, V::turns, V::nested, V::unaided, V::served, V::visits, V::stands, V::inlined});
-    add(3, 1, {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits, V::served, V::stands});
+        {V::dozes, V::turns, V::nested, V::unaided, V::served, V::departs, V::visits, V::stands,
+         V::inlined});
+    add(3, 1,
+        {V::dozes, V::turns, V::alone, V::nested, V::aided, V::awaits, V::served, V::departs,
+         V::stands});
     if (all) add(2, 1, {V::alone});
     if (all) add(3, 1, {V::attended, V::together});
   } else if (lock == locks::Rcl<Checked>::traits.name) {

@@ -15,17 +15,12 @@
 #include "machine/format.hpp"
 
 namespace muster::delegation {
-namespace {
-
-using RingWork = WorkFrom<Inside, RingBoard>;
-
-}  // namespace
 
 /// Work for rings: tells the server that there is some.
-class Delegated::PostedWork : public RingWork {
+class Delegated::PostedWork : public WorkFrom<Inside, RingBoard> {
  public:
   PostedWork(Section section, Station& station, AnyLock* lock, unsigned copied = 0) noexcept
-      : RingWork(section, station.board(), lock, copied), station_(station) {}
+      : WorkFrom(section, station.board(), lock, copied), station_(station) {}
   template <class M>
   void posted(M&) noexcept {
     station_.ring_bell();
@@ -151,7 +146,6 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
     }
-    tell_server(habit);
     learn(depth.thread(), seat, habit);
     work.finish();
   }
@@ -183,7 +177,6 @@ void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell&
   {
     const Depth depth;
     auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
-    tell_server(habit);
   }
   tell(seat, habit);
   work.finish();
@@ -211,13 +204,6 @@ void Delegated::tell_pace(Station::Seat& seat, Known& habit) {
   if (cpu >= 0) seat.cpu.store(static_cast<unsigned>(cpu), std::memory_order_relaxed);
 }
 
-/// A server may sleep that has looked while this client executed others' requests, and so has not
-/// seen their next ones.
-void Delegated::tell_server(Known& habit) {
-  const std::uint64_t combined = habit.combined.value();
-  if (std::exchange(habit.combined_told, combined) != combined) station_->ring_bell();
-}
-
 /// After a section that was executed at once: somebody waits, or it has left posts. And it is when
 /// the steward has to know how many sections were the client's own.
 void Delegated::give_after_visit(Thread& thread) {
@@ -232,10 +218,9 @@ void Delegated::give_after_visit(Thread& thread) {
 void Delegated::visit(Station::Seat& seat, Known& habit) {
   const NoCancellation whole;
   tell(seat, habit);
-  RingWork work({}, station_->board(), this);
+  PostedWork work({}, *station_, this);
   auto_.give_after_visit(seat.port, habit, work, Combines{*this});
   ++habit.inlined;
-  tell_server(habit);
   if (habit.delegates) this_thread.quick = 0;
 }
 

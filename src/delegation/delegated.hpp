@@ -17,7 +17,6 @@ class Delegated final : public AnyLock {
   struct Known : locks::Habit {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
-    std::uint64_t combined_told = 0;
     locks::Steward::Seen pace_told{};
   };
 
@@ -128,7 +127,6 @@ class Delegated final : public AnyLock {
     if (habit.delegated.value() % Station::depth == 0) tell(seat, habit);
   }
   const char* way(const Counters& c, bool has_server) const;
-  void tell_server(Known& habit);
 
   std::shared_ptr<Station> station_;
   const bool always_delegates_;

@@ -89,11 +89,17 @@ class Port::Pace {
   const Expectation<Cell>& expected_;
 };
 
-int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
-              const Expectation<Cell>& expected) noexcept {
+/// Of sleeps that somebody ends.
+FutexLot Port::lot_for_long() noexcept {
   FutexLot lot(false);
   lot.set_slice(std::max(std::min(Asking::sleep_ns, lot.longest_slice_ns()),
                          shortest_sleep_ns.load(std::memory_order_relaxed)));
+  return lot;
+}
+
+int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
+              const Expectation<Cell>& expected) noexcept {
+  FutexLot lot = lot_for_long();
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
   Asking asking(is_crowded() && own != nullptr, asked_, expected.lost, is_time_limited());
   const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };
@@ -125,20 +131,18 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, A
     }
   }
   follow_crowd();
-  FutexLot lot(false);
-  for (Wait wait(*this, awaited);;) {
-    if (is_free(own)) return 0;
-    const Word there = other.value.load(std::memory_order_acquire);
-    if (there == 0) return is_free(own) ? 0 : 1;
+  // Which combiner comes next nobody knows: it wakes those whose requests it executes.
+  FutexLot lot = awaited == Awaited::combiner ? FutexLot(false) : lot_for_long();
+  Wait wait(*this, awaited);
+  const locks::Bed<Atom> bed{own.value, own.sleepers};
+  return locks::await_answer(lot, announcements_, bed, other.value, [&](Word there) {
     const Next next = wait.next();
-    if (next == Next::give_up) return -1;
     // While this thread spins on the server's PU, nobody serves.
     const bool spins = next == Next::look && policy().spin_ns != 0;
     if (spins && awaited != Awaited::combiner && there == pu()) sched_yield();
-    if (next == Next::sleep) {
-      sleep_on(lot, announcements_, own.value, own.sleepers, equals(0));
-    }
-  }
+    if (next == Next::give_up) return locks::Awaits::give_up;
+    return next == Next::sleep ? locks::Awaits::sleep : locks::Awaits::look;
+  });
 }
 
 void Port::wake_sleepers_of(Cell& cell) noexcept {

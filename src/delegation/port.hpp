@@ -192,6 +192,7 @@ class Port : public Hardware {
   /// many sections in a row. Without this pause two threads on two CPUs execute 0.2 to 0.9 times as
   /// many.
   [[gnu::noinline]] static void back_off() noexcept;
+  static FutexLot lot_for_long() noexcept;
   class Pace;
   /// What `wanted` says besides locks::by_another: nobody is to be let in.
   static constexpr Word unattended = 2;

@@ -330,15 +330,18 @@ void Station::await_senders(Seat& seat) noexcept {
   for (unsigned looks = 0; has_senders(senders_max) && now_ns() < until_ns; ++looks) linger(looks);
 }
 
-/// From here on clients help themselves; what they posted before is still pending.
-locks::Pending<RingPort> Station::close(RingPort& port) {
-  return locks::Departure<FutexLot>::leave(FutexLot(false), server_cell().value, [&] {
+/// From here on clients help themselves; the server executes what they posted before.
+template <class Wait>
+void Station::depart(Wait wait) {
+  RingPort port(memory_.domain(), 0);
+  const auto each_entry = [this](auto look) {
     // Without membarrier a post may still be on its way out of its core, for far less than this.
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return locks::pending(port, [this](auto look) { for_each_entry(look); });
-  });
+    for_each_entry(look);
+  };
+  locks::depart(port, FutexLot(false), server_cell().value, each_entry, wait);
 }
 
 void Station::stop() {
@@ -352,11 +355,10 @@ void Station::stop() {
     term_.await_end(house_);
     if (!term_.leave(house_)) return join_watchdog();
   }
-  RingPort port(memory_.domain(), 0);
-  for (const auto last = close(port); !locks::are_executed(port, last);) {
+  depart([this] {
     ring_bell();
     sched_yield();
-  }
+  });
   end([this] {
     join_watchdog();
     if (!steward_) return;
@@ -463,10 +465,8 @@ void Station::watch() {
 
 /// By the watchdog: ends the server, and itself: who starts the next one joins it.
 void Station::leave(House watchdog) {
-  RingPort port(memory_.domain(), 0);
-  const auto last = close(port);
   watchdog.nap_ns = watchdog_period_ns;
-  while (!locks::are_executed(port, last)) crew().watch(watchdog);
+  depart([&] { crew().watch(watchdog); });
   end([] {});
 }
 

@@ -231,7 +231,8 @@ class Station final : public LeavesRequests {
   void leave(House watchdog);
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
-  locks::Pending<RingPort> close(RingPort& port);
+  template <class Wait>
+  void depart(Wait wait);
   template <class Last>
   void end(Last last);
   void join_watchdog();

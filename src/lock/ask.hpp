@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a client waits for a lock that another one has: it says so in `wanted`, where whoever has the
-// lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free.
+// lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free. And how it
+// waits for a server, which comes without being told.
 //
-// A template over the client's pace: wait/asking.hpp's on hardware; the checker's asks and sleeps.
+// ask() is a template over the client's pace: wait/asking.hpp's on hardware; the checker's asks and
+// sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
 //   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
 //   is_next()            whether its request is the next one of its ring; may wait for that
@@ -44,6 +46,25 @@ int ask(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own, b
     }
     if (is_executed()) return 0;
     if (is_free(held)) return is_executed() ? 0 : 1;  // both are 0: it is executed
+  }
+}
+
+/// A client that waits for a server's answer does this next.
+enum class Awaits : std::uint8_t { look, sleep, give_up };
+
+/// Until its request is executed (returns 0), or `server` is 0 and it is not (returns 1); -1: it
+/// gave up. `next(server)` says what it does between two looks. A server that leaves wakes nobody,
+/// and need not: it executes what was posted before. Who posts later has seen that it has left, by
+/// the light fence behind each store (pairs with the heavy one in depart()).
+template <ParkingLot L, class Atom, class Next>
+int await_answer(L& lot, Announcements<Atom>& all, Bed<Atom> own, const Atom& server, Next next) {
+  for (;;) {
+    if (lot.look(own.word) == 0) return 0;
+    const Word there = lot.look(server);
+    if (there == 0) return lot.look(own.word) == 0 ? 0 : 1;
+    const Awaits now = next(there);
+    if (now == Awaits::give_up) return -1;
+    if (now == Awaits::sleep) sleep_on(lot, all, own.word, own.sleepers, equals(0));
   }
 }
 

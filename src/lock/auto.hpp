@@ -10,8 +10,8 @@
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
-// 2. Hysteresis is each client's own. It delegates once it failed to take the lock, met others as a
-//    server ran, or visited 32 times; until its request waits at a free lock, or `trial` times.
+// 2. A client delegates once it failed to take the lock, met others as a server ran, or visited 32
+//    times; until its request waits at a free lock, or `trial` times.
 #pragma once
 
 #include "lock/habit.hpp"
@@ -129,6 +129,7 @@ class Auto {
       executed = desk_.combine(m, work, combines, server_, h.pace);
       if (dozed && !combines()) wanted_.set_dozing(m);
       desk_.give(m);
+      if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
       if (executed != 0 && is_served(m)) h.set_delegates(true);
       const bool goes_on = unattended || (combines() && h.goes_on_after_visit());

@@ -5,7 +5,7 @@
 // posted. One of the two sees the other.
 //
 // Each is a template over a lot `L` with the fences and the peek() of a ParkingLot, and
-//   swap_in(atom, word)
+//   swap_in(atom, word)   acquires and releases
 // Source: ours; the fences as there.
 //
 // Invariant: a request is posted before the server's last look, or its client sees that the server
@@ -55,16 +55,16 @@ bool is_left_to_server(L&& lot, const Atom& server) {
   return lot.peek(server) != 0;
 }
 
-/// By who leaves: from here on clients see to their requests themselves. What `look()` finds, which
-/// is returned, was posted before, and is the server's.
-template <class L>
-struct Departure {
-  template <class Atom, class Look>
-  static auto leave(L lot, Atom& server, Look look) -> decltype(look()) {
-    lot.swap_in(server, 0);
-    lot.heavy_fence();  // pairs with the light one above
-    return look();
-  }
-};
+/// By who makes the server leave: from here on clients see to their requests themselves. What was
+/// posted before is the server's: until that is executed, `wait()` between two looks. It is
+/// returned.
+template <LockMachine M, class L, class Atom, class EachEntry, class Wait>
+Pending<M> depart(M& m, L lot, Atom& server, EachEntry each_entry, Wait wait) {
+  lot.swap_in(server, 0);
+  lot.heavy_fence();  // pairs with the light one above, and that behind each store
+  const Pending<M> last = pending(m, each_entry);
+  while (!are_executed(m, last)) wait();
+  return last;
+}
 
 }  // namespace muster::locks

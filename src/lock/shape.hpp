@@ -12,7 +12,7 @@
 //
 //   work.run_own(m)     does it, here
 //   work.put(m, slot)   leaves it in a slot, for somebody else
-//   work.posted(m)      hears that it is there for all to see: where one has to be told
+//   work.posted(m)      hears that there are requests to be seen: where a server has to be told
 //   work.run(m, slot)   does what was left there
 //
 // Locks that carry the lock to the section have `acquire` and `release`, too, most of them
