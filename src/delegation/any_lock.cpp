@@ -95,6 +95,7 @@ void AnyLock::prepare_wait() {
   const KeepErrno of_section;
   execute_kept_posts(*this);
   if (!Inside::of(this)) return;
+  require_held_here();
   {
     const Inside inside(this, this_thread.for_another);
     run_deferred();
@@ -102,6 +103,12 @@ void AnyLock::prepare_wait() {
   throw Error(Status::invalid, "a section of this " + std::string(traits_.name) +
                                    " lock would wait for another one, which comes after it: wait "
                                    "outside");
+}
+
+void AnyLock::require_held_here() const {
+  if (!shared_ || held_in_ == generation()) return;
+  throw Error(Status::busy,
+              "this section has forked, and its lock is the parent's: in the child, leave it");
 }
 
 void AnyLock::refuse_recursion() const {
@@ -113,7 +120,7 @@ void AnyLock::refuse_recursion() const {
                   "sections before switching");
 }
 
-void AnyLock::run_all_deferred() noexcept {
+bool AnyLock::run_all_deferred() noexcept {
   const NoCancellation whole;
   const KeepErrno of_section;
   const unsigned process = generation();
@@ -123,6 +130,7 @@ void AnyLock::run_all_deferred() noexcept {
       if (process == generation()) section();
     }
   }
+  return process == generation();
 }
 
 void AnyLock::defer(Section section) {
@@ -182,14 +190,14 @@ void AnyLock::release() {
                                      " lock was not acquired here: the thread that has acquired it "
                                      "releases it, in the same section");
   }
-  if (held_in_ == generation()) {
-    run_deferred();
-    leave_acquired();
+  const bool is_child = held_in_ != generation() || !run_deferred();
+  leave_acquired();
+  if (is_child) [[unlikely]] {
+    end_in_child();
+  } else {
     if (share_ != nullptr) [[unlikely]]
       Share::end(share_->turn());
     give_acquired();
-  } else {
-    leave_acquired();  // a fork's child
   }
   send_kept_posts();
 }

@@ -113,6 +113,9 @@ class AnyLock {
   bool is_acquired_here() const noexcept { return acquired_here() != nullptr; }
   /// Whether that is a section of this lock, or the thread has acquired it there.
   bool is_innermost() const noexcept { return this_thread.inside == this || is_acquired_here(); }
+  /// In a section of it, of which others are not to be executed before that ends. Throws
+  /// Error(busy) in a fork's child that is in there: its parent has the lock.
+  void require_held_here() const;
   /// As give_up(), where it is acquired. From here on, and until enter_acquired(), it is not.
   void give_up_acquired() {
     leave_acquired();
@@ -147,10 +150,11 @@ class AnyLock {
   /// In a section of this lock, or for one that is: its executor looks, after that, for posts that
   /// it has left. For locks whose clients do not look each time.
   virtual void look_after_section() noexcept {}
-  /// By the executor of a section, after it.
-  void run_deferred() noexcept {
+  /// By the executor of a section, after it. False in the child of one that has forked.
+  bool run_deferred() noexcept {
     if (has_deferred()) [[unlikely]]
-      run_all_deferred();
+      return run_all_deferred();
+    return true;
   }
   /// Executes a section of the calling thread, which has the lock and is outside of all sections;
   /// then `leave()`, see Section::run_own().
@@ -207,9 +211,8 @@ class AnyLock {
       inside.emplace(this, false);
     }
     section.run_own([&]() __attribute__((always_inline)) {
-      const bool is_child = process != generation();  // then the lock is its parent's
+      const bool is_child = process != generation() || !run_deferred();  // the lock is its parent's
       if (!is_child) [[likely]] {
-        run_deferred();
         const KeepErrno of_section;
         give();
       }
@@ -236,13 +239,14 @@ class AnyLock {
   /// What is deferred, which is no longer then. Nothing in a fork's child of who has deferred it.
   std::vector<Section> take_deferred() noexcept;
   bool is_shared() const { return shared_; }
+  unsigned held_in_ = 0;  ///< generation() of who has acquired it, or of who has a shared one
   std::unique_ptr<AnyLock> readers_;  ///< what threads are inside of that share a section
 
  private:
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   [[gnu::cold]] void end_in_child();
   /// Not inlined where all else is: its registers would be saved on the way of each section.
-  [[gnu::cold, gnu::noinline]] void run_all_deferred() noexcept;
+  [[gnu::cold, gnu::noinline]] bool run_all_deferred() noexcept;
   Level** acquired_here() const noexcept;
   void leave_acquired() noexcept;
 
@@ -256,7 +260,6 @@ class AnyLock {
   const bool shared_;
   unsigned deferred_in_ = 0;  ///< generation() of who has deferred
   Level held_;                ///< by the thread that has acquired it
-  unsigned held_in_ = 0;      ///< its generation()
   std::atomic<Word> kept_{0};
 };
 

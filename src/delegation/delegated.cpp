@@ -30,23 +30,30 @@ class Delegated::PostedWork : public WorkFrom<Inside, RingBoard> {
   Station& station_;
 };
 
+namespace {
+
+/// With a server, where all is to be delegated.
+std::shared_ptr<Station> ready(std::shared_ptr<Station> station, locks::Style style) {
+  if (station == nullptr) station = default_station(style);
+  try {
+    if (style == locks::Style::server && !station->has_server()) station->start({});
+  } catch (const Error& error) {
+    if (error.code() != Status::busy) throw;  // it has just been started, or is about to end
+  }
+  return station;
+}
+
+}  // namespace
+
 Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> station,
                      std::int64_t visit_ns)
     : AnyLock(traits, traits.style == locks::Style::server ? nullptr : go_short_way),
-      station_(station != nullptr ? std::move(station) : default_station(traits.style)),
+      station_(ready(std::move(station), traits.style)),
       always_delegates_(traits.style == locks::Style::server),
       number_(station_->add()),
       desk_(station_->desk(number_, visit_ns)),
       auto_(desk_, station_->wanted(number_), &station_->server_cell(), always_delegates_) {
   station_->open(number_, this);
-  if (!always_delegates_ || station_->has_server()) return;
-  try {
-    station_->start({});
-  } catch (const Error& error) {
-    if (error.code() == Status::busy) return;  // it has just been started, or is about to end
-    station_->remove(number_);
-    throw;
-  }
 }
 
 Delegated::~Delegated() {

@@ -110,6 +110,7 @@ void RobustLock::execute(Section section) {
       [&] {
         if (!lock_.acquire(port)) [[unlikely]]
           refuse_damaged();
+        held_in_ = generation();
       },
       [&] { lock_.release(port); });
 }
@@ -133,6 +134,7 @@ void RobustLock::recover(Section section) {
   RobustPort port(namespaces_, WaitPolicy::forever);
   lock_.acquire_anyway(port);
   lock_.make_whole(port);
+  held_in_ = generation();
   run_taken(section, [&] { give_up(); });
 }
 

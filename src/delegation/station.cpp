@@ -171,20 +171,23 @@ void Station::place(const ServerOptions& options) {
   const Places::Server next = places.add_server(options.policy, options.cpus);
   std::unique_lock lock(crew().roles);
   std::string failure;
+  std::vector<PuSet> before;
   if (!term_.is(house_, Term::serving)) failure = "it does not run";
-  for (std::size_t i = 0; i < servants_.size() && failure.empty(); ++i) {
-    failure = bind(*servants_[i], next.cpus, options.cpus);
+  while (before.size() < servants_.size() && failure.empty()) {
+    Servant& servant = *servants_[before.size()];
+    before.push_back(binding_of(servant.thread));
+    failure = bind(servant, next.cpus, options.cpus);
   }
   if (!failure.empty()) {
-    for (const auto& servant : servants_) bind(*servant, place_.cpus);
+    for (std::size_t i = 0; i < before.size(); ++i) bind(*servants_[i], before[i]);
     lock.unlock();
     places.remove_server(next);
     throw Error(Status::invalid, "the server stays where it is: " + failure);
   }
-  const Places::Server before = std::exchange(place_, next);
+  const Places::Server left = std::exchange(place_, next);
   misplaced_.clear();
   lock.unlock();
-  places.remove_server(before);
+  places.remove_server(left);
   places.tell_observer();
 }
 

@@ -13,10 +13,11 @@ namespace muster::delegation {
 
 /// Where `lock` is_innermost(), of a thread that is not cancelled: gives the lock up, calls `body`,
 /// which throws nothing, and takes it again. A server's spare goes on meanwhile; other locks that
-/// the thread has stay taken. `body` finds in errno what the section has left there,
-/// and the section what `body` has. In a fork's child that is made meanwhile the lock is not taken:
-/// who has it is the parent's. Throws Error: unsupported, with the lock as it was, where others
-/// execute the sections; peer, with the lock taken: a process died in a section meanwhile.
+/// the thread has stay taken. `body` finds in errno what the section has left there, and the section
+/// what `body` has. In a fork's child that is made meanwhile the lock is not taken: who has it is
+/// the parent's. Throws Error, with the lock as it was: unsupported where others execute the
+/// sections; busy in a fork's child of before. With the lock taken: peer, a process died in a
+/// section meanwhile.
 template <class Body>
 void unlocked(AnyLock& lock, Body body) {
   Thread& thread = this_thread;
@@ -24,6 +25,7 @@ void unlocked(AnyLock& lock, Body body) {
   int error = errno;
   Share* const share = lock.share();
   const Share::Turn turn = share != nullptr ? share->turn() : Share::Turn();
+  lock.require_held_here();
   const bool is_acquired = lock.is_acquired_here();
   if (is_acquired) {
     lock.give_up_acquired();

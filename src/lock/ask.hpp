@@ -60,7 +60,7 @@ template <ParkingLot L, class Atom, class Next>
 int await_answer(L& lot, Announcements<Atom>& all, Bed<Atom> own, const Atom& server, Next next) {
   for (;;) {
     if (lot.look(own.word) == 0) return 0;
-    const Word there = lot.look(server);
+    const Word there = lot.peek(server);
     if (there == 0) return lot.look(own.word) == 0 ? 0 : 1;
     const Awaits now = next(there);
     if (now == Awaits::give_up) return -1;

@@ -16,6 +16,7 @@
 
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
+#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -240,6 +241,83 @@ TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
   if (getpid() != parent) _exit(0);
   EXPECT_EQ(0, forks.wait());
   EXPECT_EQ(2, count.value()) << "one each";
+}
+
+/// A lock between processes, whose section, or a post of it, forks, and comes back in both.
+class SharedFork : public Fork {
+ protected:
+  bool child_may_take() {
+    if (!lock_->acquire(0)) return false;
+    lock_->release();
+    return true;
+  }
+  const SharedMemory memory_{delegation::shared_lock_bytes()};
+  const std::unique_ptr<AnyLock> lock_ =
+      make_lock({.kind = "robust", .station = nullptr, .shared_memory = memory_.data()});
+  SharedCount count_;
+  Forks forks_;
+};
+
+TEST_F(SharedFork, InAPost) {
+  const pid_t parent = getpid();
+  auto forking = [&] {
+    forks_();
+    if (forks_.pid == 0) return;
+    EXPECT_EQ(0, forks_.wait());
+  };
+  execute(*lock_, [&] { lock_->post(section_of(forking)); });
+  if (getpid() != parent) _exit(child_may_take() ? 3 : 0);
+  execute(*lock_, count_);
+  EXPECT_EQ(1, count_.value()) << "else it is damaged";
+}
+
+TEST_F(SharedFork, WhereItIsAcquired) {
+  for (const bool in_a_post : {false, true}) {
+    const pid_t parent = getpid();
+    auto forking = [&] {
+      forks_();
+      if (forks_.pid == 0) return;
+      EXPECT_EQ(0, forks_.wait());
+    };
+    ASSERT_TRUE(lock_->acquire(WaitPolicy::forever));
+    in_a_post ? lock_->post(section_of(forking)) : forking();
+    lock_->release();
+    if (getpid() != parent) _exit(child_may_take() ? 3 : 0);
+    execute(*lock_, count_);
+  }
+  EXPECT_EQ(2, count_.value()) << "else it is damaged";
+}
+
+TEST_F(SharedFork, AChildsPostIsExecutedWhenItsParentHasReleased) {
+  ASSERT_TRUE(lock_->acquire(WaitPolicy::forever));
+  forks_();
+  if (forks_.pid == 0) {
+    lock_->post(section_of(count_));
+    lock_->release();
+    _exit(count_.value() == 1 ? 0 : 3);
+  }
+  sleep_ms(20);
+  EXPECT_EQ(0, count_.value());
+  lock_->release();
+  EXPECT_EQ(0, forks_.wait());
+  EXPECT_EQ(1, count_.value());
+}
+
+TEST_F(SharedFork, AChildGivesNothingUpInItsParentsSection) {
+  execute(*lock_, [&] {
+    forks_();
+    if (forks_.pid == 0) {
+      lock_->post(section_of(count_));
+      const auto wait = [&] { lock_->prepare_wait(); };
+      const auto leave = [&] { delegation::unlocked(*lock_, [] {}); };
+      const bool are_refused = refusal(wait).find("the parent's") != std::string::npos &&
+                               refusal(leave).find("the parent's") != std::string::npos;
+      _exit(are_refused && count_.value() == 0 ? 0 : 3);
+    }
+    EXPECT_EQ(0, forks_.wait());
+  });
+  execute(*lock_, count_);
+  EXPECT_EQ(1, count_.value()) << "else it is damaged";
 }
 
 TEST_F(Fork, InAPostOfASectionThatWaitsForACondition) {
