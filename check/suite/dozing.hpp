@@ -190,7 +190,8 @@ class Dozing : public Checked {
 
 static_assert(LockMachine<Dozing>);
 
-/// Client 0 has the lock at first, but for a server that leaves. The others have requests, or wait for the lock itself.
+/// Client 0 has the lock at first, unless it is a server that leaves. The others have requests, or
+/// wait for the lock itself.
 class DozingRehearsal {
   using M = Dozing;
   using Lock = locks::Auto<M>;

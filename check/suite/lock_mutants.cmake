@@ -168,7 +168,7 @@ replace([[set_dozing(m);
 
 mutant("auto: a server trusted to stay" auto.hpp Auto)
 replace([[await_either(m, entry, *server_)]]
-  [[Either<M>{true, !m.await(entry, equals(0), acquire)}]])
+  [[Either{true, !m.await(entry, equals(0), acquire)}]])
 
 mutant("auto: a request that has begun taken for done" auto.hpp Auto)
 replace([[if (!executed) continue;]] [[if (!executed) return true;]])
@@ -313,8 +313,7 @@ replace([[    if (dozed && !combines())]] [[    dozed = wanted_.take_note(m);
     if (dozed && !combines())]])
 
 mutant_of_dozing("doze: cleared without a visit" auto.hpp dozes)
-replace([[desk_.combine(m, work, combines, server_, h.pace);]]
-  [[dozed ? 0 : desk_.combine(m, work, combines, server_, h.pace);]])
+replace([[executed = desk_.combine(]] [[executed = dozed ? 0 : desk_.combine(]])
 
 mutant_of_dozing("doze: a server that leaves without a fence" departure.hpp departs)
 replace([[lot.heavy_fence();]] "")

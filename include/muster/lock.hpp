@@ -115,13 +115,10 @@ class future {
   }
   void finish() noexcept {
     if (state_ == nullptr) return;
-    const int refused = prepare_wait();
-    if (refused == MUSTER_OK) {
-      state_->ready.wait(0, std::memory_order_acquire);
-    } else if (refused == MUSTER_EBUSY) {
+    if (prepare_wait() == MUSTER_EBUSY) {
       static_cast<void>(state_.release());  // the parent's
     } else {
-      wait();  // throws, and the program ends with the reason
+      wait();  // if it throws, the program ends with the reason
     }
   }
 
@@ -142,14 +139,7 @@ class server {
   server& operator=(const server&) = delete;
 
   void move(const std::string& where) { detail::check(muster_server_move(handle_, where.c_str())); }
-  std::string explain() const {
-    return detail::text_of(
-        [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
-          return muster_server_explain(static_cast<const muster_server*>(handle), nullptr, text,
-                                       bytes, needed);
-        },
-        handle_);
-  }
+  std::string explain() const { return detail::text_of<muster_server_explain>(handle_); }
   muster_place place() const {
     muster_place now{};
     detail::check(muster_server_get_place(handle_, &now));
@@ -345,14 +335,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     return future<R>(std::move(mine), handle_, posted_by);
   }
 
-  std::string explain() const {
-    return detail::text_of(
-        [](const void* handle, char* text, std::size_t bytes, std::size_t* needed) {
-          return muster_lock_explain(static_cast<const muster_lock*>(handle), nullptr, text, bytes,
-                                     needed);
-        },
-        handle_);
-  }
+  std::string explain() const { return detail::text_of<muster_lock_explain>(handle_); }
   /// What it is and does now, for programs.
   muster_lock_choice choice() const {
     muster_lock_choice choice{};

@@ -89,6 +89,16 @@ inline void check(int status) {
   if (status != MUSTER_OK) throw error(status);
 }
 
+template <auto Explain, class Handle>
+std::string text_of(const Handle* handle) {
+  std::size_t needed = 0;
+  check(Explain(handle, nullptr, nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  check(Explain(handle, nullptr, text.data(), text.size(), nullptr));
+  text.resize(text.find('\0'));
+  return text;
+}
+
 /// Which ranks of a barrier are claimed, and by which thread. Outlives the barrier while a thread
 /// remembers it.
 class ranks {
@@ -269,14 +279,7 @@ class barrier {
   }
 
   /// What was chosen and why.
-  std::string explain() const {
-    std::size_t needed = 0;
-    detail::check(muster_barrier_explain(handle_, "text", nullptr, 0, &needed));
-    std::string text(needed, '\0');
-    detail::check(muster_barrier_explain(handle_, "text", text.data(), text.size(), nullptr));
-    text.pop_back();
-    return text;
-  }
+  std::string explain() const { return detail::text_of<muster_barrier_explain>(handle_); }
 
   muster_barrier* native_handle() noexcept { return handle_; }
 

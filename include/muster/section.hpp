@@ -179,7 +179,14 @@ auto bound(F& section, T& value) {
 /// What a section left: a value, nothing, or what it threw.
 template <class R>
 class outcome {
+  struct nothing {};
+  using stored = std::conditional_t<
+      std::is_void_v<R>, nothing,
+      std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
+
  public:
+  /// Whether its bytes may go elsewhere and come back: an exception_ptr is an address.
+  static constexpr bool can_travel = std::is_trivially_copyable_v<stored>;
   template <class F>
   void run(F& section) {
     try {
@@ -209,29 +216,9 @@ class outcome {
   }
 
  private:
-  struct nothing {};
-  using stored = std::conditional_t<
-      std::is_void_v<R>, nothing,
-      std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>>>;
-
- public:
-  /// Whether its bytes may go elsewhere and come back: an exception_ptr is an address.
-  static constexpr bool can_travel = std::is_trivially_copyable_v<stored>;
-
- private:
   [[no_unique_address]] stored value_{};
   std::exception_ptr error_;
 };
-
-inline std::string text_of(int (*explain)(const void*, char*, std::size_t, std::size_t*),
-                           const void* handle) {
-  std::size_t needed = 0;
-  detail::check(explain(handle, nullptr, 0, &needed));
-  std::string text(needed, '\0');
-  detail::check(explain(handle, text.data(), text.size(), nullptr));
-  text.resize(text.find('\0'));
-  return text;
-}
 
 }  // namespace detail
 

@@ -206,7 +206,6 @@ int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* 
 }
 
 void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
-  using muster::delegation::AnyLock;
   using muster::delegation::Thread;
   static_assert(offsetof(Thread, quick) == offsetof(muster_thread_words, number));
   static_assert(offsetof(Thread, last_habit) == offsetof(muster_thread_words, executed));
@@ -216,9 +215,7 @@ void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
   static_assert(offsetof(Row, held) == offsetof(muster_lock_row, held));
   static_assert(offsetof(Row, wanted) == offsetof(muster_lock_row, wanted));
   static_assert(offsetof(Row, dozing) == offsetof(muster_lock_row, dozing));
-  const AnyLock& mine = muster::lock_of(lock);
-  const auto [number, held] =
-      mine.share() != nullptr ? AnyLock::AtOnce() : muster::lock_of(lock).at_once();
+  const auto [number, held] = muster::lock_of(lock).at_once();
   *words = {number, reinterpret_cast<muster_lock_row*>(held)};
 }
 
@@ -347,11 +344,7 @@ int muster_cond_create(muster_cond** cond, muster_lock* lock) {
 }
 
 int muster_cond_wait(muster_cond* cond) {
-  return guarded([&] {
-    muster::require(cond != nullptr, "no condition");
-    cond->condition.wait();
-    return Status::ok;
-  });
+  return muster_cond_timedwait(cond, muster::WaitPolicy::forever);
 }
 
 int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns) {
@@ -363,21 +356,15 @@ int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns) {
   });
 }
 
-int muster_cond_signal(muster_cond* cond) {
+static int call(muster_cond* cond, bool all) {
   return guarded([&] {
     muster::require(cond != nullptr, "no condition");
-    cond->condition.signal();
+    cond->condition.signal(all);
     return Status::ok;
   });
 }
-
-int muster_cond_broadcast(muster_cond* cond) {
-  return guarded([&] {
-    muster::require(cond != nullptr, "no condition");
-    cond->condition.broadcast();
-    return Status::ok;
-  });
-}
+int muster_cond_signal(muster_cond* cond) { return call(cond, false); }
+int muster_cond_broadcast(muster_cond* cond) { return call(cond, true); }
 
 void muster_cond_destroy(muster_cond* cond) {
   const muster::NoCancellation whole;

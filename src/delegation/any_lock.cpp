@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "delegation/kept.hpp"
 #include "lock/kept_posts.hpp"
 #include "machine/error.hpp"
 #include "machine/format.hpp"
@@ -40,7 +39,6 @@ AnyLock::AnyLock(const locks::Traits& traits, ShortWay way, bool shared)
       shared_(shared) {}
 
 void AnyLock::execute_shared(Section section) {
-  if (readers_ == nullptr) return execute(section);
   admit();
   readers_->execute(section);
 }

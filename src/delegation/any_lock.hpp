@@ -7,13 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "delegation/generation.hpp"
-#include "delegation/kept.hpp"
 #include "delegation/port.hpp"
 #include "delegation/share.hpp"
+#include "delegation/thread.hpp"
 #include "lock/shape.hpp"
 #include "machine/keep_errno.hpp"
 
@@ -40,6 +39,29 @@ struct Choice {
   const char* server_why = "only auto and rcl have servers";
 };
 
+// Posts that sections make to other locks. They are kept until their thread is outside of all
+// sections: a post never waits, but sending one may, for a free place among those outstanding, and
+// whoever frees it may need a lock that this thread has. What can fail about a post fails when it
+// is kept, in the section that makes it: sending cannot.
+
+/// By the calling thread, in a section: `todo` counts it. post() outside of all sections cannot
+/// fail.
+void keep_post(AnyLock& lock, Section section);
+void send_kept_posts_now() noexcept;
+/// What this thread has kept for this lock, there and then: nested in its section, or as a part of
+/// it if that is one of this lock. Throws what execute() does: that post and those after it are
+/// still there.
+void execute_kept_posts(AnyLock& lock);
+/// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
+void await_kept_posts(AnyLock& lock);
+
+/// Outside of all sections: sends what the calling thread's sections have left.
+inline void send_kept_posts() noexcept {
+  const Thread& t = this_thread;
+  if (t.todo != 0 && t.inside == nullptr) [[unlikely]]
+    send_kept_posts_now();
+}
+
 class AnyLock {
  public:
   /// Executes a section and returns a code, as those of the C ABI do.
@@ -62,8 +84,8 @@ class AnyLock {
   /// The same of a section that may get a copy of so many CopiedWords at its argument, which is
   /// copied back.
   virtual void execute_copied(Section section, unsigned) { execute(section); }
-  /// The same beside others that are executed so, where it has readers. In a section that may be
-  /// executed beside others nothing is posted to this lock, and no condition of it awaited.
+  /// The same of a lock that has readers, beside others that are executed so. In such a section
+  /// nothing is posted to this lock, and no condition of it awaited.
   void execute_shared(Section section);
   bool admits_readers() const noexcept { return readers_ != nullptr; }
 

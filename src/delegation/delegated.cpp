@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/departure.hpp"
 #include "lock/nested.hpp"
@@ -91,7 +90,7 @@ void Delegated::await_seats(unsigned but) {
   const Thread& t = this_thread;
   while (Station::Seat* const other = pending_seat(but)) {
     const KeepErrno of_caller(*t.error);
-    const Blocking blocking(t.serving);
+    const Blocking blocking;
     other->port.await(*other->last, equals(0), muster::acquire);
   }
 }
@@ -149,9 +148,9 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
     if (outside) await_senders(seat);
     PostedWork work(section, *station_, this, copied);
     if (seat.is_pending()) {
-      auto_.delegate(seat.port, seat.ring, habit, work, Combines{*this});
+      auto_.delegate(seat.port, seat.ring, habit, work, combining());
     } else {
-      auto_.execute(seat.port, seat.ring, habit, work, Combines{*this});
+      auto_.execute(seat.port, seat.ring, habit, work, combining());
     }
     learn(depth.thread(), seat, habit);
     work.finish();
@@ -183,7 +182,7 @@ void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell&
   const NoCancellation whole;
   {
     const Depth depth;
-    auto_.finish(seat.port, seat.ring, habit, entry, work, Combines{*this});
+    auto_.finish(seat.port, seat.ring, habit, entry, work, combining());
   }
   tell(seat, habit);
   work.finish();
@@ -226,7 +225,7 @@ void Delegated::visit(Station::Seat& seat, Known& habit) {
   const NoCancellation whole;
   tell(seat, habit);
   PostedWork work({}, *station_, this);
-  auto_.give_after_visit(seat.port, habit, work, Combines{*this});
+  auto_.give_after_visit(seat.port, habit, work, combining());
   ++habit.inlined;
   if (habit.delegates) this_thread.quick = 0;
 }
@@ -237,7 +236,7 @@ void Delegated::give_back_anyway() {
 
 AnyLock::AtOnce Delegated::at_once() {
   static_assert(offsetof(locks::Habit, inlined) == 0);  // a base, so what last_habit points to
-  if (always_delegates_) return {};
+  if (always_delegates_ || share() != nullptr) return {};
   return {number_ever(), &desk_.held->value};
 }
 
@@ -256,11 +255,10 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
 }
 
 void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
-  Station* const serving = this_thread.serving;
-  const bool posts = serving != station_.get() && station_->has_server();
+  const bool posts = this_thread.serving != station_.get() && station_->has_server();
   const auto is_soon = [](const Hardware::Cell& cell) { return RingPort::is_soon_free(cell); };
-  const auto aside = [serving](auto wait) {
-    const Blocking blocking(serving);
+  const auto aside = [](auto wait) {
+    const Blocking blocking;
     wait();
   };
   PostedWork work(section, *station_, this);
@@ -293,7 +291,7 @@ void Delegated::post_anywhere(Section section) {
   if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
   Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
   if (full != nullptr && full->value.load(std::memory_order_acquire) != 0) {
-    const Blocking blocking(t.serving);
+    const Blocking blocking;
     own.seat.port.await(*full, equals(0), muster::acquire);
   }
   send(t, own, section);
@@ -369,7 +367,7 @@ bool Delegated::try_take(bool again) {
 }
 
 bool Delegated::wait_to_take(std::int64_t end_ns) {
-  const Blocking blocking(this_thread.serving);
+  const Blocking blocking;
   if (end_ns == WaitPolicy::forever && !Inside::any()) await_seats(seats_max);
   return AnyLock::wait_to_take(end_ns);
 }
@@ -443,7 +441,7 @@ std::string Delegated::explain() const {
   if (const std::string reason = station_->reason(); !reason.empty() && !always_delegates_) {
     text += format("server of its own accord: {}\n", reason);
   }
-  if (!Combines{*this}()) text += "combining: off, since sections may wait for conditions\n";
+  if (!combining()()) text += "combining: off, since sections may wait for conditions\n";
   return text + format(
                     "executed by the client: {}\nexecuted by others: {}\n"
                     "of these by clients: {}\nchanges of way: {}\n",

@@ -55,12 +55,9 @@ class Delegated final : public AnyLock {
   };
   /// Whether clients execute each other's sections: not where these may wait for conditions, nor in
   /// a fork's child, whose parent's clients they are.
-  struct Combines {
-    const Delegated& lock;
-    bool operator()() const {
-      return lock.combines_.load(std::memory_order_relaxed) && lock.in_own_process();
-    }
-  };
+  auto combining() const {
+    return [this] { return combines_.load(std::memory_order_relaxed) && in_own_process(); };
+  }
 
   [[gnu::noinline]] void give_after_visit(Thread& thread);
   void visit(Station::Seat& seat, Known& habit);

@@ -3,13 +3,9 @@
 // of its own.
 #include "delegation/make_lock.hpp"
 
-#include <atomic>
-#include <new>
-#include <optional>
 #include <utility>
 
 #include "delegation/delegated.hpp"
-#include "delegation/kept.hpp"
 #include "delegation/places.hpp"
 #include "delegation/robust_lock.hpp"
 #include "delegation/station.hpp"
@@ -104,7 +100,8 @@ class Plain final : public AnyLock {
     });
     if constexpr (has_clusters<L>) {
       if (std::exchange(seat.thread_id, this_thread.id) != this_thread.id) {
-        seat.ticket.cluster = Places::instance().numa_of_this_thread(number);
+        const Places& places = Places::instance();
+        seat.ticket.cluster = places.tree().numa_of(places.core_of_this_thread(number));
       }
     }
     return seat;
@@ -268,10 +265,6 @@ class Pthread final : public AnyLock {
   locks::PthreadMutex mutex_;
 };
 
-bool has_limit(const locks::Traits& traits) {
-  return traits.style == locks::Style::combining && traits.name != locks::Oyama<Port>::traits.name;
-}
-
 }  // namespace
 
 std::size_t shared_lock_bytes() { return sizeof(RobustMemory); }
@@ -283,7 +276,9 @@ std::unique_ptr<AnyLock> make_lock(const LockOptions& options) {
   if (options.turn_ns != 0 && !has_turns) {
     throw Error(Status::unsupported, options.kind + ": only auto and rcl have turns of a set time");
   }
-  if (options.turn_sections != 0 && !has_limit(traits)) {
+  const bool has_limit =
+      traits.style == locks::Style::combining && traits.name != locks::Oyama<Port>::traits.name;
+  if (options.turn_sections != 0 && !has_limit) {
     throw Error(Status::unsupported,
                 options.kind +
                     ": only cc-synch, dsm-synch, flat-combining and h-synch have turns "

@@ -121,11 +121,6 @@ bool Places::is_near(std::optional<unsigned> core, unsigned cpu) const {
   return !core || !is_unit(other) || tree().numa_of(*core) == tree().numa_of(other);
 }
 
-bool Places::is_thread_near(unsigned cpu, unsigned number) const {
-  const unsigned other = topology_.core_of(cpu);
-  return !is_unit(other) || tree().numa_of(other) == numa_of_this_thread(number);
-}
-
 void Places::remove_server(const Server& server) {
   tell_preload(server, -1);
   if (!server.core) return;
@@ -146,11 +141,10 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
                 "no server runs that a thread could be near: start one, then place the threads");
   }
   Bound& bound = Bound::mine();
+  bound.before = topology_.is_this_machine() ? binding_of(0) : PuSet{};
   bound.places = this;
   bound.core = *core;
-  bound.before = {};
   if (!topology_.is_this_machine()) return *core;
-  PuSet before = binding_of(0);
   const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {
     bound.give_back();
@@ -158,7 +152,6 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
                                     pus_of(topology_, *core).to_string() + ": " +
                                     std::strerror(error));
   }
-  bound.before = std::move(before);
   return *core;
 }
 
@@ -169,7 +162,7 @@ void Places::unplace_thread() noexcept {
   bound.give_back();
 }
 
-unsigned Places::numa_of_this_thread(unsigned number) const {
+unsigned Places::core_of_this_thread(unsigned number) const {
   unsigned core = number % tree().cores();
   const Bound& bound = Bound::mine();
   if (topology_.is_this_machine()) {
@@ -179,7 +172,7 @@ unsigned Places::numa_of_this_thread(unsigned number) const {
   } else if (bound.places == this) {
     core = bound.core;
   }
-  return tree().numa_of(core);
+  return core;
 }
 
 std::vector<unsigned> Places::servers_numa_nodes() const {

@@ -41,8 +41,6 @@ class Places {
                                          std::optional<unsigned> near_cpu = std::nullopt);
   /// Whether a server's core is on the NUMA node of that CPU, or one of them is not known.
   bool is_near(std::optional<unsigned> core, unsigned cpu) const;
-  /// The same of where the calling thread is now; `number` as below.
-  bool is_thread_near(unsigned cpu, unsigned number) const;
   void remove_server(const Server& server);
 
   /// RCLHierarchicalAffinity: binds the calling thread, near the server on core `near` if there is
@@ -52,9 +50,9 @@ class Places {
   /// Binds the calling thread as it was before; nothing if it has no place.
   static void unplace_thread() noexcept;
 
-  /// The NUMA node (position in tree().numa_nodes()) on which the calling thread is now; on an
-  /// imposed machine where it was placed, else thread `number` is taken to be on core `number`.
-  unsigned numa_of_this_thread(unsigned number) const;
+  /// The core of tree() on which the calling thread is now; on an imposed machine where it was
+  /// placed, else thread `number` is taken to be on core `number`.
+  unsigned core_of_this_thread(unsigned number) const;
 
   /// Called after each change of the servers, one call at a time, with the NUMA nodes of all of
   /// them by the system's numbers, each once, ascending; `no_numa_node` for cores without one. At

@@ -8,7 +8,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "delegation/places.hpp"
 #include "lock/ask.hpp"
@@ -32,7 +31,8 @@ bool poll_for(std::int64_t time_ns, IsOver is_over) noexcept {
 
 bool Port::is_near(Word place) const noexcept {
   try {
-    return Places::instance().is_thread_near(place, rank());
+    const Places& places = Places::instance();
+    return places.is_near(places.core_of_this_thread(rank()), place);
   } catch (const std::exception&) {  // the machine cannot be read
     return true;
   }
@@ -59,13 +59,13 @@ bool Port::is_soon_free(const Cell& cell) noexcept {
 }
 
 /// How a client paces itself that asks for a lock.
-class Port::Pace {
- public:
-  Pace(Asking& asking, const Expectation<Cell>& expected) : asking_(asking), expected_(expected) {}
+struct Port::Pace {
+  Asking& asking;
+  const Expectation<Cell>& expected;
 
   template <class Said>
   Asking::Next next(Said said) noexcept {
-    return asking_.next(said());
+    return asking.next(said());
   }
   template <class Until>
   static bool pause(Asking::Next next, Until until) noexcept {
@@ -77,16 +77,12 @@ class Port::Pace {
     return true;
   }
   bool is_next() const noexcept {
-    if (expected_.served == nullptr) return true;
-    const Word served = expected_.served->value.load(std::memory_order_relaxed);
-    if (at_least(expected_.counted)(served)) return true;
+    if (expected.served == nullptr) return true;
+    const Word served = expected.served->value.load(std::memory_order_relaxed);
+    if (at_least(expected.counted)(served)) return true;
     sched_yield();
     return false;
   }
-
- private:
-  Asking& asking_;
-  const Expectation<Cell>& expected_;
 };
 
 /// Of sleeps that somebody ends.
@@ -105,7 +101,7 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
   const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };
   const auto of_request = own != nullptr ? std::optional(bed(*own)) : std::nullopt;
   const int over = locks::ask(lot, announcements_, of_request, expected.answer, held.value,
-                              wanted.value, bed(dozing), Pace(asking, expected));
+                              wanted.value, bed(dozing), Pace{asking, expected});
   asked_ = asking.asked();
   return over;
 }
@@ -150,15 +146,15 @@ void Port::wake_sleepers_of(Cell& cell) noexcept {
   wake_sleepers(lot, announcements_, cell.value, cell.sleepers);
 }
 
-Reserved::Reserved(std::size_t bytes) : bytes_(bytes) {
+Reserved reserve(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     throw Error(Status::no_memory, "no " + std::to_string(bytes) + " bytes of address space");
   }
-  data_ = static_cast<std::byte*>(memory);
+  return {static_cast<std::byte*>(memory), Unmap{bytes}};
 }
 
-Reserved::~Reserved() { munmap(data_, bytes_); }
+void Unmap::operator()(std::byte* memory) const noexcept { munmap(memory, bytes); }
 
 }  // namespace muster::delegation

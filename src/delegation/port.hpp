@@ -3,9 +3,7 @@
 // slots lie beside their requests.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +30,10 @@ class Port : public Hardware {
         announcements_(domain.announcements) {}
 
   /// Clients are seats: one that nobody has, with nothing pending, has no request.
-  static Word next_client(Word from, Word end) noexcept { return next_used_seat(from, end); }
+  static Word next_client(Word from, Word end) noexcept {
+    SeatMachine machine;
+    return locks::Seats<SeatMachine>::next(machine, from, end);
+  }
 
   /// More threads use locks than there are CPUs, though perhaps not just now.
   static bool is_crowded() noexcept {
@@ -193,7 +194,7 @@ class Port : public Hardware {
   /// many.
   [[gnu::noinline]] static void back_off() noexcept;
   static FutexLot lot_for_long() noexcept;
-  class Pace;
+  struct Pace;
   /// What `wanted` says besides locks::by_another: nobody is to be let in.
   static constexpr Word unattended = 2;
 
@@ -241,29 +242,23 @@ class FixedCells {
 };
 
 /// Address space, zero at first, of which only what is touched costs memory.
-class Reserved {
- public:
-  explicit Reserved(std::size_t bytes);  ///< throws Error(no_memory)
-  ~Reserved();
-  Reserved(const Reserved&) = delete;
-  Reserved& operator=(const Reserved&) = delete;
-  std::byte* data() const { return data_; }
-
- private:
-  std::byte* data_;
-  std::size_t bytes_;
+struct Unmap {
+  std::size_t bytes;
+  void operator()(std::byte* memory) const noexcept;
 };
+using Reserved = std::unique_ptr<std::byte[], Unmap>;
+Reserved reserve(std::size_t bytes);  ///< throws Error(no_memory)
 
 /// Memory of a lock, or of a station: the machine's domain on a line, global cells, slots.
 template <class Cells>
 class SlotMemory {
  public:
   SlotMemory(unsigned globals, std::size_t slots_bytes)
-      : bytes_((1 + globals) * line_bytes + slots_bytes),
-        cells_(bytes_.data() + line_bytes, bytes_.data() + (1 + globals) * line_bytes) {
+      : bytes_(reserve((1 + globals) * line_bytes + slots_bytes)),
+        cells_(bytes_.get() + line_bytes, bytes_.get() + (1 + globals) * line_bytes) {
     static_assert(sizeof(Hardware::Domain) <= line_bytes);
   }
-  Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.data()); }
+  Hardware::Domain& domain() const { return *reinterpret_cast<Hardware::Domain*>(bytes_.get()); }
   const Cells& cells() const { return cells_; }
 
  private:
@@ -317,15 +312,13 @@ class PerSeat {
   PerSeat& operator=(const PerSeat&) = delete;
 
   /// The seat's, made by `make()` if it is its first time; by the seat's thread.
-  template <class Make>
-  State& of(unsigned seat, Make make) {
+  template <class Make = State (*)()>
+  State& of(
+      unsigned seat, Make make = [] { return State{}; }) {
     State* const state = find(seat);
     if (state != nullptr) [[likely]]
       return *state;
     return add(seat, make);
-  }
-  State& of(unsigned seat) {
-    return of(seat, [] { return State{}; });
   }
 
   /// Null before that.

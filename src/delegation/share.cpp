@@ -33,7 +33,8 @@ bool Share::await_turn(std::int64_t end_ns) {
   std::int64_t now = now_ns();
   if (now - mine.seen_ns.exchange(now, std::memory_order_relaxed) > lately_ns) {
     const Others all = others(mine, now);
-    if (all.count != 0 && mine.used_ns < all.least_ns) mine.used_ns = all.least_ns;
+    const std::int64_t had = mine.used_ns;  // an executor may add to it meanwhile
+    if (all.count != 0 && had < all.least_ns) mine.used_ns += all.least_ns - had;
   }
   const std::int64_t used = mine.used_ns;
   // All accounts are looked at some times a slice, not at each section.
@@ -51,17 +52,11 @@ bool Share::await_turn(std::int64_t end_ns) {
   }
   if (ahead_ns(all) != 0) {
     if (now < until) return false;
-    mine.used_ns = all.least_ns + slice_ns_;  // they could have had as much
+    mine.used_ns += all.least_ns + slice_ns_ - used;  // they could have had as much
   }
   mine.compared_ns = mine.used_ns;
   return true;
 }
-
-Share::Account& Share::mine() { return of(first_seat()); }
-
-Share::Account& Share::of(unsigned seat) { return accounts_.of(seat); }
-
-void Share::begin(Account& whose) { turn_ = {&whose, now_ns()}; }
 
 void Share::end(const Turn& turn) noexcept {
   const std::int64_t now = now_ns();

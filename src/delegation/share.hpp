@@ -57,12 +57,12 @@ class Share {
   /// Before the calling thread asks for the lock. False: it would have to wait for longer than to
   /// that time. In other sections nobody waits: others want what these have.
   bool await_turn(std::int64_t end_ns);
-  Account& mine();
-  Account& of(unsigned seat);
+  Account& mine() { return of(first_seat()); }
+  Account& of(unsigned seat) { return accounts_.of(seat); }
   Occupancy occupancy() const;
 
   // By who has the lock.
-  void begin(Account& whose);
+  void begin(Account& whose) { turn_ = {&whose, now_ns()}; }
   Turn turn() const noexcept { return turn_; }
   static void end(const Turn& turn) noexcept;
 

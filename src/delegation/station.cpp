@@ -4,17 +4,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <system_error>
 
 #include "delegation/cpus.hpp"
-#include "delegation/kept.hpp"
 #include "delegation/work.hpp"
 #include "lock/auto.hpp"
 #include "lock/round.hpp"
@@ -44,7 +40,7 @@ constexpr std::int64_t watchdog_first_period_ns = WaitPolicy::sleep_costs_ns;
 
 Station::Station()
     : memory_(3, seats_max * ring_bytes),
-      lock_table_(Rings::locks_max * sizeof(Row)),
+      lock_table_(reserve(Rings::locks_max * sizeof(Row))),
       rings_(depth, cells()) {
   watch_seats(*this);
 }
@@ -125,7 +121,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
     const std::string failure = bind(add_servant(), place_.cpus, options.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
-    watchdog_ = std::make_unique<std::thread>([this] { watch(); });
+    watchdog_ = std::thread([this] { watch(); });
   } catch (...) {
     term_.leave(house_);
     lock.unlock();
@@ -202,8 +198,6 @@ std::optional<unsigned> Station::numa_of(std::optional<unsigned> core) {
   const CoreTree& tree = Places::instance().tree();
   return tree.numa_nodes()[tree.numa_of(*core)].os_index;
 }
-
-std::optional<unsigned> Station::numa() const { return numa_of(core()); }
 
 /// Requests of whatever lock has this number: known when one is executed, which is while it lives.
 class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
@@ -388,12 +382,6 @@ void Station::end(Last last) {
   });
 }
 
-void Station::join_watchdog() {
-  if (watchdog_ == nullptr) return;
-  watchdog_->join();
-  watchdog_.reset();
-}
-
 bool Station::House::hire() const {
   Servant* added = nullptr;
   try {
@@ -409,10 +397,6 @@ bool Station::House::hire() const {
 long Station::House::waits() {
   rusage usage{};
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
-}
-
-void Station::House::has_stepped_ahead() const {
-  station.ahead_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Station::House::nap(Signal& signal, Mutex& mutex, bool for_long) const {
@@ -452,7 +436,8 @@ void Station::watch() {
   House watchdog(*this);
   watchdog.nap_ns = watchdog_period_ns;
   std::int64_t since_steward_ns = 0;
-  while (crew().watch(watchdog)) {
+  for (;;) {
+    if (!crew().watch(watchdog)) return;
     since_steward_ns += watchdog.nap_ns;
     watchdog.nap_ns = std::exchange(watchdog.sees_handovers, false)
                           ? watchdog_first_period_ns
@@ -462,12 +447,9 @@ void Station::watch() {
     if (!House::within(crew().roles, serves)) continue;
     since_steward_ns = 0;
     if (!is_to_leave()) continue;
-    if (House::within(crew().roles, [&] { return term_.leave(watchdog); })) return leave(watchdog);
+    if (House::within(crew().roles, [&] { return term_.leave(watchdog); })) break;
   }
-}
-
-/// By the watchdog: ends the server, and itself: who starts the next one joins it.
-void Station::leave(House watchdog) {
+  // It ends the server, and itself: who starts the next one joins it.
   watchdog.nap_ns = watchdog_period_ns;
   depart([&] { crew().watch(watchdog); });
   end([] {});

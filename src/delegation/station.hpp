@@ -17,14 +17,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "delegation/places.hpp"
@@ -102,7 +100,7 @@ class Station final : public LeavesRequests {
   /// The core of Places::tree() that it has; nothing without a server, or if that is not known.
   std::optional<unsigned> core() const;
   /// Its NUMA node, by the system's number.
-  std::optional<unsigned> numa() const;
+  std::optional<unsigned> numa() const { return numa_of(core()); }
 
   /// Lets a server come and go. `impose` changes what is seen, for tests. Before the first lock.
   void employ(const locks::Steward& steward,
@@ -170,7 +168,7 @@ class Station final : public LeavesRequests {
     bool is_stuck(Servant& servant) const;
     void has_handed_over();
     static long waits();
-    void has_stepped_ahead() const;
+    void has_stepped_ahead() const { station.ahead_.fetch_add(1, std::memory_order_relaxed); }
     void nap(Signal& signal, Mutex& mutex, bool for_long) const;
 
     Station& station;
@@ -219,23 +217,22 @@ class Station final : public LeavesRequests {
   NumbersPort numbers_port() const { return {memory_.domain(), 0}; }
   void require_own_process() const;
   bool is_around_caller() const noexcept;
-  Row& row(Word number) const noexcept {
-    return reinterpret_cast<Row*>(lock_table_.data())[number];
-  }
+  Row& row(Word number) const noexcept { return reinterpret_cast<Row*>(lock_table_.get())[number]; }
   void serve(Servant& self);
   bool has_senders(unsigned many) const noexcept {
     return senders_.load(std::memory_order_relaxed) >= many;
   }
   Servant& add_servant();
   void watch();
-  void leave(House watchdog);
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
   template <class Wait>
   void depart(Wait wait);
   template <class Last>
   void end(Last last);
-  void join_watchdog();
+  void join_watchdog() {
+    if (watchdog_.joinable()) watchdog_.join();
+  }
   void look_around() noexcept;
   bool is_to_leave();
   locks::Steward::Advice look(std::int64_t at_ns, std::vector<int>& thread_ids);
@@ -258,7 +255,7 @@ class Station final : public LeavesRequests {
   std::atomic<std::uint64_t> ahead_{0};  ///< ServerCounters::ahead
   std::atomic<unsigned> senders_{0};     ///< threads that send what sections have posted
   std::vector<std::unique_ptr<Servant>> servants_;
-  std::unique_ptr<std::thread> watchdog_;
+  std::thread watchdog_;
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;
@@ -278,9 +275,9 @@ class Station final : public LeavesRequests {
 /// A servicing thread that waits lets a spare serve in the meantime.
 class Blocking {
  public:
-  /// `serving`: by whose thread; null: by none.
-  explicit Blocking(Station* serving)
-      : serving_(serving != nullptr && serving->enter_blocking() ? serving : nullptr) {}
+  Blocking() : serving_(this_thread.serving) {
+    if (serving_ != nullptr && !serving_->enter_blocking()) serving_ = nullptr;
+  }
   ~Blocking() {
     if (serving_ != nullptr) serving_->leave_blocking();
   }

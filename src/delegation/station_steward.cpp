@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a station's steward sees, and what is done on its advice.
-#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>

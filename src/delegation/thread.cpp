@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>

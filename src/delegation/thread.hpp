@@ -125,13 +125,6 @@ struct SeatMachine : Mutual {
   static std::atomic<Bits> used_[words];
 };
 
-/// The first seat that may have a request from `from` on, of those below `end`, at most seats_max;
-/// else `end`.
-inline unsigned next_used_seat(unsigned from, unsigned end) noexcept {
-  SeatMachine machine;
-  return locks::Seats<SeatMachine>::next(machine, from, end);
-}
-
 /// Where threads leave requests behind when they end.
 class LeavesRequests {
  public:

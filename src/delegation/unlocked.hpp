@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "delegation/kept.hpp"
+#include "delegation/any_lock.hpp"
 #include "delegation/station.hpp"
 #include "machine/error.hpp"
 
@@ -13,9 +13,9 @@ namespace muster::delegation {
 
 /// Where `lock` is_innermost(), of a thread that is not cancelled: gives the lock up, calls `body`,
 /// which throws nothing, and takes it again. A server's spare goes on meanwhile; other locks that
-/// the thread has stay taken. `body` finds in errno what the section has left there, and the section
-/// what `body` has. In a fork's child that is made meanwhile the lock is not taken: who has it is
-/// the parent's. Throws Error, with the lock as it was: unsupported where others execute the
+/// the thread has stay taken. `body` finds in errno what the section has left there, and the
+/// section what `body` has. In a fork's child that is made meanwhile the lock is not taken: who has
+/// it is the parent's. Throws Error, with the lock as it was: unsupported where others execute the
 /// sections; busy in a fork's child of before. With the lock taken: peer, a process died in a
 /// section meanwhile.
 template <class Body>
@@ -40,7 +40,7 @@ void unlocked(AnyLock& lock, Body body) {
     const Inside none(nullptr, thread.for_another);
     // What it has posted to its own lock is executed at its end; to others, now.
     send_kept_posts();
-    const Blocking blocking(thread.serving);
+    const Blocking blocking;
     errno = error;
     body();
     error = errno;

@@ -62,8 +62,6 @@ class WorkFrom {
       *put_ = 0;
   }
   template <class M>
-  void posted(M&) noexcept {}
-  template <class M>
   void run(M&, unsigned slot) noexcept {
     const Section section = board_.at(slot);
     int& left = board_.error(slot);

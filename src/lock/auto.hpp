@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lock that decides by itself. A client that finds it free executes its sections at once, for
-// as long as nobody else wants the lock; one that finds it taken posts its requests, and says so on
-// the lock's line only when it has waited for some microseconds. Then who has the lock executes
-// what is posted while more comes, and after many such visits lets another have it. A server, if
-// one runs, is to all of this a combiner that always comes.
+// as long as nobody else wants it; one that finds it taken posts its requests, and says so on the
+// lock's line after some microseconds. Then who has the lock executes what is posted while more
+// comes, and at times lets another have it. A server is a combiner that always comes.
 //
 // Cost: a compare-and-swap and a store while uncontended; else some line transfers a request.
 // Source: the slots of Lozi et al. 2016 under the lock of Hendler et al. 2010; the decision: ours.
 //
 // Invariants:
 // 1. Whoever executes a section has the lock: changing over needs nobody's consent.
-// 2. A client delegates once it failed to take the lock, met others as a server ran, or visited 32
-//    times; until its request waits at a free lock, or `trial` times.
+// 2. Which way a client goes is its own matter (Habit::set_delegates()).
 #pragma once
 
 #include "lock/habit.hpp"
@@ -63,7 +61,7 @@ class Auto {
     return delegate(m, ring, h, work, combines);
   }
 
-  /// The two halves of executing a section at once: true if the client has the lock, to execute it;
+  /// Two halves of executing a section at once: true if the client has the lock, to execute it;
   bool take(M& m) const { return desk_.take(m); }
   /// and gives the lock back; if somebody waits, by `visit()`: give_after_visit(), and the count.
   [[gnu::always_inline]] void give(M& m, Habit& h, auto visit) const {
@@ -95,7 +93,7 @@ class Auto {
     auto standing_back = wanted_.standing_back();
     for (Backoff lost;; lost.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
-      const Either<M> first =
+      const Either first =
           is_served(m) ? await_either(m, entry, *server_)
                        : wanted_.wait_for_either(m, entry, desk_, ring,
                                                  {h.is_used_to(), combines(), lost.waits()});
@@ -121,17 +119,18 @@ class Auto {
 
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
   [[gnu::noinline]] void give_after_visit(M& m, Habit& h, auto& work, auto combines) const {
+    const auto served = [&] { return is_served(m); };
     unsigned executed = 0;
     do {
       const bool unattended = wanted_.is_unattended(m);
       wanted_.clear(m);
       const bool dozed = wanted_.take_note(m);
-      executed = desk_.combine(m, work, combines, server_, h.pace);
+      executed = desk_.combine(m, work, combines, served, h.pace);
       if (dozed && !combines()) wanted_.set_dozing(m);
       desk_.give(m);
       if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
-      if (executed != 0 && is_served(m)) h.set_delegates(true);
+      if (executed != 0 && served()) h.set_delegates(true);
       const bool goes_on = unattended || (combines() && h.goes_on_after_visit());
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       wanted_.let_one_in(m, *desk_.held);

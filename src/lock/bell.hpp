@@ -30,14 +30,10 @@ struct Bell {
   template <class Atom>
   static void ring(L lot, Announcements<Atom>& all) {
     lot.light_fence();  // pairs with heavy_fence in pass_fence()
-    if (lot.peek(all.any_sleepers) != 0) [[unlikely]]
-      wake(lot, all);
-  }
-
-  template <class Atom>
-  static void wake(L lot, Announcements<Atom>& all) {
-    lot.add(all.bell, 1);
-    lot.unpark_all(all.bell);
+    if (lot.peek(all.any_sleepers) != 0) [[unlikely]] {
+      lot.add(all.bell, 1);
+      lot.unpark_all(all.bell);
+    }
   }
 
   /// By the server: until it is woken, `is_wanted()`, or for a slice of the lot's.

@@ -52,17 +52,12 @@ struct Desk {
   }
   /// Pass after pass while there are requests, as long as a visit may take; one if there is a
   /// server, which goes on; how many.
-  template <class Work, class Combines>
-  unsigned combine(M& m, Work& work, Combines combines, typename M::Cell* server,
-                   Pace& pace) const {
-    const auto is_left_to_server = [&] {
-      return server != nullptr && m.load(*server, relaxed) != 0;
-    };
+  unsigned combine(M& m, auto& work, auto combines, auto is_served, Pace& pace) const {
     unsigned executed = 0;
     for (Visit visit(visit_ns, pace); !visit.is_over(m, executed) && combines();) {
       const unsigned more = pass(m, work);
       executed += more;
-      if (more == 0 || is_left_to_server()) break;
+      if (more == 0 || is_served()) break;
     }
     return executed;
   }

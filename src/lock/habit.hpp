@@ -20,6 +20,8 @@ struct Habit {
   Count waited;              ///< executed by the client when it had waited, where others may not
   Count switches;            ///< from executing to delegating or back
 
+  /// A client delegates once it failed to take the lock, met others as a server ran, or visited 32
+  /// times; until its request waits at a free lock, or `trial` times.
   void set_delegates(bool now) {
     if (delegates == now) return;
     delegates = now;
@@ -91,9 +93,9 @@ class Wanted {
     }
   }
   /// As await_either(); gives the hint, on hardware when it has waited for a while.
-  Either<M> wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
-                            const typename Rings<M>::Ticket& ring,
-                            Expectation<typename M::Cell> expected) const {
+  Either wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
+                         const typename Rings<M>::Ticket& ring,
+                         Expectation<typename M::Cell> expected) const {
     expected.served = &desk.rings.served(ring.client);
     expected.counted = Served::least_after(ring.posted - 1);
     const int which = m.await_either(own, *desk.held, acquire, *cell_, *dozing_, expected);

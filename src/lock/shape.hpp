@@ -108,15 +108,14 @@ class Combining {
 };
 
 /// Waits until `own` is 0 or `other` is; true if `own` is.
-template <LockMachine M>
 struct Either {
   bool own;
   bool gave_up;
 };
 
 template <LockMachine M>
-Either<M> await_either(M& m, typename M::Cell& own, typename M::Cell& other,
-                       Awaited awaited = Awaited::anyone, Site site = Site::here()) {
+Either await_either(M& m, typename M::Cell& own, typename M::Cell& other,
+                    Awaited awaited = Awaited::anyone, Site site = Site::here()) {
   const int which = m.await_either(own, other, acquire, awaited, site);
   return {which == 0, which < 0};
 }

@@ -244,9 +244,9 @@ TEST_F(Delegation, WhatEndedThreadsHavePostedIsExecuted) {
   const auto lock = make();
   const auto used = [] {
     unsigned count = 0;
-    unsigned at = delegation::next_used_seat(0, delegation::seats_max);
+    unsigned at = delegation::Port::next_client(0, delegation::seats_max);
     for (; at < delegation::seats_max; ++count) {
-      at = delegation::next_used_seat(at + 1, delegation::seats_max);
+      at = delegation::Port::next_client(at + 1, delegation::seats_max);
     }
     return count;
   };

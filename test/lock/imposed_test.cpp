@@ -137,7 +137,8 @@ TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
     const bool first = numbered.number == 1;
     if (first) {
       Places::instance().place_thread(servers[numbered.client % 4].core());
-      EXPECT_EQ(numbered.client % 4, Places::instance().numa_of_this_thread(0));
+      const Places& places = Places::instance();
+      EXPECT_EQ(numbered.client % 4, places.tree().numa_of(places.core_of_this_thread(0)));
     }
     lock->execute(section);
     if (!first) return;

@@ -112,8 +112,8 @@ struct NoWork {
 /// which it sees that `wanted`; how often it lets one of them have the lock.
 unsigned let_in_by_visits(unsigned visits, unsigned requests,
                           void (*wanted)(Hardware::Cell&) = Port::set) {
-  const delegation::Reserved memory((4 + requests) * line_bytes);
-  const Watched::Cells cells(memory.data(), memory.data() + 4 * line_bytes);
+  const auto memory = delegation::reserve((4 + requests) * line_bytes);
+  const Watched::Cells cells(memory.get(), memory.get() + 4 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
   const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
   Hardware::Domain domain{};
@@ -170,8 +170,8 @@ struct InTurn {
 /// What one visit that executes their sections leaves.
 locks::Habit after_a_visit(std::int64_t step_ns, bool crowded,
                            std::int64_t visit_ns = locks::Visit::usual_ns) {
-  const delegation::Reserved memory((4 + 2) * line_bytes);
-  const Watched::Cells cells(memory.data(), memory.data() + 4 * line_bytes);
+  const auto memory = delegation::reserve((4 + 2) * line_bytes);
+  const Watched::Cells cells(memory.get(), memory.get() + 4 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0, visit_ns};
   const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
   Hardware::Domain domain{};
