@@ -199,8 +199,9 @@ std::vector<Rehearsed> mutation_programs_of_lock(const std::string& lock) {
   // What rings promise to several locks, the locks that stand on them alone do not need.
   if (is_rings || lock == "rcl" || lock == "auto") {
     for (const LockScenario& scenario : lock_scenarios(rings_name)) {
-      // These show no more.
-      if (scenario.clients > 2 || scenario.variant == LockVariant::combined) continue;
+      const bool shows_no_more =
+          scenario.variant == LockVariant::combined || scenario.variant == LockVariant::seats;
+      if (scenario.clients > 2 || shows_no_more) continue;
       (scenario.clients * scenario.sections > 3 ? dear : scenarios).push_back(scenario);
     }
   }

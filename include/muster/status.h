@@ -25,7 +25,8 @@ typedef enum muster_status {
   MUSTER_EUNKNOWN = 2,
   /** Valid, but this algorithm, machine, kernel or process cannot do it. */
   MUSTER_ENOTSUP = 3,
-  /** With MUSTER_EXACT: the algorithm declines this placement. */
+  /** With MUSTER_EXACT: the algorithm declines this placement. Of servers: none runs, or it is not on
+   * the topology. */
   MUSTER_EDECLINED = 4,
   /** Memory, or the segment, is exhausted. */
   MUSTER_ENOMEM = 5,
@@ -33,12 +34,13 @@ typedef enum muster_status {
   MUSTER_ESYSTEM = 6,
   /** What was attached to is not ours, or not of this version or user. */
   MUSTER_EFOREIGN = 7,
-  /** The deadline passed; the barrier is broken for all its participants. */
+  /** The deadline passed; a barrier is broken then for all its participants. */
   MUSTER_ETIMEDOUT = 8,
   /** Another participant timed out, a completion failed, the barrier was destroyed, or its memory
    * overwritten; see muster_barrier_blame(). */
   MUSTER_EBROKEN = 9,
-  /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). */
+  /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). Of locks:
+   * a process died in a section. */
   MUSTER_EPEER = 10,
   /** The rank is waiting already or belongs to another process, the name is taken, or a fork made
    * the handle unusable. */

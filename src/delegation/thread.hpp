@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the calling thread is to locks: its seats, and the sections it is in. A seat is a small
-// number that no other thread has, the lowest that is free; a thread takes one when it first needs
-// it and gives it back when it ends. A section that executes another lock's section needs a second
-// seat: the first one's request may still be pending.
+// What the calling thread is to locks: its seats (lock/seats.hpp), and the sections it is in. It
+// takes a seat when it first needs it. A section that executes another lock's section needs a
+// second one: the first one's request may still be pending.
 #pragma once
 
 #include <pthread.h>

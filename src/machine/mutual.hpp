@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Threads that exclude each other, and that wait until they are called: what lock/crew.hpp,
-// lock/numbers.hpp and lock/condition.hpp need of hardware.
+// lock/numbers.hpp, lock/seats.hpp and lock/condition.hpp need of hardware.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a lock tells of itself: to programs, and to people.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,6 +74,28 @@ TEST(LockAbi, TellsAServersPlace) {
   muster_place same{};
   EXPECT_EQ(MUSTER_EINVAL, muster_server_get_place(nullptr, &same));
   EXPECT_EQ(MUSTER_EINVAL, muster_server_get_place(server.native_handle(), nullptr));
+}
+
+TEST(LockAbi, DeclinesToSayWhereAServerIsOffTheTopology) {
+  cpu_set_t mine;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof mine, &mine));
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &mine)) --last;
+  if (last == 0) GTEST_SKIP() << "there is CPU 0 alone";
+  const pid_t child = fork();
+  if (child == 0) {  // which reads its environment anew
+    setenv("MUSTER_TOPOLOGY", "core:1", 1);
+    muster_server* server = nullptr;
+    if (muster_server_start(&server, std::to_string(last).c_str()) != MUSTER_OK) _exit(100);
+    muster_place place{};
+    const int declined = muster_server_get_place(server, &place);
+    muster_server_destroy(server);
+    _exit(declined);
+  }
+  int status = 0;
+  ASSERT_EQ(child, waitpid(child, &status, 0));
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(MUSTER_EDECLINED, WEXITSTATUS(status));
 }
 
 TEST(LockAbi, ExplainsItself) {
