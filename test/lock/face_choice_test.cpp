@@ -2,7 +2,6 @@
 // What a lock tells of itself: to programs, and to people.
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "harness.hpp"
 #include "muster/lock.hpp"
 
 namespace muster::test {
@@ -77,25 +77,19 @@ TEST(LockAbi, TellsAServersPlace) {
 }
 
 TEST(LockAbi, DeclinesToSayWhereAServerIsOffTheTopology) {
+  if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";
   cpu_set_t mine;
   ASSERT_EQ(0, sched_getaffinity(0, sizeof mine, &mine));
   int last = CPU_SETSIZE - 1;
   while (!CPU_ISSET(last, &mine)) --last;
   if (last == 0) GTEST_SKIP() << "there is CPU 0 alone";
-  const pid_t child = fork();
-  if (child == 0) {  // which reads its environment anew
-    setenv("MUSTER_TOPOLOGY", "core:1", 1);
-    muster_server* server = nullptr;
-    if (muster_server_start(&server, std::to_string(last).c_str()) != MUSTER_OK) _exit(100);
+  Child child([last] {  // reads its environment anew
+    setenv("MUSTER_TOPOLOGY", "core:1 pu:1", 1);
+    muster::server server(std::to_string(last));
     muster_place place{};
-    const int declined = muster_server_get_place(server, &place);
-    muster_server_destroy(server);
-    _exit(declined);
-  }
-  int status = 0;
-  ASSERT_EQ(child, waitpid(child, &status, 0));
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(MUSTER_EDECLINED, WEXITSTATUS(status));
+    if (muster_server_get_place(server.native_handle(), &place) != MUSTER_EDECLINED) _exit(3);
+  });
+  EXPECT_EQ("", child.wait());
 }
 
 TEST(LockAbi, ExplainsItself) {
