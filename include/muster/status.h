@@ -25,8 +25,8 @@ typedef enum muster_status {
   MUSTER_EUNKNOWN = 2,
   /** Valid, but this algorithm, machine, kernel or process cannot do it. */
   MUSTER_ENOTSUP = 3,
-  /** With MUSTER_EXACT: the algorithm declines this placement. Of servers: none runs, or it is not on
-   * the topology. */
+  /** With MUSTER_EXACT: the algorithm declines this placement. Of servers: none runs, or it is not
+   * on the topology. */
   MUSTER_EDECLINED = 4,
   /** Memory, or the segment, is exhausted. */
   MUSTER_ENOMEM = 5,
@@ -39,8 +39,8 @@ typedef enum muster_status {
   /** Another participant timed out, a completion failed, the barrier was destroyed, or its memory
    * overwritten; see muster_barrier_blame(). */
   MUSTER_EBROKEN = 9,
-  /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). Of locks:
-   * a process died in a section. */
+  /** A participant died, or its process has destroyed its side; see muster_barrier_blame(). Of
+   * locks: a process died in a section. */
   MUSTER_EPEER = 10,
   /** The rank is waiting already or belongs to another process, the name is taken, or a fork made
    * the handle unusable. */

@@ -90,7 +90,7 @@ class Auto {
 
   /// Waits until a posted request is executed; executes it if there is nobody else.
   bool finish(M& m, Ring& ring, Habit& h, auto& entry, auto& work, auto combines) const {
-    auto standing_back = wanted_.standing_back();
+    auto standing_back = wanted_.standing_back(h);
     for (Backoff lost;; lost.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
       const Either first =
@@ -131,7 +131,7 @@ class Auto {
       if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
       if (executed != 0 && served()) h.set_delegates(true);
-      const bool goes_on = unattended || (combines() && h.goes_on_after_visit());
+      const bool goes_on = unattended || (combines() && h.goes_on_after_visit(m));
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       wanted_.let_one_in(m, *desk_.held);
     } while (executed != 0 && wanted_.is_dozing(m) && take(m));

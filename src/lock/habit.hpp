@@ -14,6 +14,7 @@ struct Habit {
   bool delegates = false;
   unsigned until_trial = 0;  ///< requests, before it tries to take the lock again
   unsigned visits = 0;       ///< of others' requests
+  std::int64_t had_ns = 0;   ///< StandingBack's
   Count delegated;           ///< executed by somebody else
   Count combined;            ///< of others, executed by this client
   Pace pace;                 ///< with which it executes these
@@ -34,9 +35,10 @@ struct Habit {
 
   /// After a visit of others' requests: whether it goes on before another one has the lock. Else it
   /// delegates: others have many sections in each visit, it has one.
-  bool goes_on_after_visit() {
+  bool goes_on_after_visit(auto& m) {
     if (++visits % visits_max != 0) return true;
     set_delegates(true);
+    had_ns = m.time_ns();
     return false;
   }
 
@@ -124,9 +126,9 @@ class Wanted {
   /// By who has just given the lock back: one of those that wait may take it first.
   void let_one_in(M& m, typename M::Cell& held) const {
     m.let_one_in(held, *dozing_);
-    static_cast<void>(standing_back().did(m));
+    static_cast<void>(StandingBack<M>(back_).did(m));
   }
-  StandingBack<M> standing_back() const { return StandingBack<M>(back_); }
+  StandingBack<M> standing_back(const Habit& h) const { return StandingBack<M>(back_, h.had_ns); }
 
  private:
   typename M::Cell* cell_;

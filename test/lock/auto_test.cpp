@@ -309,7 +309,7 @@ TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
   const StandBack all{.place = static_cast<unsigned>(sched_getcpu()),
                       .who = StandBack::who_is_near};
   station->back_cell().value = all.word();
-  EXPECT_TRUE(station->wanted(0).standing_back().did(station->seat(0).port));
+  EXPECT_TRUE(station->wanted(0).standing_back({}).did(station->seat(0).port));
 }
 
 // What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)

@@ -99,6 +99,25 @@ TEST(Waiting, WhoIsNotWhereTheDataAreStandsBackOnce) {
   EXPECT_FALSE(locks::StandingBack<Somewhere>(nullptr).did(port));
 }
 
+TEST(Waiting, WhoHadTheLockForLongStandsBackTheLongerAgoTheLess) {
+  struct Timed : Port {
+    using Port::Port;
+    static std::int64_t time_ns() noexcept { return 10'000'000; }
+    void linger(unsigned turns) noexcept { lingered += turns; }
+    unsigned lingered = 0;
+  };
+  Hardware::Domain domain{};
+  const struct {
+    std::int64_t had_ns;
+    unsigned turns;
+  } cases[] = {{0, 0}, {10'000'000, 1024}, {8'000'000, 512}, {6'000'000, 0}, {1, 0}};
+  for (const auto& at : cases) {
+    Timed port(domain, 0);
+    EXPECT_EQ(at.turns != 0, locks::StandingBack<Timed>(nullptr, at.had_ns).did(port));
+    EXPECT_EQ(at.turns, port.lingered) << at.had_ns;
+  }
+}
+
 struct NoWork {
   template <class M>
   void put(M&, unsigned) {}
