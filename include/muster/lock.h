@@ -266,8 +266,7 @@ MUSTER_API int muster_cond_broadcast(muster_cond* cond);
 /** Nobody may wait. NULL is ignored. */
 MUSTER_API void muster_cond_destroy(muster_cond* cond);
 
-/** A core, as a server or a thread has it. */
-/** Arrays have these, so it does not grow. */
+/** A core, as a server or a thread has it. Arrays have these, so it does not grow. */
 typedef struct muster_place {
   unsigned core; /**< position among the topology's usable cores */
   unsigned pu;   /**< its first usable PU, by the operating system's number */

@@ -200,7 +200,7 @@ class AnyLock {
   bool is_entered() const noexcept {
     return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_.get()));
   }
-  /// How many posts to it are kept (kept.hpp).
+  /// How many posts to it are kept.
   std::atomic<Word>& kept() noexcept { return kept_; }
   /// False in a fork's child of the process that has made the lock here.
   bool in_own_process() const { return birth_.is_here(); }

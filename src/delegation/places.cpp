@@ -130,6 +130,7 @@ void Places::remove_server(const Server& server) {
 
 unsigned Places::place_thread(std::optional<unsigned> near) {
   unplace_thread();
+  PuSet before = topology_.is_this_machine() ? binding_of(0) : PuSet{};
   std::optional<unsigned> core;
   {
     const std::scoped_lock lock(mutex_);
@@ -141,9 +142,9 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
                 "no server runs that a thread could be near: start one, then place the threads");
   }
   Bound& bound = Bound::mine();
-  bound.before = topology_.is_this_machine() ? binding_of(0) : PuSet{};
   bound.places = this;
   bound.core = *core;
+  bound.before = std::move(before);
   if (!topology_.is_this_machine()) return *core;
   const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {

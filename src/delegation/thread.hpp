@@ -30,7 +30,7 @@ class Station;
 /// Error(no_memory). Address space, not memory, is set aside for so many.
 inline constexpr unsigned seats_max = 16'384;
 
-/// Posts that a thread's sections have made, in order (kept.hpp).
+/// Posts that a thread's sections have made, in order (any_lock.hpp).
 struct Kept {
   struct Post {
     AnyLock* lock;  ///< null: done

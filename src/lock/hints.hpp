@@ -2,6 +2,7 @@
 // How long locks pause, and how long they go on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -55,8 +56,8 @@ class StandingBack {
   }
 
  private:
-  /// In the model the busiest of four clients has at most 1.7 times as many sections as another;
-  /// with a quarter of it 600, with four times as much 2.5. With a quarter of the turns 10.
+  /// In the model the busiest of two or four clients has at most 2.4 times as many sections as
+  /// another; with a quarter of it 600, with four times as much 2.5. With a quarter of the turns 10.
   static constexpr std::int64_t span_ns = 4'000'000;
   static constexpr unsigned turns_max = 4 * Backoff::turns_max;
 
@@ -67,7 +68,8 @@ class StandingBack {
   }
   std::int64_t turns_as_others(M& m) const {
     if (had_ns_ == 0) return 0;
-    return turns_max * (had_ns_ + span_ns - m.time_ns()) / span_ns;
+    const std::int64_t left_ns = had_ns_ + span_ns - m.time_ns();
+    return left_ns <= 0 ? 0 : turns_max * std::min(left_ns, span_ns) / span_ns;
   }
 
   typename M::Cell* cell_;

@@ -102,19 +102,24 @@ TEST(Waiting, WhoIsNotWhereTheDataAreStandsBackOnce) {
 TEST(Waiting, WhoHadTheLockForLongStandsBackTheLongerAgoTheLess) {
   struct Timed : Port {
     using Port::Port;
-    static std::int64_t time_ns() noexcept { return 10'000'000; }
+    static std::int64_t time_ns() noexcept { return 20'000'000'000'000'000; }  // eight months
     void linger(unsigned turns) noexcept { lingered += turns; }
     unsigned lingered = 0;
   };
   Hardware::Domain domain{};
   const struct {
-    std::int64_t had_ns;
+    std::int64_t ns;
     unsigned turns;
-  } cases[] = {{0, 0}, {10'000'000, 1024}, {8'000'000, 512}, {6'000'000, 0}, {1, 0}};
-  for (const auto& at : cases) {
+  } ago[] = {{0, 1024},
+             {2'000'000, 512},
+             {4'000'000, 0},
+             {Timed::time_ns() - 1, 0},
+             {Timed::time_ns(), 0}};
+  for (const auto& at : ago) {
     Timed port(domain, 0);
-    EXPECT_EQ(at.turns != 0, locks::StandingBack<Timed>(nullptr, at.had_ns).did(port));
-    EXPECT_EQ(at.turns, port.lingered) << at.had_ns;
+    const std::int64_t had_ns = Timed::time_ns() - at.ns;  // 0: never
+    EXPECT_EQ(at.turns != 0, locks::StandingBack<Timed>(nullptr, had_ns).did(port));
+    EXPECT_EQ(at.turns, port.lingered) << at.ns;
   }
 }
 
