@@ -57,7 +57,8 @@ class StandingBack {
 
  private:
   /// In the model the busiest of two or four clients has at most 2.4 times as many sections as
-  /// another; with a quarter of it 600, with four times as much 2.5. With a quarter of the turns 10.
+  /// another; with a quarter of it 600, with four times as much 2.5. With a quarter of the turns
+  /// 10.
   static constexpr std::int64_t span_ns = 4'000'000;
   static constexpr unsigned turns_max = 4 * Backoff::turns_max;
 
