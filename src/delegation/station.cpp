@@ -336,7 +336,7 @@ void Station::depart(Wait wait) {
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    for_each_entry(look);
+    this->for_each_entry(look);
   };
   locks::depart(port, FutexLot(false), server_cell().value, each_entry, wait);
 }

@@ -111,7 +111,7 @@ class Auto {
       give_after_visit(m, h, work, combines);
       if (!executed) continue;
       ++h.inlined;
-      if (!combines()) ++h.waited;
+      if (!combines()) ++h.waited, work.posted(m);  // a server has not seen its next request
       // stronger: for who has several requests and reads what the last one left
       if (m.load(entry, acquire) == 0) return true;  // pairs with another executor's store
     }
