@@ -198,7 +198,7 @@ replace([[while (next.is_of(lock) && goes_on());]] [[while (next.request != 0 &&
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)
-replace([[const Pending<M> last = pending(m, each_entry);]] "")
+replace([[Pending<M> last = pending(m, each_entry);]] "")
 replace([[lot.swap_in(server, 0);]]
   [[const Pending<M> last = pending(m, each_entry);
   lot.swap_in(server, 0);]])

@@ -62,7 +62,7 @@ template <LockMachine M, class L, class Atom, class EachEntry, class Wait>
 Pending<M> depart(M& m, L lot, Atom& server, EachEntry each_entry, Wait wait) {
   lot.swap_in(server, 0);
   lot.heavy_fence();  // pairs with the light one above, and that behind each store
-  const Pending<M> last = pending(m, each_entry);
+  Pending<M> last = pending(m, each_entry);
   while (!are_executed(m, last)) wait();
   return last;
 }
