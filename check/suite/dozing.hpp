@@ -135,7 +135,7 @@ class Dozing : public Checked {
   int await_either(Cell& own, Cell& server, OrderTag<Order::acquire>, Awaited,
                    Site = Site::here()) {
     return locks::await_answer(lot_, room_.announcements(thread().id()), bed(own), server,
-                               [](Word) { return locks::Awaits::sleep; });
+                               [](Word) { return WaitStep::sleep; });
   }
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, Cell& dozing,
                    const Expectation<Cell>& expected) {

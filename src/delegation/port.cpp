@@ -136,8 +136,7 @@ int Port::await_either(Cell& own, const Cell& other, OrderTag<Order::acquire>, A
     // While this thread spins on the server's PU, nobody serves.
     const bool spins = next == Next::look && policy().spin_ns != 0;
     if (spins && awaited != Awaited::combiner && there == pu()) sched_yield();
-    if (next == Next::give_up) return locks::Awaits::give_up;
-    return next == Next::sleep ? locks::Awaits::sleep : locks::Awaits::look;
+    return next;
   });
 }
 

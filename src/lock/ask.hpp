@@ -49,9 +49,6 @@ int ask(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own, b
   }
 }
 
-/// A client that waits for a server's answer does this next.
-enum class Awaits : std::uint8_t { look, sleep, give_up };
-
 /// Until its request is executed (returns 0), or `server` is 0 and it is not (returns 1); -1: it
 /// gave up. `next(server)` says what it does between two looks. A server that leaves wakes nobody,
 /// and need not: it executes what was posted before. Who posts later has seen that it has left, by
@@ -62,9 +59,9 @@ int await_answer(L& lot, Announcements<Atom>& all, Bed<Atom> own, const Atom& se
     if (lot.look(own.word) == 0) return 0;
     const Word there = lot.peek(server);
     if (there == 0) return lot.look(own.word) == 0 ? 0 : 1;
-    const Awaits now = next(there);
-    if (now == Awaits::give_up) return -1;
-    if (now == Awaits::sleep) sleep_on(lot, all, own.word, own.sleepers, equals(0));
+    const WaitStep now = next(there);
+    if (now == WaitStep::give_up) return -1;
+    if (now == WaitStep::sleep) sleep_on(lot, all, own.word, own.sleepers, equals(0));
   }
 }
 

@@ -290,7 +290,7 @@ class Hardware {
   bool all_arrived() noexcept { return hooks_.completion == nullptr || complete(); }
 
  protected:
-  enum class Next : std::uint8_t { look, sleep, give_up };
+  using Next = WaitStep;
   /// On an EPYC a poll with its pause takes 32 ns, a look at the clock 28: a thirtieth of these.
   static constexpr unsigned polls_per_clock = 32;
 

@@ -52,6 +52,9 @@ concept LockParkingLot = ParkingLot<L> && requires(L& lot, typename L::Atom& ato
 };
 // clang-format on
 
+/// What a waiter does between two looks.
+enum class WaitStep : std::uint8_t { look, sleep, give_up };
+
 /// Announcements that all storers of one barrier or lock watch. One line, read by all and written
 /// by sleepers; seldom by others, when full fences end.
 template <class Atom>
