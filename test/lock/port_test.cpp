@@ -172,6 +172,29 @@ TEST(LettingIn, AfterSoManyVisits) {
   EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
 }
 
+/// A server that has looked between finds nothing of a client whose request is being executed.
+TEST(Waiting, WhoExecutesItsOwnRequestTellsTheServerOfTheNext) {
+  struct Counts : NoWork {
+    void posted(Watched&) { ++told; }
+    unsigned told = 0;
+  };
+  const auto memory = delegation::reserve((4 + 1) * line_bytes);
+  const Watched::Cells cells(memory.get(), memory.get() + 4 * line_bytes);
+  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {2, cells}, 0};
+  const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
+  Hardware::Domain domain{};
+  Watched port(domain, 0);
+  locks::Auto<Watched>::Ring ring{.client = 0};
+  locks::Habit habit;
+  Counts work;
+  ASSERT_NE(nullptr, lock.post(port, ring, work));
+  Hardware::Cell* const last = lock.post(port, ring, work);
+  EXPECT_EQ(2U, work.told);
+  EXPECT_TRUE(lock.finish(port, ring, habit, *last, work, [] { return false; }));
+  EXPECT_EQ(2U, habit.inlined.value());
+  EXPECT_EQ(4U, work.told);
+}
+
 /// Two clients, each of whose sections posts the next one of the other.
 struct InTurn {
   const locks::Desk<Watched>& desk;
