@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "barrier/shape.hpp"
+#include "lock/ask.hpp"
 #include "machine/lock_machine.hpp"
 #include "message/mailboxes.hpp"
 #include "sim/engine.hpp"
@@ -115,25 +116,14 @@ class Modelled : public NobodySleeps<Modelled> {
     engine_->touch(participant_, array.address + index * array.element_bytes, writes);
   }
   using NobodySleeps<Modelled>::await_either;
-  /// As on hardware (src/lock/ask.hpp), but nobody is woken: where Asking would sleep the
-  /// core watches both lines. -1: it gave up.
-  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire> order, Cell& wanted, const Cell&,
+  /// As on hardware, but nobody is woken: where Asking would sleep the core watches both lines.
+  int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, const Cell&,
                    const Expectation<Cell>& expected) {
-    Asking asking(false, false, expected.lost);
-    for (;;) {
-      const Asking::Next next = asking.next(load(wanted, relaxed) != 0);
-      if (next == Asking::Next::sleep || engine_->is_abandoned()) break;
-      if (next == Asking::Next::ask) store(wanted, 1, relaxed);
-      const std::int64_t until_ns = time_ns() + Asking::poll_ns;
-      do {
-        if (load(own, order) == 0) return 0;
-        linger(4);
-      } while (time_ns() < until_ns && !engine_->is_abandoned());
-      if (load(held, relaxed) == 0) return load(own, order) == 0 ? 0 : 1;
-    }
-    Cell* const both[] = {&own, &held};
-    const std::size_t which = await_any(CellSet<Modelled>(both), equals(0), order);
-    return which == no_cell ? -1 : static_cast<int>(which);
+    Pace pace{*this, Asking(false, false, expected.lost)};
+    return locks::ask(*this, &own, expected.answer, held, wanted, pace, [&] {
+      Cell* const both[] = {&own, &held};
+      return await_any(CellSet<Modelled>(both), equals(0), acquire) != no_cell;
+    });
   }
   bool is_near(Word participant) const {
     const Geometry& where = engine_->geometry();
@@ -158,6 +148,22 @@ class Modelled : public NobodySleeps<Modelled> {
   bool all_arrived() { return !all_arrived_ || all_arrived_(); }
 
  private:
+  /// How a client paces itself that asks for a lock.
+  struct Pace {
+    Modelled& m;
+    Asking asking;
+
+    Asking::Next next(auto said) {
+      const Asking::Next next = asking.next(said());
+      return m.engine_->is_abandoned() ? Asking::Next::sleep : next;
+    }
+    bool pause(Asking::Next, auto until) {
+      const std::int64_t until_ns = m.time_ns() + Asking::poll_ns;
+      while (!until() && m.time_ns() < until_ns && !m.engine_->is_abandoned()) m.linger(4);
+      return true;
+    }
+  };
+
   Engine* engine_;
   unsigned participant_;
   std::function<bool()> all_arrived_;

@@ -139,10 +139,10 @@ class Dozing : public Checked {
   }
   int await_either(Cell& own, Cell& held, OrderTag<Order::acquire>, Cell& wanted, Cell& dozing,
                    const Expectation<Cell>& expected) {
-    return ask(bed(own), held, wanted, dozing, expected);
+    return ask(&own, held, wanted, dozing, expected);
   }
   bool wait_for_turn(Cell& held, Cell& wanted, Cell& dozing, unsigned) {
-    return ask({}, held, wanted, dozing, {.soon = false, .answer = false}) == 1;
+    return ask(nullptr, held, wanted, dozing, {.soon = false, .answer = false}) == 1;
   }
   bool is_slept_on(const Cell& dozing) { return lot_.peek(sleepers(dozing)) != 0; }
   void clear_wanted(Cell& wanted, const Cell& dozing) {
@@ -176,10 +176,14 @@ class Dozing : public Checked {
       return m.await(*expected.served, at_least(expected.counted), relaxed, Awaited::anyone);
     }
   };
-  int ask(const std::optional<locks::Bed<Cell>>& own, Cell& held, Cell& wanted, Cell& dozing,
-          const Expectation<Cell>& expected) {
-    return locks::ask(lot_, room_.announcements(thread().id()), own, expected.answer, held, wanted,
-                      bed(dozing), Pace{*this, expected});
+  int ask(Cell* own, Cell& held, Cell& wanted, Cell& dozing, const Expectation<Cell>& expected) {
+    Pace pace{*this, expected};
+    return locks::ask(*this, own, expected.answer, held, wanted, pace, [&] {
+      locks::sleep_in_turn(lot_, room_.announcements(thread().id()),
+                           own != nullptr ? std::optional(bed(*own)) : std::nullopt,
+                           expected.answer, held, bed(dozing), [&] { return pace.is_next(); });
+      return true;
+    });
   }
   locks::Bed<Cell> bed(Cell& cell) { return {cell, sleepers(cell)}; }
   Cell& sleepers(const Cell& cell) { return room_.beds.at(cell.location).sleepers; }

@@ -194,7 +194,7 @@ replace([[if (has != none) give();]] "")
 
 mutant_of_rings("rounds: a row that goes on with the request of another lock"
   "rings.hpp;round.hpp" sleeps rehearse_bell)
-replace([[while (next.is_of(lock) && goes_on());]] [[while (next.request != 0 && goes_on());]])
+replace([[!next.is_of(lock) || !goes_on()]] [[next.request == 0 || !goes_on()]])
 
 mutant_of_rings("departure: what is pending noted before the server leaves"
   departure.hpp leaving rehearse_departure)
@@ -299,10 +299,10 @@ mutant_of_dozing("doze: to sleep without another look at the lock" doze.hpp doze
 replace([[if (!is_over()) lot.park]] [[lot.park]])
 
 mutant_of_dozing("doze: to sleep for an answer at a free lock" ask.hpp dozes)
-replace([[return request == 0 || lot.peek(held) == 0;]] [[return request == 0;]])
+replace([[return request == 0 || is_free();]] [[return request == 0;]])
 
 mutant_of_dozing("doze: to sleep for an answer that has come" ask.hpp dozes)
-replace([[return request == 0 || lot.peek(held) == 0;]] [[return lot.peek(held) == 0;]])
+replace([[return request == 0 || is_free();]] [[return is_free();]])
 
 mutant_of_dozing("doze: to sleep without a word" doze.hpp dozes)
 replace([[lot.make_odd(dozing, acq_rel);]] [[lot.peek(dozing);]])

@@ -320,7 +320,7 @@ void Delegated::prepare_to_send() {
 
 /// Almost as if somebody waited: that is all that the short way looks at.
 void Delegated::look_after_section() noexcept {
-  RingPort::set_unattended(station_->wanted_cell(number_));
+  RingPort::set_by_section(station_->wanted_cell(number_));
 }
 
 void Delegated::give_up() {

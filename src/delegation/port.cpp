@@ -98,10 +98,14 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
   FutexLot lot = lot_for_long();
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
   Asking asking(is_crowded() && own != nullptr, asked_, expected.lost, is_time_limited());
-  const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };
-  const auto of_request = own != nullptr ? std::optional(bed(*own)) : std::nullopt;
-  const int over = locks::ask(lot, announcements_, of_request, expected.answer, held.value,
-                              wanted.value, bed(dozing), Pace{asking, expected});
+  Pace pace{asking, expected};
+  const int over = locks::ask(*this, own, expected.answer, held, wanted, pace, [&] {
+    const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };
+    locks::sleep_in_turn(lot, announcements_,
+                         own != nullptr ? std::optional(bed(*own)) : std::nullopt, expected.answer,
+                         held.value, bed(dozing), [&] { return pace.is_next(); });
+    return true;
+  });
   asked_ = asking.asked();
   return over;
 }

@@ -137,16 +137,16 @@ class Port : public Hardware {
   }
   /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
   /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
-  static void set_unattended(Cell& wanted) noexcept {
+  static void set_by_section(Cell& wanted) noexcept {
     Word none = 0;
-    wanted.value.compare_exchange_strong(none, unattended, std::memory_order_relaxed);
+    wanted.value.compare_exchange_strong(none, locks::by_section, std::memory_order_relaxed);
   }
   /// By who waits for the lock, of which no request is pending.
   static void set(Cell& wanted) noexcept {
     wanted.value.store(locks::by_another, std::memory_order_relaxed);
   }
-  static bool is_unattended(const Cell& wanted) noexcept {
-    return wanted.value.load(std::memory_order_relaxed) == unattended;
+  static bool is_by_section(const Cell& wanted) noexcept {
+    return wanted.value.load(std::memory_order_relaxed) == locks::by_section;
   }
   static bool is_slept_on(const Cell& dozing) noexcept {
     return FutexLot::peek(dozing.sleepers) != 0;
@@ -195,8 +195,6 @@ class Port : public Hardware {
   [[gnu::noinline]] static void back_off() noexcept;
   static FutexLot lot_for_long() noexcept;
   struct Pace;
-  /// What `wanted` says besides locks::by_another: nobody is to be let in.
-  static constexpr Word unattended = 2;
 
   static bool is_free(const Cell& cell) noexcept {
     return cell.value.load(std::memory_order_acquire) == 0;

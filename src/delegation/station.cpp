@@ -239,20 +239,18 @@ class Station::Server : public locks::Walk<RingPort> {
   }
   bool take(Word number) const { return lock(number).take(port_); }
 
-  /// What a client wants next of a lock, a ring full at most.
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
     Row& row = station_.row(lock);
     ServerWork work(station_.board(), row);
     locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, row.with_spare, [&] {
       std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
-      const std::uint64_t most = progress + depth * Servant::section;
       self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
       locks::execute_row(port_, station_.rings_, client, request, work, [&] {
         // What the next one posts may be what the posts of this one wait for: this thread sends
         // these first. Not where it would be the next of many threads that do.
         const bool sends_first = this_thread.todo != 0 && !station_.has_senders(senders_max / 2);
-        if (progress + Servant::section == most || sends_first) return false;
+        if (sends_first) return false;
         progress += Servant::section;
         self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
         return true;

@@ -3,49 +3,57 @@
 // lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free. And how it
 // waits for a server, which comes without being told.
 //
-// ask() is a template over the client's pace: wait/asking.hpp's on hardware; the checker's asks and
-// sleeps.
+// ask() is a template over the client's pace: wait/asking.hpp's on hardware and in the model; the
+// checker's asks and sleeps.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
 //   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
-//   is_next()            whether its request is the next one of its ring; may wait for that
 // Source: ours.
 #pragma once
 
 #include <optional>
 
 #include "lock/doze.hpp"
+#include "machine/lock_machine.hpp"
 #include "wait/asking.hpp"
 
 namespace muster::locks {
 
 /// `own`: its request's entry, if it has one. `answer`: whoever has the lock executes that when
-/// told; else the client is let in. 0: the request is executed; 1: it was not, and the lock was
-/// free.
-template <LockParkingLot L, class Atom, class Pace>
-int ask(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own, bool answer,
-        const Atom& held, Atom& wanted, Bed<Atom> dozing, Pace pace) {
-  const auto is_free = [&](const Atom& word) { return lot.look(word) == 0; };
-  const auto is_executed = [&] { return own && is_free(own->word); };
-  const auto is_over = [&] { return is_executed() || lot.peek(held) == 0; };
-  const auto sleep = [&] {
-    if (!answer) return Doze<L>::sleep(lot, all, dozing, {}, dozing.word, is_over);
-    if (!pace.is_next()) return;
-    const Word request = Doze<L>::unmark(lot, own->word);
-    Doze<L>::sleep(lot, all, *own, request, dozing.word,
-                   [&] { return request == 0 || lot.peek(held) == 0; });
-  };
+/// told; else the client is let in. `sleep()`: sleep_in_turn(), below; in the model, where nobody
+/// sleeps, it awaits one of the two. 0: the request is executed; 1: it was not, and the lock was
+/// free; -1: sleep() returned false.
+template <LockMachine M, class Pace, class Sleep>
+int ask(M& m, const typename M::Cell* own, bool answer, const typename M::Cell& held,
+        typename M::Cell& wanted, Pace& pace, Sleep sleep) {
+  const auto is_free = [&](const typename M::Cell& cell) { return m.load(cell, acquire) == 0; };
+  const auto is_executed = [&] { return own != nullptr && is_free(*own); };
   // Who is answered polls its own word alone: the other line is its holder's to write.
-  const auto until = [&] { return answer ? is_executed() : is_over(); };
+  const auto until = [&] { return is_executed() || (!answer && m.load(held, relaxed) == 0); };
   for (;;) {
-    const Asking::Next next = pace.next([&] { return lot.peek(wanted) == by_another; });
-    if (next == Asking::Next::ask) lot.set(wanted, by_another);
+    const Asking::Next next = pace.next([&] { return m.load(wanted, relaxed) == by_another; });
+    if (next == Asking::Next::ask) m.store_unawaited(wanted, by_another);
     if (next == Asking::Next::sleep) {
-      sleep();
+      if (!sleep()) return -1;
     } else if (!pace.pause(next, until)) {
       continue;
     }
     if (is_executed()) return 0;
     if (is_free(held)) return is_executed() ? 0 : 1;  // both are 0: it is executed
+  }
+}
+
+/// How a client that has asked sleeps. `is_next()`: its request is the next one of its ring; may
+/// wait for that.
+template <LockParkingLot L, class Atom, class IsNext>
+void sleep_in_turn(L& lot, Announcements<Atom>& all, const std::optional<Bed<Atom>>& own,
+                   bool answer, const Atom& held, Bed<Atom> dozing, IsNext is_next) {
+  const auto is_free = [&] { return lot.peek(held) == 0; };
+  if (!answer) {
+    Doze<L>::sleep(lot, all, dozing, {}, dozing.word,
+                   [&] { return (own && lot.peek(own->word) == 0) || is_free(); });
+  } else if (is_next()) {
+    const Word request = Doze<L>::unmark(lot, own->word);
+    Doze<L>::sleep(lot, all, *own, request, dozing.word, [&] { return request == 0 || is_free(); });
   }
 }
 

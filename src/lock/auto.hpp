@@ -122,7 +122,7 @@ class Auto {
     const auto served = [&] { return is_served(m); };
     unsigned executed = 0;
     do {
-      const bool unattended = wanted_.is_unattended(m);
+      const bool nobody_waits = wanted_.is_by_section(m);
       wanted_.clear(m);
       const bool dozed = wanted_.take_note(m);
       executed = desk_.combine(m, work, combines, served, h.pace);
@@ -131,7 +131,7 @@ class Auto {
       if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
       if (executed != 0 && served()) h.set_delegates(true);
-      const bool goes_on = unattended || (combines() && h.goes_on_after_visit(m));
+      const bool goes_on = nobody_waits || (combines() && h.goes_on_after_visit(m));
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       wanted_.let_one_in(m, *desk_.held);
     } while (executed != 0 && wanted_.is_dozing(m) && take(m));

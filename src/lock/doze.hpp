@@ -25,8 +25,10 @@
 
 namespace muster::locks {
 
-/// What `wanted` says: somebody waits.
+/// What `wanted` says, unless it is 0: why whoever has the lock is to look when it gives it back. A
+/// client waits; or, on hardware, a section has left something to see to, and nobody waits.
 inline constexpr Word by_another = 1;
+inline constexpr Word by_section = 2;
 
 /// A word, and how many sleep on it.
 template <class Atom>

@@ -64,7 +64,7 @@ class Wanted {
   bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
   /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
   /// nobody waits.
-  bool is_unattended(M& m) const { return m.is_unattended(*cell_); }
+  bool is_by_section(M& m) const { return m.is_by_section(*cell_); }
   void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }
   /// True: some may sleep, whose requests are posted; the caller sees to them.
   bool take_note(M& m) const { return m.take_note(*dozing_); }
@@ -79,11 +79,11 @@ class Wanted {
   /// Likewise by a server, which comes again: whoever waits for the lock itself may have it first.
   void give_and_let_in(M& m, const Desk<M>& desk) const {
     const bool was_wanted = is_set(m);
-    const bool unattended = is_unattended(m);
+    const bool nobody_waits = is_by_section(m);
     if (was_wanted) [[unlikely]]
       clear(m);
     give(m, desk);
-    if (was_wanted && (!unattended || is_slept_on(m))) [[unlikely]]
+    if (was_wanted && (!nobody_waits || is_slept_on(m))) [[unlikely]]
       let_one_in(m, *desk.held);
   }
   /// After that: sleepers are to look again. If another one has the lock by now, it sees to that.

@@ -99,7 +99,6 @@ class Rings {
     Word request = 0;  ///< 0: there is none, or it is being executed
     Word executed = 0;
     unsigned place = 0;
-
     bool is_of(Word lock) const { return request != 0 && lock_of(request) == lock; }
   };
 
@@ -136,6 +135,7 @@ class Rings {
     execute(m, client, found, work);
     return true;
   }
+  unsigned depth() const { return depth_; }
   Cell& served(unsigned client) const { return cells_.of(client, depth_); }
   Cell& entry(unsigned client, const Next& next) const { return cells_.of(client, next.place); }
 

@@ -45,16 +45,18 @@ class Walk {
 };
 
 /// What `Server::execute()` below may do: executes the request, and the client's next ones for that
-/// lock, while `goes_on()`, which is asked before each of these.
+/// lock, a ring full at most, while `goes_on()`, which is asked before each of these.
 template <Machine M, class Work, class GoesOn>
 [[gnu::always_inline]] inline void execute_row(M& m, const Rings<M>& rings, Word client,
                                                typename Rings<M>::Next next, Work& work,
                                                GoesOn goes_on) {
   const Word lock = Rings<M>::lock_of(next.request);
-  do {
+  for (unsigned left = rings.depth();;) {
     rings.execute(m, client, next, work);
+    if (--left == 0) return;
     next = rings.next(m, client);
-  } while (next.is_of(lock) && goes_on());
+    if (!next.is_of(lock) || !goes_on()) return;
+  }
 }
 
 /// True if a request was executed. A lock is kept until another one's request comes, or somebody

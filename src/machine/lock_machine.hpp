@@ -61,7 +61,7 @@ concept LockMachine = Machine<M> && requires(M& m, typename M::Cell& cell, typen
   // By who has the lock. Whether some sleep in wait_for_turn(); whether `wanted` is set by a
   // section of its own, which left something to see to, and nobody waits: on hardware only.
   { m.is_slept_on(dozing) } -> std::same_as<bool>;
-  { m.is_unattended(wanted) } -> std::same_as<bool>;
+  { m.is_by_section(wanted) } -> std::same_as<bool>;
   m.clear_wanted(wanted, dozing);
   // By who has just given the lock back: whether `dozing` is set, by all that sleep by then.
   { m.is_dozing(dozing) } -> std::same_as<bool>;
@@ -141,7 +141,7 @@ class NobodySleeps {
     return false;
   }
   template <class Cell>
-  static bool is_unattended(const Cell&) {
+  static bool is_by_section(const Cell&) {
     return false;
   }
   template <class Cell>

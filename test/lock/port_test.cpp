@@ -168,8 +168,8 @@ TEST(LettingIn, AfterSoManyVisits) {
   }
   EXPECT_EQ(3U, let_in_by_visits(3 * visits_max, 1));
   // What a section leaves to see to is no visit.
-  EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_unattended));
-  EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_unattended));
+  EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_by_section));
+  EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_by_section));
 }
 
 /// A server that has looked between finds nothing of a client whose request is being executed.

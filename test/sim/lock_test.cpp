@@ -100,7 +100,7 @@ TEST(AutoWithServer, ItMovesNearTheData) {
   const auto rate = [&](const std::string& lock, unsigned server) {
     const LockPlacement placement = hierarchical_placement(tree, 16, server, tree.numa_of(0));
     LockEffort effort;
-    effort.warm_up = 8000;
+    effort.warm_up = 200'000;  // so that the steward looks each 8 ms or so, as on hardware
     effort.window = 10'000;
     return predict_locks(power9, tree, {{lock, Pattern::random, 500'000'000, 20, placement}},
                          effort, {})
