@@ -136,7 +136,7 @@ class Port : public Hardware {
     Doze::clear_wanted(FutexLot(), wanted.value, dozing.sleepers);
   }
   /// Unless it is set: who has the lock looks when it gives it back, though nobody is to be let in.
-  /// By a section of the lock, that leaves something to see to; and by who awaits that it is free.
+  /// By a section of the lock, that leaves something to see to.
   static void set_by_section(Cell& wanted) noexcept {
     Word none = 0;
     wanted.value.compare_exchange_strong(none, locks::by_section, std::memory_order_relaxed);

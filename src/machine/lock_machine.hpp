@@ -185,7 +185,7 @@ class NobodySleeps {
  private:
   template <class Cell>
   void say_that_it_waits(Cell& wanted) {
-    port().store(wanted, 1, relaxed);
+    port().store(wanted, 1, relaxed);  // locks::by_another
   }
   M& port() { return static_cast<M&>(*this); }
 };

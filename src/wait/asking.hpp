@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a lock's client does while it waits for its answer or its turn: a pure function of what it
-// has seen. It knows no clock, thread or cell; hardware (lock/ask.hpp) and the modelled
-// machine (sim/modelled.hpp) do what it says, and look after each step whether the wait is over.
+// has seen. It knows no clock, thread or cell; lock/ask.hpp does what it says, on hardware and in
+// the model, and looks after each step whether the wait is over.
 //
 // It polls for a while before it says that it waits: a holder that is told ends its run of
 // sections. If another one has said so, that is enough. Then the holder comes at once, if it runs

@@ -248,6 +248,7 @@ TEST(Visit, EndsAfterAMillisecond) {
 TEST(Visit, EndsAfterTheTimeThatTheLockWasGiven) {
   EXPECT_EQ(64U + 2 * (150 - 36 - 4), executed_in_a_visit(2'000, false, 300'000));
   EXPECT_EQ(64U + 2, executed_in_a_visit(2'000, false, 1));
+  EXPECT_EQ(1000U, executed_in_a_visit(2'000, false, WaitPolicy::forever));
 }
 
 TEST(Visit, TellsHowFastSectionsWereOnceItLooksAtTheClock) {
