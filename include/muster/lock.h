@@ -67,8 +67,8 @@ typedef struct muster_lock_options {
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do */
   int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes what others have
-                      posted: 64 sections, or for so long if that is longer, less what others have
-                      waited by then, 8 us and some passes. Then it goes on with its own, and who
+                      posted: 64 sections, or for so long if that is longer, with what others have
+                      waited before: 8 us and some passes. Then it goes on with its own, and who
                       waits for the lock itself may have it. Default 0: a millisecond.
                       MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
   int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections

@@ -3,8 +3,8 @@
 // lock looks, and sleeps (doze.hpp) until its request is executed or the lock is free. And how it
 // waits for a server, which comes without being told.
 //
-// ask() is a template over the client's pace, wait/asking.hpp's on hardware and in the model, where
-// the checker's asks and sleeps; and over how it sleeps.
+// ask() is a template over how the client sleeps, and over its pace: wait/asking.hpp's on hardware
+// and in the model; the checker's asks and sleeps at once.
 //   next(said)           Asking::Next; `said()`: somebody has said that it waits
 //   pause(next, until)   polls or yields, as `next` says, until until(); false: it did nothing
 // Source: ours.

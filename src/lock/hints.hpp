@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "lock/shape.hpp"
@@ -94,8 +93,7 @@ class Visit {
  public:
   static constexpr std::int64_t usual_ns = 1'000'000;
 
-  Visit(std::int64_t length_ns, Pace& pace)
-      : length_ns_(std::min(length_ns, longest_ns)), pace_(pace) {}
+  Visit(std::int64_t length_ns, Pace& pace) : length_ns_(length_ns), pace_(pace) {}
   template <class M>
   bool is_over(M& m, unsigned executed) {
     if (executed != 0 && m.is_crowded()) return true;
@@ -103,24 +101,25 @@ class Visit {
     const std::int64_t time_ns = m.time_ns();
     const std::int64_t pass_ns = time_ns - std::exchange(time_ns_, time_ns);
     const unsigned pass = executed - std::exchange(executed_, executed);
-    if (until_ns_ == 0) {
-      until_ns_ = time_ns + length_ns_ - Asking::patience * Asking::poll_ns;
+    if (since_ns_ == 0) {
+      since_ns_ = time_ns;
       first_ = executed;
       return false;
     }
     pace_.sections += pass;
     pace_.ns += static_cast<std::uint64_t>(pass_ns);
-    // It ends sooner by what others have waited: 8 us until they say so, taken off above; the
-    // sections up to the first look; the next pass, and three before the caller had the lock. In
-    // the model clients wait 0.996 ms at most so; 1.013 without the 8 us and one pass less.
-    return time_ns + pass_ns * (first_ + 4 * pass) / pass >= until_ns_;
+    // What others wait besides: until they say so; for the sections up to the first look; for three
+    // passes before the caller had the lock, and the next one. In the model clients wait 0.996 ms
+    // at most; 1.013 without the first of these, and with two passes before.
+    const std::int64_t besides_ns =
+        Asking::patience * Asking::poll_ns + pass_ns * (first_ + 4 * pass) / pass;
+    return time_ns - since_ns_ + besides_ns >= length_ns_;
   }
 
  private:
   static constexpr unsigned sections = 64;
-  static constexpr std::int64_t longest_ns = std::numeric_limits<std::int64_t>::max() / 2;
   std::int64_t length_ns_;
-  std::int64_t until_ns_ = 0;
+  std::int64_t since_ns_ = 0;
   Pace& pace_;
   unsigned first_ = 0;     // executed at the first look at the clock
   unsigned executed_ = 0;  // and at the last one
