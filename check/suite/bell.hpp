@@ -124,6 +124,7 @@ class BellRehearsal {
       const BellRehearsal& all;
       Word number;
       static bool is_wanted(Checked&) { return false; }
+      static void ask(Checked&) {}
       void give_and_let_in(Checked& m) const {
         if (all.is_others(number)) m.give_held(all.held());
       }

@@ -343,6 +343,8 @@ class LockRehearsal {
   void serve(M& m, const L& lock) {
     if constexpr (has_server_of_its_own) {
       CheckedWork work = work_of(scenario_.clients);
+      // Who has found the lock taken looks again when it is free, not any number of times before.
+      m.set_linger([&] { m.await(cells_.global(0), equals(0), relaxed); });
       static_cast<void>(lock.serve(m, work));
     } else {
       go_round(m);

@@ -152,6 +152,7 @@ class SeatsRehearsal {
     /// Nobody else has it.
     struct Lock {
       static bool is_wanted(M&) { return false; }
+      static void ask(M&) {}
       static void give_and_let_in(M&) {}
     };
     static Lock lock(Word) { return {}; }

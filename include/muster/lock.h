@@ -16,9 +16,9 @@
  * taken.
  *
  * A thread may be cancelled at a cancellation point in its own section: clean-up handlers run, and
- * the lock is given back. If another thread executes the section, if it nests in another one, if
- * others wait, in a thread's first section, and with "h-synch", that may come only after the call,
- * at its next cancellation point. The call is none. It is never cancelled in another thread's
+ * the lock is given back. It may be cancelled only at its next cancellation point after the call,
+ * which is none, if another thread executes the section, if that nests in another one, if others
+ * wait, in a thread's first section, and with "h-synch". It is never cancelled in another thread's
  * section. A section that must not end half done disables cancellation.
  *
  * [BA10]: B. Brandenburg, J. Anderson, Real-Time Systems 46(1), 2010.
@@ -67,10 +67,10 @@ typedef struct muster_lock_options {
   int unlocks; /**< nonzero: sections call muster_lock_unlocked(). "auto" and "rcl" then do not let
                   clients execute each other's sections; MUSTER_ENOTSUP for kinds that always do */
   int64_t turn_ns;  /**< "auto" and "rcl": a client that has the lock executes what others have
-                      posted: 64 sections, or for so long if that is longer, with what others have
-                      waited before: 8 us and some passes. Then it goes on with its own, and who
-                      waits for the lock itself may have it. Default 0: a millisecond.
-                      MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
+                      posted: 64 sections, or for so long if that is longer. What others have
+                      waited before counts, 8 us and some passes over their requests. Then it goes
+                      on with its own, and who waits for the lock itself may have it. Default
+                      0: a millisecond. MUSTER_ENOTSUP for other kinds, MUSTER_EINVAL below 0 */
   int64_t share_ns; /**< not 0: threads share the time in sections, not their number. Whose sections
                        have taken so much longer than another thread's waits until the others have
                        caught up, or could have: with n of them for n times what it is ahead.
@@ -79,9 +79,9 @@ typedef struct muster_lock_options {
                        Sections that share the lock are not counted. MUSTER_ENOTSUP with `memory`,
                        MUSTER_EINVAL below 0 */
   unsigned turn_sections; /**< "cc-synch", "dsm-synch", "flat-combining", "h-synch": a client
-                             executes so many sections in a row at most; with "flat-combining" a
-                             pass more over all that wait. Default 0: 64. MUSTER_ENOTSUP for other
-                             kinds */
+                             executes so many sections in a row at most; with "flat-combining" up
+                             to the end of a pass over all that wait, and 8 passes at most. Default
+                             0: 64. MUSTER_ENOTSUP for other kinds */
 } muster_lock_options;
 
 /** Sets the defaults. Else as muster_options_init_sized(). */
@@ -116,10 +116,10 @@ MUSTER_API size_t muster_lock_memory(void);
  * to once more for each level. */
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
-/** The same for a section that may get a copy of the `bytes` at its argument, which is copied back:
- * whoever executes it has them with the request, and fetches no line more. They are the caller's
- * alone until it returns: writable, and copied without the lock. The address that the section gets
- * is good in that section only. There is no copy, which is the same but for the time, if `bytes`
+/** The same, and faster where another thread executes the section: the `bytes` at its argument may
+ * go with the request, and come back with the answer. So the section may get the address of a copy,
+ * which is good in that section only. They are the caller's alone until the call returns: writable,
+ * and copied without the lock. There is no copy, which is the same but for the time, if `bytes`
  * are more than MUSTER_LOCK_COPY_MAX, no multiple of 8 or not aligned to 8; in sections of other
  * locks; with share_ns; for other kinds than `rcl` and `auto`; and mostly where the calling thread
  * executes it. */
@@ -205,7 +205,7 @@ typedef struct muster_lock_counters {
   uint64_t by_client;    /**< executed by the client that asked */
   uint64_t by_others;    /**< by a server, or by a client that had the lock */
   uint64_t by_combiners; /**< of these by clients */
-  uint64_t switches;     /**< "auto": a client went over to the other way */
+  uint64_t switches;     /**< "auto": a client began to post its sections, or stopped */
   uint64_t section_ns;   /**< time in sections, with muster_lock_options::share_ns; else 0 */
 } muster_lock_counters;
 /** `size`: sizeof *counters. More members may come after these. */

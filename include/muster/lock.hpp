@@ -342,7 +342,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     detail::check(muster_lock_get_choice(handle_, &choice, sizeof choice));
     return choice;
   }
-  /// What became of its sections so far; all 0 but for `rcl` and `auto`.
+  /// What became of its sections so far: of `rcl` and `auto`, else 0, but for section_ns.
   muster_lock_counters counters() const {
     muster_lock_counters counters{};
     detail::check(muster_lock_get_counters(handle_, &counters, sizeof counters));

@@ -360,7 +360,7 @@ bool Delegated::try_take(bool again) {
   const auto [seat, habit] = own_client();
   if (!Inside::any() && pending_seat(seats_max) != nullptr) return false;
   if (again && !RingPort::is_soon_free(*desk_.held)) {
-    RingPort::set(station_->wanted_cell(number_));
+    auto_.ask(seat.port);
     return false;
   }
   return auto_.take(seat.port);

@@ -141,10 +141,6 @@ class Port : public Hardware {
     Word none = 0;
     wanted.value.compare_exchange_strong(none, locks::by_section, std::memory_order_relaxed);
   }
-  /// By who waits for the lock, of which no request is pending.
-  static void set(Cell& wanted) noexcept {
-    wanted.value.store(locks::by_another, std::memory_order_relaxed);
-  }
   static bool is_by_section(const Cell& wanted) noexcept {
     return wanted.value.load(std::memory_order_relaxed) == locks::by_section;
   }

@@ -12,6 +12,7 @@
 // 2. What is pending when the server leaves is its client's: who sees no server takes the lock.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lock/auto.hpp"
@@ -75,7 +76,7 @@ class Attended {
     Server(M& m, const Attended& lock, Work& work) : m_(m), lock_(lock), work_(work) { watch(); }
 
     bool goes_on(bool found) {
-      if (!found) wait();
+      if (!found) std::exchange(was_refused_, false) ? m_.linger(1) : wait();
       if (at_ == no_cell) return false;
       if (at_ == news_) {
         lock_.reception_.hear(m_);
@@ -88,8 +89,10 @@ class Attended {
       at_ = m_.await_any(watched_, at_least(1), relaxed, from);
       return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
     }
-    /// It has no other one to serve meanwhile.
-    bool take(Word) const { return lock_.auto_.take_in_turn(m_); }
+    bool take(Word) {
+      was_refused_ = !lock_.auto_.take(m_);
+      return !was_refused_;
+    }
     const Auto<M>& lock(Word) const { return lock_.auto_; }
     bool execute(Word, Word client, const typename Rings<M>::Next& first) const {
       lock_.desk_.rings.execute(m_, client, first, work_);
@@ -122,6 +125,7 @@ class Attended {
     std::vector<typename M::Cell*> watched_;  ///< the clients' requests, the news, and `serving`
     std::size_t news_ = 0;
     std::size_t at_ = 0;  ///< what was found last
+    bool was_refused_ = false;
   };
 
   Reception<M> reception_;

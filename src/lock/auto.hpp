@@ -77,9 +77,9 @@ class Auto {
   void give(M& m) const { wanted_.give(m, desk_); }  ///< where it may not execute others' requests
   void give_and_let_in(M& m) const { wanted_.give_and_let_in(m, desk_); }  ///< by a server
   bool is_wanted(M& m) const { return wanted_.is_set(m); }
+  void ask(M& m) const { wanted_.ask(m); }
   bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
-  /// Posts the request: its entry. Null: it gave up.
-  typename M::Cell* post(M& m, Ring& ring, auto& work) const {
+  typename M::Cell* post(M& m, Ring& ring, auto& work) const {  ///< its entry; null: it gave up
     desk_.enter(m, ring);
     return desk_.rings.post(m, ring, desk_.lock, work);
   }

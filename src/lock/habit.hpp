@@ -4,6 +4,7 @@
 #pragma once
 
 #include "lock/desk.hpp"
+#include "lock/doze.hpp"
 #include "lock/shape.hpp"
 
 namespace muster::locks {
@@ -65,6 +66,8 @@ class Wanted {
   /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
   /// nobody waits.
   bool is_by_section(M& m) const { return m.is_by_section(*cell_); }
+  /// By who waits for the lock, and looks again by itself.
+  void ask(M& m) const { m.store_unawaited(*cell_, by_another); }
   void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }
   /// True: some may sleep, whose requests are posted; the caller sees to them.
   bool take_note(M& m) const { return m.take_note(*dozing_); }

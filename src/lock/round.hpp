@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "lock/desk.hpp"
+#include "wait/asking.hpp"
 
 namespace muster::locks {
 
@@ -64,13 +65,15 @@ template <Machine M, class Work, class GoesOn>
 ///   Word next(Word from)                        the first client from there on that may have a
 ///                                               request; else no_client
 ///   bool take(Word lock)                        true: it now has the lock
-///   auto lock(Word number)                      an Auto (auto.hpp), or what has its is_wanted(m)
-///                                               and give_and_let_in(m)
+///   auto lock(Word number)                      an Auto (auto.hpp), or what has its ask(m),
+///                                               is_wanted(m) and give_and_let_in(m)
 ///   bool execute(Word lock, Word client, Next)  that request, and the client's next ones for it;
 ///                                               false: the lock is to be given back at once
 ///   bool has_given()                            has given a lock back; false: ends the round
+/// `asks`: it says so of each lock that it finds taken.
 template <Machine M, class Server>
-[[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings, Server& server) {
+[[gnu::always_inline]] inline bool serve_round(M& m, const Rings<M>& rings, Server& server,
+                                               bool asks) {
   constexpr Word none = Rings<M>::locks_max;
   Word has = none;
   bool found = false;
@@ -84,7 +87,10 @@ template <Machine M, class Server>
     if (!pending.is_of(has)) {
       if (has != none && !give()) return found;
       const Word lock = Rings<M>::lock_of(pending.request);
-      if (!server.take(lock)) continue;
+      if (!server.take(lock)) {
+        if (asks) server.lock(lock).ask(m);
+        continue;
+      }
       has = lock;
       pending = rings.next(m, client);
       if (!pending.is_of(has)) continue;
@@ -100,9 +106,15 @@ template <Machine M, class Server>
 /// Until `server` ends:
 ///   bool goes_on(bool found)   before each round; `found` something in the last one, else it may
 ///                              wait; false: it ends
+/// With LL/SC, in the model, a client that has a lock's line finds the lock free each time, and the
+/// server does not. So it asks, as who has lost as many races does; in each round it would have
+/// clients give the lock back all the time.
 template <Machine M, class Server>
 [[gnu::always_inline]] inline void serve(M& m, const Rings<M>& rings, Server&& server) {
-  for (bool found = true; server.goes_on(found);) found = serve_round(m, rings, server);
+  bool found = true;
+  for (unsigned round = 0; server.goes_on(found); ++round) {
+    found = serve_round(m, rings, server, round % Asking::races == 0);
+  }
 }
 
 }  // namespace muster::locks

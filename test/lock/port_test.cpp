@@ -10,6 +10,7 @@
 
 #include "harness.hpp"
 #include "lock/auto.hpp"
+#include "lock/round.hpp"
 
 namespace muster::test {
 namespace {
@@ -133,9 +134,11 @@ struct NoWork {
 };
 
 /// An `auto` lock whose owner executes so many requests of others in each of so many visits, for
-/// which it sees that `wanted`; how often it lets one of them have the lock.
-unsigned let_in_by_visits(unsigned visits, unsigned requests,
-                          void (*wanted)(Hardware::Cell&) = Port::set) {
+/// which `asks` has set `wanted`; how often it lets one of them have the lock.
+unsigned let_in_by_visits(
+    unsigned visits, unsigned requests, void (*asks)(Hardware::Cell&) = [](Hardware::Cell& wanted) {
+      wanted.value = locks::by_another;
+    }) {
   const auto memory = delegation::reserve((4 + requests) * line_bytes);
   const Watched::Cells cells(memory.get(), memory.get() + 4 * line_bytes);
   const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
@@ -153,7 +156,7 @@ unsigned let_in_by_visits(unsigned visits, unsigned requests,
       desk.rings.post(port, client, desk.lock, work);
     }
     EXPECT_TRUE(lock.take(port));
-    wanted(cells.global(2));
+    asks(cells.global(2));
     lock.give_after_visit(port, owner, work, [] { return true; });
     for (auto& client : clients) desk.rings.has_answer(client);
   }
@@ -170,6 +173,44 @@ TEST(LettingIn, AfterSoManyVisits) {
   // What a section leaves to see to is no visit.
   EXPECT_EQ(0U, let_in_by_visits(64, 1, Port::set_by_section));
   EXPECT_EQ(0U, let_in_by_visits(64, 32, Port::set_by_section));
+}
+
+/// A server, for some rounds, of one lock; it counts in how many it has asked for that.
+struct Visitor : locks::Walk<Watched> {
+  const locks::Auto<Watched>& only;
+  Hardware::Cell& wanted;
+  unsigned rounds;
+  unsigned& asked;
+
+  bool goes_on(bool) {
+    asked += wanted.value.exchange(0) == locks::by_another ? 1 : 0;
+    return rounds-- > 0;
+  }
+  const locks::Auto<Watched>& lock(Word) const { return only; }
+  bool take(Word) const { return only.take(port_); }
+  static bool execute(Word, Word, const locks::Rings<Watched>::Next&) { return true; }
+  static bool has_given() { return true; }
+};
+
+TEST(Waiting, AServerThatFindsALockTakenAsksEachSoManyRounds) {
+  const auto memory = delegation::reserve((4 + 1) * line_bytes);
+  const Watched::Cells cells(memory.get(), memory.get() + 4 * line_bytes);
+  const locks::Desk<Watched> desk{&cells.global(0), &cells.global(1), {1, cells}, 0};
+  const locks::Auto<Watched> lock(desk, {cells.global(2), cells.global(3)}, nullptr);
+  Hardware::Domain domain{};
+  Watched port(domain, 0);
+  locks::Auto<Watched>::Ring ring{.client = 0};
+  NoWork work;
+  ASSERT_NE(nullptr, lock.post(port, ring, work));
+  const auto asked_in = [&](unsigned rounds) {
+    unsigned asked = 0;
+    locks::serve(port, desk.rings,
+                 Visitor{{port, cells.global(1)}, lock, cells.global(2), rounds, asked});
+    return asked;
+  };
+  EXPECT_EQ(0U, asked_in(3 * Asking::races));
+  ASSERT_TRUE(lock.take(port));
+  EXPECT_EQ(3U, asked_in(3 * Asking::races));
 }
 
 /// A server that has looked between finds nothing of a client whose request is being executed.

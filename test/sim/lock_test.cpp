@@ -110,6 +110,19 @@ TEST(AutoWithServer, ItMovesNearTheData) {
   EXPECT_GT(rate("auto", 16), 2 * rate("rcl", 16));
 }
 
+// With LL/SC a client that has the lock's line goes on: who only tries never finds it free.
+TEST(AutoWithServer, OneThatFindsTheLockTakenSaysThatItWaits) {
+  const MachineModel kunpeng = load_machine("kunpeng920-2s");
+  const CoreTree tree(*kunpeng.shape);
+  const LockPlacement placement = hierarchical_placement(tree, 2, 2, tree.numa_of(0));
+  const LockQuery query{"auto", Pattern::sequential, 500'000'000, 20, placement};
+  LockEffort effort;
+  effort.warm_up = 200'000;
+  effort.window = 500'000;
+  const LockOutcome outcome = predict_locks(kunpeng, tree, {query}, effort, {}).front();
+  EXPECT_LT(outcome.waits.longest_ns, 1e6);
+}
+
 TEST(AutoWithServer, WithoutOneItsHolderGoesOnWithOthersSections) {
   EXPECT_GT(of_31_clients("auto", false), 0.9 * of_31_clients("flat-combining", false));
 }
