@@ -315,9 +315,10 @@ MUSTER_API int muster_server_destroy(muster_server* server);
  * system's numbers: each once, ascending; MUSTER_NO_NUMA_NODE for servers on cores without memory
  * of their own. One entry: all share that NUMA node; none: no server runs. At once, if any run. By
  * any thread, one call at a time; it must not start, move, stop or explain servers, nor ask for
- * their place, nor explain their locks or ask for their choice, nor wait for a section. NULL:
- * nobody is told. A fork's child has the same observer, who hears first that the parent's servers
- * are not there. One observer a process; memory that follows the servers is one. */
+ * their place, nor explain their locks or ask for their choice, nor set an observer, nor wait for a
+ * section. NULL: nobody is told. A fork's child has the same observer, who hears first that the
+ * parent's servers are not there. One observer a process; memory that follows the servers is one.
+ */
 MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes,
                                                           unsigned count, void* context),
                                           void* context);

@@ -15,6 +15,7 @@
 #include "lock/parking_cna.hpp"
 #include "machine/keep_errno.hpp"
 #include "machine/made_once.hpp"
+#include "machine/no_cancellation.hpp"
 #include "machine/parking_port.hpp"
 #include "machine/usable_cpus.hpp"
 
@@ -38,7 +39,11 @@ class Cells {
   std::atomic<Word>& of(Word client, unsigned index) const { return places[client].cells[index]; }
   static bool is_alone() {
     static constinit MadeOnce<unsigned> cpus;
-    return cpus.get([] { return usable_cpus(); }) < 2;
+    return cpus.get([] {
+      const NoCancellation whole;
+      const KeepErrno of_caller;
+      return usable_cpus();
+    }) < 2;
   }
 
  private:

@@ -21,8 +21,8 @@ int bind_thread(pthread_t thread, const PuSet& cpus);
 PuSet binding_of_process();
 
 /// How many of them can run at a time, as far as control groups' quotas allow; at least 1. Counted
-/// anew if the last count is a second old: 100 us. Where there is no memory for that, the last
-/// count. Thread-safe.
+/// anew if the last count is a second old: 0.1 ms, 3 with 1,024 threads. Where there is no memory
+/// for that, the last count. Thread-safe.
 unsigned cpus_of_process() noexcept;
 /// The last count.
 unsigned cpus_last_counted() noexcept;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "delegation/work.hpp"
@@ -63,22 +65,31 @@ Delegated::~Delegated() {
   }
   await_kept_posts(*this);
   station_->remove(number_);
+  if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
+  // A server cannot await its own end: another thread does.
+  auto* const left = new (std::nothrow) std::shared_ptr<Station>(std::move(station_));
+  try {
+    const NoSignals its_own;
+    std::thread([left] { delete left; }).detach();
+  } catch (const std::system_error&) {  // no thread can be made: the server stays
+  }
 }
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
-  if (!Inside::any()) await_seats(depth.seat());
+  if (!Inside::any()) await_seats(depth.thread().depth);
   Known& habit = habits_.of(depth.seat());
   seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
   if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
 }
 
-/// Of the thread's seats but that one the first from which something is pending; null: of none.
-Station::Seat* Delegated::pending_seat(unsigned but) const {
+/// Of the thread's seats from that depth on the first from which something is pending; null: of
+/// none. Before that depth it is in calls: what is pending there it executes itself.
+Station::Seat* Delegated::pending_seat(unsigned depth) const {
   const Thread& t = this_thread;
-  for (unsigned i = 0; i < t.seats; ++i) {
-    Station::Seat* const seat = t.seat(i) == but ? nullptr : station_->find_seat(t.seat(i));
+  for (; depth < t.seats; ++depth) {
+    Station::Seat* const seat = station_->find_seat(t.seat(depth));
     if (seat != nullptr && seat->is_pending()) return seat;
   }
   return nullptr;
@@ -86,10 +97,9 @@ Station::Seat* Delegated::pending_seat(unsigned but) const {
 
 /// A section that waits for a condition sends its posts from a deeper seat than what its thread
 /// sends before and after: rings do not keep the order between these. Whoever has no lock may wait.
-void Delegated::await_seats(unsigned but) {
-  const Thread& t = this_thread;
-  while (Station::Seat* const other = pending_seat(but)) {
-    const KeepErrno of_caller(*t.error);
+void Delegated::await_seats(unsigned depth) {
+  while (Station::Seat* const other = pending_seat(depth)) {
+    const KeepErrno of_caller(*this_thread.error);
     const Blocking blocking;
     other->port.await(*other->last, equals(0), muster::acquire);
   }
@@ -105,7 +115,7 @@ bool Delegated::comes_back(Thread& t) {
       seat->thread_id.load(std::memory_order_relaxed) != t.id) {
     return false;
   }
-  if (pending_seat(t.first) != nullptr) return false;
+  if (pending_seat(1) != nullptr) return false;
   t.last_lock = number_ever();
   t.last_seat = seat;
   t.last_habit = habit;
@@ -348,7 +358,7 @@ Delegated::Client Delegated::own_client() {
     return last_client(t);
   const unsigned number = first_seat();
   const Client own{station_->seat(number), habits_.of(number)};
-  if (t.is_outside() && in_own_process() && pending_seat(number) == nullptr) {
+  if (t.is_outside() && in_own_process() && pending_seat(1) == nullptr) {
     own.seat.thread_id.store(t.id, std::memory_order_relaxed);
     t.remember(number_ever(), &own.seat, &own.habit);
   }
@@ -358,7 +368,7 @@ Delegated::Client Delegated::own_client() {
 /// What the thread has posted comes first, if it may wait for that.
 bool Delegated::try_take(bool again) {
   const auto [seat, habit] = own_client();
-  if (!Inside::any() && pending_seat(seats_max) != nullptr) return false;
+  if (!Inside::any() && pending_seat(this_thread.depth) != nullptr) return false;
   if (again && !RingPort::is_soon_free(*desk_.held)) {
     auto_.ask(seat.port);
     return false;
@@ -367,8 +377,9 @@ bool Delegated::try_take(bool again) {
 }
 
 bool Delegated::wait_to_take(std::int64_t end_ns) {
+  if (end_ns <= now_ns()) return false;  // no spare for that
   const Blocking blocking;
-  if (end_ns == WaitPolicy::forever && !Inside::any()) await_seats(seats_max);
+  if (end_ns == WaitPolicy::forever && !Inside::any()) await_seats(this_thread.depth);
   return AnyLock::wait_to_take(end_ns);
 }
 

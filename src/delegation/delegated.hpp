@@ -113,8 +113,8 @@ class Delegated final : public AnyLock {
     return {*static_cast<Station::Seat*>(t.last_seat), *static_cast<Known*>(t.last_habit)};
   }
   [[gnu::noinline]] Client find_client(const Depth& depth);
-  Station::Seat* pending_seat(unsigned but) const;
-  void await_seats(unsigned but);
+  Station::Seat* pending_seat(unsigned depth) const;
+  void await_seats(unsigned depth);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   void prepare_to_send();
   void learn(Thread& thread, Station::Seat& seat, Known& habit);

@@ -286,6 +286,12 @@ struct Board {
     return *reinterpret_cast<int*>(group(slot) + shape.errors_at + within(slot) * sizeof(int));
   }
 
+  /// Whether that is where a request of the slot's client leaves errno.
+  bool is_of_client(const int* error, unsigned slot) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(error) - reinterpret_cast<std::uintptr_t>(group(slot)) <
+           shape.stride;
+  }
+
  private:
   std::byte* group(unsigned slot) const noexcept {
     return first + (slot >> shape.group_bits) * shape.stride;

@@ -135,7 +135,10 @@ void RobustLock::recover(Section section) {
   lock_.acquire_anyway(port);
   lock_.make_whole(port);
   held_in_ = generation();
-  run_taken(section, [&] { give_up(); });
+  const auto run = [&](Section body) { run_taken(body, [&] { give_up(); }); };
+  if (share() == nullptr) return run(section);
+  Share::Counted counted{section, *share(), share()->mine()};
+  run({Share::Counted::run, &counted});
 }
 
 bool RobustLock::try_take(bool) {

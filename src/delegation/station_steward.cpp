@@ -54,8 +54,10 @@ void Station::look_around() noexcept {
   }
 }
 
+/// Another time, if a client is starting a server: it may be telling the observer, for long.
 bool Station::is_to_leave() {
-  const std::scoped_lock lock(stewarding_);
+  const std::unique_lock lock(stewarding_, std::try_to_lock);
+  if (!lock) return false;
   std::vector<int> thread_ids;
   return look(now_ns(), thread_ids) == locks::Steward::Advice::leave;
 }
@@ -63,7 +65,9 @@ bool Station::is_to_leave() {
 /// With stewarding_ locked, as the next one.
 locks::Steward::Advice Station::look(std::int64_t at_ns, std::vector<int>& thread_ids) {
   const locks::Steward::Advice advice = steward_->look(see(at_ns, thread_ids));
-  back_cell().value.store(steward_->stand_back().word(), std::memory_order_relaxed);
+  const Word back = steward_->stand_back().word();
+  if (back != 0) Places::instance();  // all of them need that: it is read here, once
+  back_cell().value.store(back, std::memory_order_relaxed);
   return advice;
 }
 

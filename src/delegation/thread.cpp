@@ -103,8 +103,11 @@ void begin_child() {
   t.id = gettid();
   t.serving = nullptr;
   t.servant = nullptr;
-  for (Level* at = t.outer; at != nullptr; at = at->outer) at->asker = nullptr;  // is not here
   t.todo = 0;
+  for (Level* at = t.outer; at != nullptr; at = at->outer) {
+    at->asker = nullptr;  // is not here
+    if (at->in_section) ++t.todo;
+  }
   if (t.kept != nullptr) {
     t.kept->posts.clear();
     t.kept->next = 0;

@@ -53,7 +53,7 @@ struct Thread {
   void* last_habit = nullptr;
   AnyLock* inside = nullptr;  ///< the lock whose section it executes
   unsigned depth = 0;  ///< of sections that it waits for or executes, but not by the short way
-  unsigned todo = 0;   ///< posts that its sections have left, for this thread to see to
+  unsigned todo = 0;   ///< what its sections have left to see to: posts, and locks acquired there
 
   unsigned seats = 0;  ///< that it has
   unsigned first = 0;  ///< the first of them

@@ -13,6 +13,7 @@
 // So a server that looks at these once it is announced (bell.hpp) misses none.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -28,17 +29,13 @@ struct Seats {
 
   typename M::Mutex mutex;
 
-  /// The lowest one below `end` that is free, from here on the caller's; `end`: there is none.
+  /// The lowest one below `end` that is free, from here on the caller's; `end`: there is none. If
+  /// there is one without requests, it is that: what others have left may wait for the caller.
   unsigned take(M& m, unsigned end) {
     return m.within(mutex, [&] {
-      unsigned seat = 0;
-      for (unsigned word = 0; seat < end; ++word) {
-        const Bits taken = m.taken(word);
-        seat = word * per_word + static_cast<unsigned>(std::countr_one(taken));
-        if (taken != ~Bits{0}) break;
-      }
-      if (seat >= end) return end;
-      hold(m, seat);
+      unsigned seat = lowest(end, [&](unsigned word) { return m.used(word); });
+      if (seat == end) seat = lowest(end, [&](unsigned word) { return m.taken(word); });
+      if (seat != end) hold(m, seat);
       return seat;
     });
   }
@@ -83,6 +80,14 @@ struct Seats {
 
  private:
   static Bits bit(unsigned seat) { return Bits{1} << seat % per_word; }
+  /// The lowest one below `end` of which the bit is 0; else `end`.
+  static unsigned lowest(unsigned end, auto bits_of) {
+    for (unsigned word = 0; word * per_word < end; ++word) {
+      const auto at = static_cast<unsigned>(std::countr_one(Bits{bits_of(word)}));
+      if (at < per_word) return std::min(word * per_word + at, end);
+    }
+    return end;
+  }
 };
 
 }  // namespace muster::locks

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -171,6 +172,27 @@ TEST(Mutex, KeepsErrno) {
     }
     EXPECT_EQ(errno, 77);
   });
+}
+
+// The first time, too, when it counts the CPUs: in a program of its own.
+TEST(MutexDeathTest, KeepsErrnoWhenItIsFirstTaken) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        muster::mutex mutex;
+        mutex.lock();
+        int error = 0;
+        std::thread waiting([&] {
+          errno = 77;
+          const std::scoped_lock held(mutex);
+          error = errno;
+        });
+        std::this_thread::sleep_for(20ms);
+        mutex.unlock();
+        waiting.join();
+        std::exit(error == 77 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 /// The child has the mutex and none of those that stood in line for it.

@@ -180,6 +180,27 @@ std::int64_t waits_of(int thread_id) {
 
 // After a handover it looks each 50 us at first. A server that leaves right then awaits what has
 // blocked, however long that takes, while what was posted before may keep another thread at work.
+TEST_F(Blocking, WhoTriesALockInASectionNeedsNoSpare) {
+  const auto lock = make();
+  const auto other = make();
+  std::atomic<bool> has_it{false};
+  std::atomic<bool> go_on{false};
+  std::thread holder([&] {
+    EXPECT_TRUE(other->acquire(WaitPolicy::forever));
+    has_it = true;
+    while (!go_on) sleep_ms(1);
+    other->release();
+  });
+  while (!has_it) sched_yield();
+  execute(*lock, [&] {
+    for (int tries = 0; tries < 10; ++tries) EXPECT_FALSE(other->acquire(0));
+  });
+  go_on = true;
+  holder.join();
+  const delegation::ServerCounters counters = station_->counters();
+  EXPECT_EQ(counters.by_watchdog, counters.handovers);
+}
+
 TEST(BlockingAtTheEnd, TheWatchdogOfAServerThatLeavesLooksSeldom) {
   std::atomic<bool> may_leave{false};
   std::atomic<int> watchdog{0};

@@ -171,6 +171,20 @@ TEST(Unlocked, IsRefusedElsewhere) {
   });
 }
 
+// By its own server, which another thread then ends.
+TEST(LockFace, ALockMayEndInWhatItsOwnSectionHasPosted) {
+  auto* const lock = new muster::lock(muster::lock_options{.kind = "rcl", .own_server = "pack"});
+  muster::lock other("auto");
+  std::atomic<bool> is_gone{false};
+  lock->execute([&] {
+    other.post([&] {
+      delete lock;
+      is_gone = true;
+    });
+  });
+  while (!is_gone) std::this_thread::yield();
+}
+
 TEST(Unlocked, WhoseSectionsOthersExecuteSaysSoBefore) {
   for (const char* const kind : {"auto", "rcl"}) {
     muster::lock lock(kind);

@@ -243,6 +243,25 @@ TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
   EXPECT_EQ(2, count.value()) << "one each";
 }
 
+// A thread that has never kept a post.
+TEST_F(Fork, InASectionThatHasAcquiredAnotherLock) {
+  for (const char* const kind : {"auto", "mcs", "pthread-mutex"}) {
+    const auto lock = make_lock({.kind = kind, .station = nullptr});
+    const auto other = make_lock({.kind = "mcs", .station = nullptr});
+    std::thread([&] {
+      const pid_t parent = getpid();
+      Forks forks;
+      execute(*lock, [&] {
+        ASSERT_TRUE(other->acquire(WaitPolicy::forever));
+        forks();
+        other->release();
+      });
+      if (getpid() != parent) _exit(0);
+      EXPECT_EQ(0, forks.wait()) << kind;
+    }).join();
+  }
+}
+
 /// A lock between processes, whose section, or a post of it, forks, and comes back in both.
 class SharedFork : public Fork {
  protected:

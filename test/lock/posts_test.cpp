@@ -10,6 +10,7 @@
 
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
+#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -417,6 +418,58 @@ TEST_F(Posts, AreExecutedBeforeASectionWaitsForThem) {
   b->prepare_wait();
   EXPECT_EQ(3U, order.size()) << "once each";
   EXPECT_NE(std::string::npos, refused.find("wait outside")) << refused;
+}
+
+// Another one gets its seat when it is executed, else both would wait for each other.
+TEST_F(Posts, OfAThreadThatHasEndedMayWaitForTheNextThread) {
+  const auto lock = make();
+  delegation::Condition condition(*lock);
+  bool is_there = false;
+  auto waits = [&] {
+    while (!is_there) condition.wait();
+  };
+  std::thread([&] { lock->post(section_of(waits)); }).join();
+  std::thread([&] {
+    execute(*lock, [&] {
+      is_there = true;
+      condition.signal();
+    });
+  }).join();
+  execute_section(*lock, nothing);
+}
+
+// Its thread executes it where the server has left meanwhile: no other client does.
+TEST_F(Posts, OfTheThreadThatExecutesThemMayGiveTheLockUp) {
+  const auto lock = make();
+  const auto other = make();
+  const delegation::Condition condition(*lock);
+  unsigned own = 0;
+  for (unsigned round = 0; own < 5 && round < 1000; ++round) {
+    ASSERT_TRUE(lock->acquire(WaitPolicy::forever));
+    std::string refused;
+    std::atomic<bool> posted{false};
+    std::thread client([&] {
+      const auto self = std::this_thread::get_id();
+      auto leaves = [&] {
+        own += std::this_thread::get_id() == self ? 1 : 0;
+        refused = refusal(
+            [&] { delegation::unlocked(*lock, [&] { execute_section(*other, nothing); }); });
+      };
+      lock->post(section_of(leaves));
+      posted = true;
+      execute_section(*lock, nothing);
+    });
+    while (!posted) sched_yield();
+    std::thread stopping([&] { station_->stop(); });
+    while (station_->has_server()) sched_yield();
+    sleep_ms(1);
+    lock->release();
+    client.join();
+    stopping.join();
+    EXPECT_EQ("", refused);
+    station_->start({});
+  }
+  EXPECT_EQ(5U, own) << "the server always was first";
 }
 
 // What was kept for a lock comes before what its own section leaves.

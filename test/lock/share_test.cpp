@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "delegation/condition.hpp"
+#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -108,6 +109,16 @@ TEST(Share, IsOfTheTimeWithTheLock) {
     EXPECT_NE(told.find("\ntime in its sections: "), std::string::npos) << told;
     EXPECT_NE(told.find("\nmost and least of a thread: "), std::string::npos) << told;
   }
+}
+
+TEST(Share, WhoRecoversALockMayGiveItUp) {
+  const auto lock = make_lock({.kind = "robust", .station = nullptr});
+  lock->share_time(ms);
+  unsigned waited = 0;
+  auto recovers = [&] { delegation::unlocked(*lock, [&] { ++waited; }); };
+  lock->recover(section_of(recovers));
+  EXPECT_EQ(1U, waited);
+  EXPECT_GT(lock->share()->occupancy().all_ns, 0);
 }
 
 TEST(Share, IsToldByThread) {
