@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "lock/parking_cna.hpp"
-#include "lock/parking_mcs.hpp"
+#include "lock/parking_queue.hpp"
 #include "run/port.hpp"
 
 namespace muster::run {

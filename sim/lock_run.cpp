@@ -6,7 +6,7 @@
 
 #include "lock/attended.hpp"
 #include "lock/parking_cna.hpp"
-#include "lock/parking_mcs.hpp"
+#include "lock/parking_queue.hpp"
 #include "lock/registry.hpp"
 #include "lock/steward.hpp"
 #include "machine/error.hpp"

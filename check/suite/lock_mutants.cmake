@@ -7,7 +7,7 @@ set(files
   src/lock/cc_synch.hpp src/lock/clh.hpp src/lock/condition.hpp
   src/lock/departure.hpp src/lock/dsm_synch.hpp
   src/lock/h_synch.hpp src/lock/kept_posts.hpp src/lock/mcs.hpp src/lock/phase_fair.hpp
-  src/lock/reception.hpp src/lock/flat_combining.hpp src/lock/rings.hpp
+  src/lock/flat_combining.hpp src/lock/rings.hpp
   src/lock/bell.hpp src/lock/seats.hpp src/lock/doze.hpp src/lock/ask.hpp src/lock/desk.hpp
   src/lock/habit.hpp
   src/lock/auto.hpp
@@ -167,8 +167,8 @@ replace([[set_dozing(m);
       desk_.give(m);]] [[set_dozing(m);]])
 
 mutant("auto: a server trusted to stay" auto.hpp Auto)
-replace([[await_either(m, entry, *server_)]]
-  [[Either{true, !m.await(entry, equals(0), acquire)}]])
+replace([[m.await_either(entry, *server_, acquire, Awaited::anyone)]]
+  [[(m.await(entry, equals(0), acquire) ? 0 : -1)]])
 
 mutant("auto: a request that has begun taken for done" auto.hpp Auto)
 replace([[if (!executed) continue;]] [[if (!executed) return true;]])

@@ -8,7 +8,7 @@
 #include "check/graph.hpp"
 #include "check/suite/futex_queue.hpp"
 #include "lock/parking_cna.hpp"
-#include "lock/parking_mcs.hpp"
+#include "lock/parking_queue.hpp"
 
 namespace muster::check {
 namespace {

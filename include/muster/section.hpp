@@ -127,17 +127,12 @@ class at_once {
 /// Around a section. If its thread is cancelled in there, and in a handler, it leaves its handlers
 /// first, as it will do anyway: in one `catch (...)` ends the program, since a cancellation is no
 /// exception of C++. What was handled lives as long as the thread.
-class cancelled_in_handler {
- public:
-  cancelled_in_handler() = default;
-  ~cancelled_in_handler() {
-    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
-  }
-  cancelled_in_handler(const cancelled_in_handler&) = delete;
-  cancelled_in_handler& operator=(const cancelled_in_handler&) = delete;
-  void section_returned() noexcept { returned_ = true; }
+struct cancelled_in_handler {
+  bool has_returned = false;  ///< the section
 
- private:
+  ~cancelled_in_handler() {
+    if (!has_returned && std::uncaught_exceptions() == 0) leave_handlers();
+  }
   static void leave_handlers() {
     static thread_local std::vector<std::exception_ptr> handled;
     while (std::exception_ptr next = std::current_exception()) {
@@ -145,7 +140,6 @@ class cancelled_in_handler {
       abi::__cxa_end_catch();
     }
   }
-  bool returned_ = false;
 };
 
 /// What a section may return. What cannot be moved is returned in a std::unique_ptr, or as a
@@ -199,7 +193,7 @@ class outcome {
       } else {
         value_.emplace(section());
       }
-      guard.section_returned();
+      guard.has_returned = true;
     } catch (...) {
       error_ = std::current_exception();
       if (error_ == nullptr) throw;  // no exception: the caller's own thread is cancelled

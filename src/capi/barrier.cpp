@@ -147,12 +147,10 @@ std::unique_ptr<muster_barrier> create(const muster_options& options) {
   return barrier;
 }
 
-template <class Make>
-int make_barrier(muster_barrier** barrier, Make&& make) {
+int make_barrier(muster_barrier** barrier, auto make) {
   return guarded([&] {
     if (barrier == nullptr) throw Error(Status::invalid, "no place for the barrier's handle");
     *barrier = make().release();
-    return Status::ok;
   });
 }
 
@@ -184,13 +182,11 @@ bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
       barrier->seats_of.store(fork_generation(),
                               std::memory_order_release);  // pairs with is_usable
     }
-    return Status::ok;
   });
 }
 
 /// Calls `fn(engine)`, which returns a muster_status, for a valid rank of a usable handle.
-template <class Fn>
-int with_rank(muster_barrier* barrier, unsigned rank, Fn&& fn) noexcept {
+int with_rank(muster_barrier* barrier, unsigned rank, auto fn) noexcept {
   if (!is_usable(barrier, rank)) {
     if (const int refused = admit(barrier, rank); refused != MUSTER_OK) return refused;
   }
@@ -219,25 +215,22 @@ unsigned fork_generation() noexcept { return generation.load(std::memory_order_r
 
 }  // namespace muster
 
-using muster::Error;
-using muster::guarded;
-using muster::Status;
+using namespace muster;
 
 void muster_options_init_sized(muster_options* options, size_t size) {
   if (options == nullptr) return;
   muster_options ours{};
   ours.size = size;
   ours.participants = 1;
-  muster::give(ours, options, size);
+  give(ours, options, size);
 }
 
 const char* const* muster_barrier_names(void) {
-  static constinit muster::MadeOnce<std::vector<const char*>> names;
+  static constinit MadeOnce<std::vector<const char*>> names;
   return names
       .get([] {
         std::vector<const char*> all;
-        for (const std::string_view name : muster::barrier_names())
-          all.push_back(name.data());  // literals
+        for (const std::string_view name : barrier_names()) all.push_back(name.data());  // literals
         all.push_back(nullptr);
         return all;
       })
@@ -245,9 +238,9 @@ const char* const* muster_barrier_names(void) {
 }
 
 int muster_barrier_create(muster_barrier** barrier, const muster_options* options) {
-  return muster::make_barrier(barrier, [&] {
+  return make_barrier(barrier, [&] {
     if (options == nullptr) throw Error(Status::invalid, "no options");
-    return muster::create(muster::with_our_members(*options));
+    return create(with_our_members(*options));
   });
 }
 
@@ -255,11 +248,9 @@ int muster_barrier_memory(const muster_options* options, size_t* bytes, size_t* 
   return guarded([&] {
     if (options == nullptr || bytes == nullptr)
       throw Error(Status::invalid, "no options, or no place for the result");
-    const muster::BlockLayout layout =
-        muster::Block::lay_out(muster::make_plan(muster::with_our_members(*options)));
+    const BlockLayout layout = Block::lay_out(make_plan(with_our_members(*options)));
     *bytes = layout.bytes;
     if (alignment != nullptr) *alignment = layout.alignment;
-    return Status::ok;
   });
 }
 
@@ -280,31 +271,30 @@ int muster_barrier_publish(muster_barrier* barrier, const char* name) {
                   "only a barrier with a segment of its own has a name (MUSTER_SHARED); else "
                   "publish the segment");
     }
-    barrier->server = std::make_unique<muster::FdServer>(name, barrier->fd);
-    return Status::ok;
+    barrier->server = std::make_unique<FdServer>(name, barrier->fd);
   });
 }
 
 int muster_barrier_attach(muster_barrier** barrier, int fd) {
-  return muster::make_barrier(barrier, [&] { return muster::attach_to_fd(fd); });
+  return make_barrier(barrier, [&] { return attach_to_fd(fd); });
 }
 
 int muster_barrier_attach_name(muster_barrier** barrier, const char* name, int64_t timeout_ns) {
-  return muster::make_barrier(barrier, [&] {
-    const int fd = muster::receive_fd(name != nullptr ? name : "", timeout_ns);
-    const muster::FdCloser closer{fd};
-    return muster::attach_to_fd(fd);
+  return make_barrier(barrier, [&] {
+    const int fd = receive_fd(name != nullptr ? name : "", timeout_ns);
+    const FdCloser closer{fd};
+    return attach_to_fd(fd);
   });
 }
 
 int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment, uint64_t handle) {
-  return muster::make_barrier(barrier, [&] {
+  return make_barrier(barrier, [&] {
     if (segment == nullptr) throw Error(Status::invalid, "no segment");
     const std::size_t size = segment->segment->size();
     if (handle >= size || handle % 64 != 0)
       throw Error(Status::invalid, "no handle of a barrier in this segment");
     auto attached =
-        muster::attach_to({segment->segment->data() + handle, [](std::byte*) {}}, size - handle);
+        attach_to({segment->segment->data() + handle, [](std::byte*) {}}, size - handle);
     attached->fd = segment->segment->fd();
     attached->handle = handle;
     return attached;
@@ -312,11 +302,11 @@ int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment, 
 }
 
 int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes) {
-  return muster::make_barrier(barrier, [&] {
+  return make_barrier(barrier, [&] {
     if (memory == nullptr || reinterpret_cast<std::uintptr_t>(memory) % 64 != 0) {
       throw Error(Status::invalid, "no memory, or not aligned to 64 bytes");
     }
-    return muster::attach_to({static_cast<std::byte*>(memory), [](std::byte*) {}}, bytes);
+    return attach_to({static_cast<std::byte*>(memory), [](std::byte*) {}}, bytes);
   });
 }
 
@@ -330,35 +320,32 @@ int muster_barrier_set_hooks(muster_barrier* barrier, int (*progress)(void*),
                                        : "the barrier has a completion: set both");
     }
     barrier->engine->set_hooks({progress, completion, context});
-    return Status::ok;
   });
 }
 
 int muster_barrier_wait(muster_barrier* barrier, unsigned rank) {
-  if (muster::is_usable(barrier, rank)) [[likely]] {
-    if (muster::Seat* const seat = barrier->seats[rank].get()) [[likely]]
-      return seat->calls.wait(*seat, muster::WaitPolicy::forever);
+  if (is_usable(barrier, rank)) [[likely]] {
+    if (Seat* const seat = barrier->seats[rank].get()) [[likely]]
+      return seat->calls.wait(*seat, WaitPolicy::forever);
   }
-  return muster::timed_wait(barrier, rank, muster::WaitPolicy::forever);
+  return timed_wait(barrier, rank, WaitPolicy::forever);
 }
 
 int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns) {
-  return muster::timed_wait(barrier, rank, timeout_ns);
+  return timed_wait(barrier, rank, timeout_ns);
 }
 
 int muster_barrier_arrive(muster_barrier* barrier, unsigned rank) {
-  return muster::with_rank(barrier, rank,
-                           [rank](muster::Engine& engine) { return engine.arrive(rank); });
+  return with_rank(barrier, rank, [rank](Engine& engine) { return engine.arrive(rank); });
 }
 
 int muster_barrier_depart(muster_barrier* barrier, unsigned rank) {
-  return muster::with_rank(barrier, rank,
-                           [rank](muster::Engine& engine) { return engine.depart(rank); });
+  return with_rank(barrier, rank, [rank](Engine& engine) { return engine.depart(rank); });
 }
 
 int muster_barrier_blame(const muster_barrier* barrier, unsigned* rank) {
   if (barrier == nullptr) return MUSTER_EINVAL;
-  const muster::Breakage why = barrier->engine->breakage();
+  const Breakage why = barrier->engine->breakage();
   if (rank != nullptr) *rank = why.rank;
   return static_cast<int>(why.cause);
 }
@@ -372,12 +359,10 @@ int muster_barrier_get_choice(const muster_barrier* barrier, muster_barrier_choi
   return guarded([&] {
     if (barrier == nullptr || choice == nullptr)
       throw Error(Status::invalid, "no barrier, or no place for its choice");
-    const muster::Plan& plan = barrier->engine->plan();
-    muster::give(
-        {plan.participants, barrier->algorithm.c_str(), plan.asked.c_str(), plan.why.c_str(),
-         plan.wait.name.data(), plan.wait_why.c_str(), plan.dropped.c_str()},
-        choice, size);
-    return Status::ok;
+    const Plan& plan = barrier->engine->plan();
+    give({plan.participants, barrier->algorithm.c_str(), plan.asked.c_str(), plan.why.c_str(),
+          plan.wait.name.data(), plan.wait_why.c_str(), plan.dropped.c_str()},
+         choice, size);
   });
 }
 
@@ -385,24 +370,23 @@ int muster_barrier_explain(const muster_barrier* barrier, const char* format, ch
                            size_t bytes, size_t* needed) {
   return guarded([&] {
     if (barrier == nullptr) throw Error(Status::invalid, "no barrier");
-    const muster::Engine& engine = *barrier->engine;
-    const muster::Learnt learnt = engine.learnt();
-    const muster::Whereabouts where = engine.whereabouts();
+    const Engine& engine = *barrier->engine;
+    const Learnt learnt = engine.learnt();
+    const Whereabouts where = engine.whereabouts();
     const std::string whole =
-        muster::is_json(format)
-            ? muster::explain_as_json(engine.plan(), engine.block().layout(), learnt, where)
-            : muster::explain_as_text(engine.plan(), engine.block().layout(), learnt, where);
-    return muster::put_text(whole, text, bytes, needed);
+        is_json(format) ? explain_as_json(engine.plan(), engine.block().layout(), learnt, where)
+                        : explain_as_text(engine.plan(), engine.block().layout(), learnt, where);
+    return put_text(whole, text, bytes, needed);
   });
 }
 
 void muster_barrier_destroy(muster_barrier* barrier) {
   if (barrier == nullptr) return;
-  const muster::NoCancellation whole;
+  const NoCancellation whole;
   // A fork's child frees its copy of a handle and leaves the rest to its parent.
-  const bool last = barrier->owns_block && barrier->made_in == muster::fork_generation();
-  const muster::Engine& engine = *barrier->engine;
-  const bool seated = barrier->seats_of.load() == muster::fork_generation();  // or it is a parent's
+  const bool last = barrier->owns_block && barrier->made_in == fork_generation();
+  const Engine& engine = *barrier->engine;
+  const bool seated = barrier->seats_of.load() == fork_generation();  // or it is a parent's
   bool left = !seated || engine.wait_until_left(true);
   // Where the memory may hold another barrier by now, nobody else's is touched any more.
   if (seated && (last || (barrier->fd >= 0 && barrier->handle == 0))) engine.depart_for_good();
@@ -421,7 +405,7 @@ void muster_barrier_destroy(muster_barrier* barrier) {
   while (!kept.compare_exchange_weak(barrier->next_kept, barrier, std::memory_order_release,
                                      std::memory_order_relaxed)) {
   }
-  muster::fail(Status::foreign,
-               "somebody has not left the barrier, though it is broken now, or something has "
-               "overwritten its memory: that is not given back");
+  fail(Status::foreign,
+       "somebody has not left the barrier, though it is broken now, or something has "
+       "overwritten its memory: that is not given back");
 }

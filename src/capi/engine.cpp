@@ -125,7 +125,7 @@ int fail_unsplit() noexcept {
 
 /// Of a rank that was at `mine` when its time ran out: names those who had not come.
 int fail_late(const Engine& engine, Word mine) noexcept {
-  return guarded([&]() -> Status {
+  return guarded([&] {
     constexpr unsigned named = 8;
     std::string names;
     unsigned missing = 0;
@@ -140,7 +140,7 @@ int fail_late(const Engine& engine, Word mine) noexcept {
 }
 
 int fail_broken(Breakage why) noexcept {
-  return guarded([why]() -> Status {
+  return guarded([why] {
     if (why.cause == Status::peer) {
       throw Error(Status::peer,
                   format("rank {} died or has destroyed its side: the barrier is broken for all",
@@ -293,9 +293,7 @@ int Engine::give_up(Seat& seat, Word phase) noexcept {
 int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  const std::int64_t now = now_ns();
-  const bool ends = timeout_ns < WaitPolicy::forever - now;
-  return taken->calls.wait(*taken, ends ? now + timeout_ns : WaitPolicy::forever);
+  return taken->calls.wait(*taken, until_ns(timeout_ns));
 }
 
 int Engine::arrive(unsigned rank) {

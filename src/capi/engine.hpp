@@ -88,8 +88,6 @@ struct alignas(line_pair_bytes) Seat {
 
   Seat(const Calls& its_calls, Engine& its_engine, unsigned its_rank);
   virtual ~Seat() = default;
-  Seat(const Seat&) = delete;
-  Seat& operator=(const Seat&) = delete;
 
   Word phase() const noexcept { return own_phase.load(std::memory_order_relaxed); }
 
@@ -121,8 +119,6 @@ class Engine {
  public:
   static std::unique_ptr<Engine> make(const Plan& plan, const Block& block, const UserHooks& hooks);
   virtual ~Engine() = default;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
 
   /// By the creator, once, before anybody else can attach.
   virtual void prepare() = 0;
@@ -163,8 +159,7 @@ class Engine {
   const Block& block() const { return block_; }
   /// Calls missing(rank, its mark) for each that has not yet been in the episode that a rank at
   /// `mine` is inside of.
-  template <class Missing>
-  void each_missing(Word mine, Missing missing) const {
+  void each_missing(Word mine, auto missing) const {
     for (unsigned rank = 0; rank < plan_.participants; ++rank) {
       const Mark& mark = block_.mark(rank);
       const Word theirs = mark.phase.load(std::memory_order_relaxed);

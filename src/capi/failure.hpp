@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <new>
 #include <string>
+#include <type_traits>
 
 #include "machine/error.hpp"
 #include "machine/no_cancellation.hpp"
@@ -14,12 +15,15 @@ namespace muster {
 /// Keeps the text for muster_last_error() and returns the code.
 int fail(Status code, const std::string& text) noexcept;
 
-/// Calls `fn`, which returns a Status and may throw.
-template <class Fn>
-int caught(Fn&& fn) {
+/// Calls `fn`, which returns a Status or nothing, and may throw.
+int caught(auto&& fn) {
   try {
-    const Status status = fn();
-    return static_cast<int>(status);
+    if constexpr (std::is_void_v<decltype(fn())>) {
+      fn();
+      return static_cast<int>(Status::ok);
+    } else {
+      return static_cast<int>(fn());
+    }
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
@@ -30,8 +34,7 @@ int caught(Fn&& fn) {
 }
 
 /// The same, wholly: the calling thread is not cancelled in there.
-template <class Fn>
-int guarded(Fn&& fn) noexcept {
+int guarded(auto&& fn) noexcept {
   const NoCancellation whole;
   return caught(fn);
 }

@@ -38,7 +38,7 @@ struct muster_server {
 namespace muster {
 namespace {
 
-using delegation::AnyLock;
+using namespace delegation;
 
 // A lock's handle is the lock: one step less on the way of each section.
 AnyLock& lock_of(muster_lock* handle) { return *reinterpret_cast<AnyLock*>(handle); }
@@ -51,8 +51,8 @@ void require(bool holds, const char* message) {
 }
 
 /// A policy, or CPUs.
-delegation::ServerOptions server_options(const char* where) {
-  delegation::ServerOptions options;
+ServerOptions server_options(const char* where) {
+  ServerOptions options;
   if (where == nullptr) return options;
   if (where[0] >= 'a' && where[0] <= 'z') {
     options.policy = parse_policy(where);
@@ -67,12 +67,12 @@ constexpr const char* no_server =
     "no server executes the sections of this kind: use auto or rcl, or name none";
 
 /// RCLLockInitNUMA at a lock's initialisation [PS18, Algorithm 1]. Nobody but the lock keeps it.
-void start_own_server(delegation::LockOptions& lock, const char* where) {
+void start_own_server(LockOptions& lock, const char* where) {
   require(lock.station == nullptr, "a lock has a server of its own or the one it is given");
   const std::string_view kind = locks::traits_of(lock.kind).name;
   require(kind == "auto" || kind == "rcl", no_server);
-  const delegation::ServerOptions options = server_options(where);
-  lock.station = std::make_shared<delegation::Station>();
+  const ServerOptions options = server_options(where);
+  lock.station = std::make_shared<Station>();
   lock.station->start(options);
 }
 
@@ -83,22 +83,21 @@ muster_place place_on(const Topology& topology, const CoreTree& tree, unsigned c
 
 // Apart from the short way, which has nothing to catch.
 template <unsigned copied>
-[[gnu::noinline]] int execute(AnyLock& lock, delegation::Section section) {
+[[gnu::noinline]] int execute(AnyLock& lock, Section section) {
   return caught([&] {
     if (lock.share() != nullptr) {
       lock.execute_by_share(section);
     } else {
-      lock.execute_copied(section, copied);
+      lock.execute(section, copied);
     }
-    return Status::ok;
   });
 }
 
 /// By the words that are copied.
 constexpr AnyLock::Execute executes[] = {execute<0>, execute<1>, execute<2>,
                                          execute<3>, execute<4>, execute<5>};
-static_assert(MUSTER_LOCK_COPY_MAX == delegation::copied_bytes_max);
-static_assert(std::size(executes) == 1 + MUSTER_LOCK_COPY_MAX / sizeof(delegation::CopiedWord));
+static_assert(MUSTER_LOCK_COPY_MAX == copied_bytes_max);
+static_assert(std::size(executes) == 1 + MUSTER_LOCK_COPY_MAX / sizeof(CopiedWord));
 
 int acquire_until(muster_lock* lock, std::int64_t end_ns) {
   return caught([&] {
@@ -119,15 +118,14 @@ Status put_explanation(const std::string& lines, const char* format, char* text,
 }  // namespace
 }  // namespace muster
 
-using muster::guarded;
-using muster::Status;
+using namespace muster;
 
 const char* const* muster_lock_names(void) {
-  static constinit muster::MadeOnce<std::vector<const char*>> names;
+  static constinit MadeOnce<std::vector<const char*>> names;
   return names
       .get([] {
         std::vector<const char*> all;
-        for (const std::string_view name : muster::locks::lock_names()) all.push_back(name.data());
+        for (const std::string_view name : locks::lock_names()) all.push_back(name.data());
         all.push_back(nullptr);
         return all;
       })
@@ -138,192 +136,171 @@ void muster_lock_options_init_sized(muster_lock_options* options, size_t size) {
   if (options == nullptr) return;
   muster_lock_options ours{};
   ours.size = size;
-  muster::give(ours, options, size);
+  give(ours, options, size);
 }
 
-size_t muster_lock_memory(void) { return muster::delegation::shared_lock_bytes(); }
+size_t muster_lock_memory(void) { return shared_lock_bytes(); }
 
 int muster_lock_create(muster_lock** lock, const muster_lock_options* theirs) {
   return guarded([&] {
-    muster::require(lock != nullptr, "no place for the lock's handle");
-    muster::delegation::LockOptions made{.kind = "auto", .station = nullptr};
-    std::optional<muster_lock_options> options;
+    require(lock != nullptr, "no place for the lock's handle");
+    muster_lock_options options{};
     if (theirs != nullptr) {
       constexpr size_t first = offsetof(muster_lock_options, turn_ns) + sizeof theirs->turn_ns;
-      options = muster::complete(*theirs, first, muster_lock_options_init_sized);
-      if (options->kind != nullptr) {
-        made.kind = options->kind;
-      } else if (options->memory != nullptr) {
-        made.kind = muster::delegation::shared_kind;
-      }
-      if (options->server != nullptr) made.station = options->server->station;
-      made.shared_memory = options->memory;
-      made.creates = options->attach == 0;
-      muster::require(options->turn_ns >= 0, "a turn takes no less than nothing: 0 is the default");
-      made.turn_ns = options->turn_ns;
-      made.turn_sections = options->turn_sections;
-      muster::require(options->share_ns >= 0,
-                      "nobody is ahead by less than nothing: 0 is the default");
-      muster::require(made.creates || made.shared_memory != nullptr,
-                      "attach needs the memory of the lock to attach to");
-      if (options->own_server != nullptr) muster::start_own_server(made, options->own_server);
+      options = complete(*theirs, first, muster_lock_options_init_sized);
     }
-    std::unique_ptr<muster::delegation::AnyLock> ready = muster::delegation::make_lock(made);
-    muster::require(made.station == nullptr || ready->station() != nullptr, muster::no_server);
-    if (options && options->unlocks != 0) ready->allow_conditions();
-    if (options && options->share_ns != 0) ready->share_time(options->share_ns);
+    LockOptions made;
+    if (options.kind != nullptr) {
+      made.kind = options.kind;
+    } else if (options.memory != nullptr) {
+      made.kind = shared_kind;
+    }
+    if (options.server != nullptr) made.station = options.server->station;
+    made.shared_memory = options.memory;
+    made.creates = options.attach == 0;
+    require(options.turn_ns >= 0, "a turn takes no less than nothing: 0 is the default");
+    made.turn_ns = options.turn_ns;
+    made.turn_sections = options.turn_sections;
+    require(options.share_ns >= 0, "nobody is ahead by less than nothing: 0 is the default");
+    require(made.creates || made.shared_memory != nullptr,
+            "attach needs the memory of the lock to attach to");
+    if (options.own_server != nullptr) start_own_server(made, options.own_server);
+    std::unique_ptr<AnyLock> ready = make_lock(made);
+    require(made.station == nullptr || ready->station() != nullptr, no_server);
+    if (options.unlocks != 0) ready->allow_conditions();
+    if (options.share_ns != 0) ready->share_time(options.share_ns);
     *lock = reinterpret_cast<muster_lock*>(ready.release());
-    return Status::ok;
   });
 }
 
 int muster_lock_execute(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
-    return muster::refuse_nothing();
-  return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
-                                             muster::execute<0>);
+    return refuse_nothing();
+  return execute_section(lock_of(lock), {section, argument}, execute<0>);
 }
 
 int muster_lock_execute_copy(muster_lock* lock, muster_section section, void* argument,
                              size_t bytes) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
-    return muster::refuse_nothing();
-  constexpr size_t word = sizeof(muster::delegation::CopiedWord);
+    return refuse_nothing();
+  constexpr size_t word = sizeof(CopiedWord);
   const bool is_copied = bytes % word == 0 && bytes <= MUSTER_LOCK_COPY_MAX &&
                          reinterpret_cast<uintptr_t>(argument) % word == 0;
-  return muster::delegation::execute_section(muster::lock_of(lock), {section, argument},
-                                             muster::executes[is_copied ? bytes / word : 0]);
+  return execute_section(lock_of(lock), {section, argument},
+                         executes[is_copied ? bytes / word : 0]);
 }
 
 int muster_lock_execute_shared(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
-    return muster::refuse_nothing();
-  if (!muster::lock_of(lock).admits_readers()) return muster_lock_execute(lock, section, argument);
-  return muster::caught([&] {
-    muster::lock_of(lock).execute_shared({section, argument});
-    return Status::ok;
-  });
+    return refuse_nothing();
+  if (!lock_of(lock).admits_readers()) return muster_lock_execute(lock, section, argument);
+  return caught([&] { lock_of(lock).execute_shared({section, argument}); });
 }
 
 void muster_lock_get_words(muster_lock* lock, muster_lock_words* words) {
-  using muster::delegation::Thread;
   static_assert(offsetof(Thread, quick) == offsetof(muster_thread_words, number));
   static_assert(offsetof(Thread, last_habit) == offsetof(muster_thread_words, executed));
   static_assert(offsetof(Thread, inside) == offsetof(muster_thread_words, inside));
-  static_assert(sizeof(std::atomic<muster::Word>) == sizeof(std::uint32_t));
-  using Row = muster::locks::Numbers<muster::delegation::NumbersPort>::Row;
+  static_assert(sizeof(std::atomic<Word>) == sizeof(std::uint32_t));
+  using Row = locks::Numbers<NumbersPort>::Row;
   static_assert(offsetof(Row, held) == offsetof(muster_lock_row, held));
   static_assert(offsetof(Row, wanted) == offsetof(muster_lock_row, wanted));
   static_assert(offsetof(Row, dozing) == offsetof(muster_lock_row, dozing));
-  const auto [number, held] = muster::lock_of(lock).at_once();
+  const auto [number, held] = lock_of(lock).at_once();
   *words = {number, reinterpret_cast<muster_lock_row*>(held)};
 }
 
-void muster_give_back(void) { muster::delegation::Delegated::give_back_anyway(); }
+void muster_give_back(void) { Delegated::give_back_anyway(); }
 
 int muster_lock_post(muster_lock* lock, muster_section section, void* argument) {
   if (lock == nullptr || section == nullptr) [[unlikely]]
-    return muster::refuse_nothing();
-  return muster::caught([&] {
-    muster::delegation::AnyLock& mine = muster::lock_of(lock);
+    return refuse_nothing();
+  return caught([&] {
+    AnyLock& mine = lock_of(lock);
     if (mine.share() != nullptr) {
       mine.post_by_share({section, argument});
     } else {
       mine.post({section, argument});
     }
-    return Status::ok;
   });
 }
 
-int muster_lock_acquire(muster_lock* lock) {
-  return muster::acquire_until(lock, muster::WaitPolicy::forever);
-}
+int muster_lock_acquire(muster_lock* lock) { return acquire_until(lock, WaitPolicy::forever); }
 
-int muster_lock_try_acquire(muster_lock* lock) { return muster::acquire_until(lock, 0); }
+int muster_lock_try_acquire(muster_lock* lock) { return acquire_until(lock, 0); }
 
 int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns) {
-  const int64_t now = muster::now_ns();
-  return muster::acquire_until(lock, timeout_ns > muster::WaitPolicy::forever - now
-                                         ? muster::WaitPolicy::forever
-                                         : now + timeout_ns);
+  return acquire_until(lock, until_ns(timeout_ns));
 }
 
 int muster_lock_release(muster_lock* lock) {
-  return muster::caught([&] {
-    muster::require(lock != nullptr, "no lock");
-    muster::lock_of(lock).release();
-    return Status::ok;
+  return caught([&] {
+    require(lock != nullptr, "no lock");
+    lock_of(lock).release();
   });
 }
 
 int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument) {
-  if (lock == nullptr || section == nullptr) return muster::refuse_nothing();
-  const int status = muster::acquire_until(lock, 0);
+  if (lock == nullptr || section == nullptr) return refuse_nothing();
+  const int status = acquire_until(lock, 0);
   if (status != MUSTER_OK) return status;
-  muster::delegation::Section{section, argument}.run_own([&] { muster_lock_release(lock); });
+  Section{section, argument}.run_own([&] { muster_lock_release(lock); });
   return MUSTER_OK;
 }
 
 int muster_lock_prepare_wait(muster_lock* lock) {
   return guarded([&] {
-    muster::require(lock != nullptr, "no lock");
+    require(lock != nullptr, "no lock");
     // Elsewhere another thread may be about to destroy it, after what was posted has been executed.
-    if (muster::delegation::Inside::any()) muster::lock_of(lock).prepare_wait();
-    return Status::ok;
+    if (Inside::any()) lock_of(lock).prepare_wait();
   });
 }
 
 int muster_lock_unlocked(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
-    muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
-    muster::delegation::AnyLock& mine = muster::lock_of(lock);
-    muster::require(mine.is_innermost(),
-                    "a lock is given up inside a section of it, not of another one inside that");
-    const muster::delegation::Section outside{section, argument};
-    muster::delegation::unlocked(mine, outside);
-    return Status::ok;
+    require(lock != nullptr && section != nullptr, "no lock, or no section");
+    AnyLock& mine = lock_of(lock);
+    require(mine.is_innermost(),
+            "a lock is given up inside a section of it, not of another one inside that");
+    const Section outside{section, argument};
+    unlocked(mine, outside);
   });
 }
 
-unsigned muster_process_number(void) { return muster::delegation::generation(); }
+unsigned muster_process_number(void) { return generation(); }
 
 int muster_lock_recover(muster_lock* lock, muster_section section, void* argument) {
   return guarded([&] {
-    muster::require(lock != nullptr && section != nullptr, "no lock, or no section");
-    muster::lock_of(lock).recover({section, argument});
-    return Status::ok;
+    require(lock != nullptr && section != nullptr, "no lock, or no section");
+    lock_of(lock).recover({section, argument});
   });
 }
 
 int muster_lock_get_counters(const muster_lock* lock, muster_lock_counters* counters, size_t size) {
   return guarded([&] {
-    muster::require(lock != nullptr && counters != nullptr,
-                    "no lock, or no place for its counters");
-    const muster::delegation::Counters all = muster::lock_of(lock).counters();
-    const muster::delegation::Share* const share = muster::lock_of(lock).share();
+    require(lock != nullptr && counters != nullptr, "no lock, or no place for its counters");
+    const Counters all = lock_of(lock).counters();
+    const Share* const share = lock_of(lock).share();
     const auto section_ns = share == nullptr ? 0 : uint64_t(share->occupancy().all_ns);
-    muster::give({all.inlined, all.delegated, all.combined, all.switches, section_ns}, counters,
-                 size);
-    return Status::ok;
+    give({all.inlined, all.delegated, all.combined, all.switches, section_ns}, counters, size);
   });
 }
 
 int muster_lock_get_choice(const muster_lock* lock, muster_lock_choice* choice, size_t size) {
   return guarded([&] {
-    muster::require(lock != nullptr && choice != nullptr, "no lock, or no place for its choice");
-    const muster::delegation::Choice now = muster::lock_of(lock).choice();
-    muster::give({now.kind, now.way, now.server_why, now.has_server ? 1 : 0,
-                  now.server_numa.value_or(MUSTER_NO_NUMA_NODE)},
-                 choice, size);
-    return Status::ok;
+    require(lock != nullptr && choice != nullptr, "no lock, or no place for its choice");
+    const Choice now = lock_of(lock).choice();
+    give({now.kind, now.way, now.server_why, now.has_server ? 1 : 0,
+          now.server_numa.value_or(MUSTER_NO_NUMA_NODE)},
+         choice, size);
   });
 }
 
 int muster_lock_explain(const muster_lock* lock, const char* format, char* text, size_t bytes,
                         size_t* needed) {
   return guarded([&] {
-    muster::require(lock != nullptr, "no lock");
-    return muster::put_explanation(muster::lock_of(lock).explain(), format, text, bytes, needed);
+    require(lock != nullptr, "no lock");
+    return put_explanation(lock_of(lock).explain(), format, text, bytes, needed);
   });
 }
 
@@ -337,19 +314,16 @@ void muster_lock_destroy(muster_lock* lock) {
 
 int muster_cond_create(muster_cond** cond, muster_lock* lock) {
   return guarded([&] {
-    muster::require(cond != nullptr && lock != nullptr, "no lock, or no place for the handle");
-    *cond = new muster_cond{muster::delegation::Condition(muster::lock_of(lock))};
-    return Status::ok;
+    require(cond != nullptr && lock != nullptr, "no lock, or no place for the handle");
+    *cond = new muster_cond{Condition(lock_of(lock))};
   });
 }
 
-int muster_cond_wait(muster_cond* cond) {
-  return muster_cond_timedwait(cond, muster::WaitPolicy::forever);
-}
+int muster_cond_wait(muster_cond* cond) { return muster_cond_timedwait(cond, WaitPolicy::forever); }
 
 int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns) {
   return guarded([&] {
-    muster::require(cond != nullptr, "no condition");
+    require(cond != nullptr, "no condition");
     // What is left of a deadline may be negative.
     const bool signalled = cond->condition.wait(std::max<int64_t>(timeout_ns, 0));
     return signalled ? Status::ok : Status::timeout;
@@ -358,76 +332,68 @@ int muster_cond_timedwait(muster_cond* cond, int64_t timeout_ns) {
 
 static int call(muster_cond* cond, bool all) {
   return guarded([&] {
-    muster::require(cond != nullptr, "no condition");
+    require(cond != nullptr, "no condition");
     cond->condition.signal(all);
-    return Status::ok;
   });
 }
 int muster_cond_signal(muster_cond* cond) { return call(cond, false); }
 int muster_cond_broadcast(muster_cond* cond) { return call(cond, true); }
 
 void muster_cond_destroy(muster_cond* cond) {
-  const muster::NoCancellation whole;
+  const NoCancellation whole;
   delete cond;
 }
 
 int muster_server_start(muster_server** server, const char* where) {
   return guarded([&] {
-    muster::require(server != nullptr, "no place for the server's handle");
-    auto station = std::make_shared<muster::delegation::Station>();
-    station->start(muster::server_options(where));
+    require(server != nullptr, "no place for the server's handle");
+    auto station = std::make_shared<Station>();
+    station->start(server_options(where));
     *server = new muster_server{std::move(station)};
-    return Status::ok;
   });
 }
 
 int muster_server_move(muster_server* server, const char* where) {
   return guarded([&] {
-    muster::require(server != nullptr, "no server");
-    server->station->place(muster::server_options(where));
-    return Status::ok;
+    require(server != nullptr, "no server");
+    server->station->place(server_options(where));
   });
 }
 
 int muster_server_explain(const muster_server* server, const char* format, char* text, size_t bytes,
                           size_t* needed) {
   return guarded([&] {
-    muster::require(server != nullptr, "no server");
-    return muster::put_explanation("server: " + server->station->describe() + "\n", format, text,
-                                   bytes, needed);
+    require(server != nullptr, "no server");
+    return put_explanation("server: " + server->station->describe() + "\n", format, text, bytes,
+                           needed);
   });
 }
 
 int muster_server_get_place(const muster_server* server, muster_place* place) {
   return guarded([&] {
-    muster::require(server != nullptr && place != nullptr,
-                    "no server, or nowhere to put its place");
+    require(server != nullptr && place != nullptr, "no server, or nowhere to put its place");
     const std::optional<unsigned> core = server->station->core();
-    if (!core) throw muster::Error(Status::declined, "its first CPU is on no core of the topology");
-    const muster::delegation::Places& places = muster::delegation::Places::instance();
-    *place = muster::place_on(places.topology(), places.tree(), *core);
-    return Status::ok;
+    if (!core) throw Error(Status::declined, "its first CPU is on no core of the topology");
+    const Places& places = Places::instance();
+    *place = place_on(places.topology(), places.tree(), *core);
   });
 }
 
 int muster_server_get_counters(const muster_server* server, muster_server_counters* counters,
                                size_t size) {
   return guarded([&] {
-    muster::require(server != nullptr && counters != nullptr,
-                    "no server, or no place for its counters");
-    const muster::delegation::ServerCounters all = server->station->counters();
-    muster::give({all.executed, all.threads, all.handovers, all.by_watchdog, all.sleeps, all.ahead},
-                 counters, size);
-    return Status::ok;
+    require(server != nullptr && counters != nullptr, "no server, or no place for its counters");
+    const ServerCounters all = server->station->counters();
+    give({all.executed, all.threads, all.handovers, all.by_watchdog, all.sleeps, all.ahead},
+         counters, size);
   });
 }
 
 int muster_server_destroy(muster_server* server) {
   return guarded([&] {
-    if (server == nullptr) return Status::ok;
+    if (server == nullptr) return;
     server->station->stop();
     delete server;
-    return Status::ok;
   });
 }
 
@@ -435,65 +401,58 @@ int muster_server_set_observer(void (*changed)(const unsigned* numa_nodes, unsig
                                                void* context),
                                void* context) {
   return guarded([&] {
-    if (changed == nullptr) {
-      muster::delegation::Places::instance().set_observer({});
-      return Status::ok;
+    Places::Observer observer;
+    if (changed != nullptr) {
+      observer = [changed, context](const std::vector<unsigned>& nodes) {
+        changed(nodes.data(), static_cast<unsigned>(nodes.size()), context);
+      };
     }
-    muster::delegation::Places::instance().set_observer(
-        [changed, context](const std::vector<unsigned>& nodes) {
-          changed(nodes.data(), static_cast<unsigned>(nodes.size()), context);
-        });
-    return Status::ok;
+    Places::instance().set_observer(std::move(observer));
   });
 }
 
 int muster_thread_bind(const muster_lock* lock, unsigned* core) {
   return guarded([&] {
-    const auto* const station = lock != nullptr ? muster::lock_of(lock).station() : nullptr;
+    const auto* const station = lock != nullptr ? lock_of(lock).station() : nullptr;
     const auto near = station != nullptr ? station->core() : std::nullopt;
-    const unsigned placed = muster::delegation::Places::instance().place_thread(near);
+    const unsigned placed = Places::instance().place_thread(near);
     if (core != nullptr) *core = placed;
-    return Status::ok;
   });
 }
 
 void muster_thread_unbind(void) {
-  const muster::NoCancellation whole;
-  muster::delegation::Places::unplace_thread();
+  const NoCancellation whole;
+  Places::unplace_thread();
 }
 
 int muster_place_servers(const char* topology, const char* policy, const unsigned* cores,
                          unsigned named, muster_place* servers, unsigned count) {
   return guarded([&] {
-    muster::require(
+    require(
         (cores != nullptr || named == 0) && (servers != nullptr || count == 0) && named <= count,
         "a core for each named server, at most as many as there are servers, and room "
         "for all");
-    const auto by = policy == nullptr ? muster::ServerPolicy::pack : muster::parse_policy(policy);
-    const auto machine =
-        muster::Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
-    muster::Placer placer{muster::CoreTree(machine)};
+    const auto by = policy == nullptr ? ServerPolicy::pack : parse_policy(policy);
+    const auto machine = Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
+    Placer placer{CoreTree(machine)};
     for (unsigned i = 0; i < count; ++i) {
       const auto server = i < named ? placer.add_server_at(cores[i]) : placer.add_server(by);
-      servers[i] = muster::place_on(machine, placer.tree(), server.core);
+      servers[i] = place_on(machine, placer.tree(), server.core);
     }
-    return Status::ok;
   });
 }
 
 int muster_place_threads(const char* topology, const unsigned* servers, unsigned server_count,
                          const unsigned* near, muster_place* threads, unsigned count) {
   return guarded([&] {
-    muster::require(servers != nullptr && server_count > 0 && (threads != nullptr || count == 0),
-                    "the core of one server or more, and room for all threads");
-    const auto machine =
-        muster::Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
-    muster::Placer placer{muster::CoreTree(machine)};
+    require(servers != nullptr && server_count > 0 && (threads != nullptr || count == 0),
+            "the core of one server or more, and room for all threads");
+    const auto machine = Topology::from_spec_or_environment(topology == nullptr ? "" : topology);
+    Placer placer{CoreTree(machine)};
     for (unsigned i = 0; i < server_count; ++i) placer.add_server_at(servers[i]);
     for (unsigned i = 0; i < count; ++i) {
       const auto core = near != nullptr ? placer.add_thread(near[i]) : placer.add_thread();
-      threads[i] = muster::place_on(machine, placer.tree(), *core);
+      threads[i] = place_on(machine, placer.tree(), *core);
     }
-    return Status::ok;
   });
 }

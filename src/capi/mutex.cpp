@@ -66,10 +66,8 @@ constinit thread_local bool is_in_line = false;
 
 /// 0: it cannot have a place. Beside the line it waits as well.
 Word client() {
-  const delegation::Thread& t = delegation::this_thread;
-  if (t.seats > 0) return t.first + 1;
   try {
-    return delegation::take_seat(0) + 1;
+    return delegation::first_seat() + 1;
   } catch (...) {  // too many threads, or no memory
     return 0;
   }
@@ -116,14 +114,8 @@ int muster_mutex_timedlock(muster_mutex* mutex, std::int64_t timeout_ns) {
   constexpr std::int64_t second_ns = 1'000'000'000;
   if (muster_mutex_trylock(mutex) != 0) return MUSTER_OK;
   if (timeout_ns <= 0) return MUSTER_ETIMEDOUT;
-  timespec until{};
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += timeout_ns / second_ns;
-  until.tv_nsec += timeout_ns % second_ns;
-  if (until.tv_nsec >= second_ns) {
-    until.tv_nsec -= second_ns;
-    ++until.tv_sec;
-  }
+  const std::int64_t end_ns = until_ns(timeout_ns);  // by that clock
+  const timespec until{end_ns / second_ns, end_ns % second_ns};
   Port port(CLOCK_MONOTONIC, &until);
   const auto word = word_of(mutex);
   return word.acquire(port) ? MUSTER_OK : MUSTER_ETIMEDOUT;

@@ -2,36 +2,32 @@
 #include "capi/failure.hpp"
 #include "capi/handles.hpp"
 
-using muster::Error;
-using muster::guarded;
-using muster::Status;
+using namespace muster;
 
 namespace {
 
-template <class Make>
-int make_segment(muster_segment** segment, Make&& make) {
+int make_segment(muster_segment** segment, auto make) {
   return guarded([&] {
     if (segment == nullptr) throw Error(Status::invalid, "no place for the segment's handle");
     *segment = new muster_segment(make());
-    return Status::ok;
   });
 }
 
 }  // namespace
 
 int muster_segment_create(muster_segment** segment, size_t bytes) {
-  return make_segment(segment, [&] { return muster::Segment::create(bytes, muster::layout_hash); });
+  return make_segment(segment, [&] { return Segment::create(bytes, layout_hash); });
 }
 
 int muster_segment_attach(muster_segment** segment, int fd) {
-  return make_segment(segment, [&] { return muster::Segment::attach(fd, muster::layout_hash); });
+  return make_segment(segment, [&] { return Segment::attach(fd, layout_hash); });
 }
 
 int muster_segment_attach_name(muster_segment** segment, const char* name, int64_t timeout_ns) {
   return make_segment(segment, [&] {
-    const int fd = muster::receive_fd(name != nullptr ? name : "", timeout_ns);
-    const muster::FdCloser closer{fd};
-    return muster::Segment::attach(fd, muster::layout_hash);
+    const int fd = receive_fd(name != nullptr ? name : "", timeout_ns);
+    const FdCloser closer{fd};
+    return Segment::attach(fd, layout_hash);
   });
 }
 
@@ -40,8 +36,7 @@ int muster_segment_publish(muster_segment* segment, const char* name) {
     if (segment == nullptr) throw Error(Status::invalid, "no segment");
     const std::scoped_lock lock(segment->mutex);
     segment->server =
-        std::make_unique<muster::FdServer>(name != nullptr ? name : "", segment->segment->fd());
-    return Status::ok;
+        std::make_unique<FdServer>(name != nullptr ? name : "", segment->segment->fd());
   });
 }
 
@@ -56,6 +51,6 @@ void* muster_segment_data(const muster_segment* segment, size_t* bytes) {
 }
 
 void muster_segment_destroy(muster_segment* segment) {
-  const muster::NoCancellation whole;
+  const NoCancellation whole;
   delete segment;
 }

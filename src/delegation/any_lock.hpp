@@ -73,17 +73,13 @@ class AnyLock {
   /// `shared`: between processes, so that a fork's child uses it, too.
   explicit AnyLock(const locks::Traits& traits, ShortWay way = nullptr, bool shared = false);
   virtual ~AnyLock() = default;
-  AnyLock(const AnyLock&) = delete;
-  AnyLock& operator=(const AnyLock&) = delete;
 
   /// Executes the section in mutual exclusion with all others of this lock, and returns after it.
   /// Throws Error: a thread's first call may (no_memory); in a fork's child it does (busy), where
   /// the lock is not shared; invalid: the caller is in a section of this lock; peer: a process died
-  /// in a section.
-  virtual void execute(Section section) = 0;
-  /// The same of a section that may get a copy of so many CopiedWords at its argument, which is
-  /// copied back.
-  virtual void execute_copied(Section section, unsigned) { execute(section); }
+  /// in a section. `copied`: at its argument the section may get a copy of so many CopiedWords,
+  /// which is copied back.
+  virtual void execute(Section section, unsigned copied = 0) = 0;
   /// The same of a lock that has readers, beside others that are executed so. In such a section
   /// nothing is posted to this lock, and no condition of it awaited.
   void execute_shared(Section section);
@@ -182,8 +178,7 @@ class AnyLock {
   /// then `leave()`, see Section::run_own().
   /// It is inside until the caller says otherwise: once the lock is given, for each access between
   /// the exchange that takes a lock and the store that gives it costs, and is cheap after that.
-  template <class Leave>
-  [[gnu::always_inline]] void run_at_once(Thread& thread, Section section, Leave leave) {
+  [[gnu::always_inline]] void run_at_once(Thread& thread, Section section, auto leave) {
     thread.inside = this;
     section.run_own(leave);
   }
@@ -192,7 +187,7 @@ class AnyLock {
   bool execute_nested_in(Section section) {
     if (section.function == Nested::run || !Inside::any()) [[likely]]
       return false;
-    Nested nested(section);
+    Nested nested{section};
     execute({Nested::run, &nested});
     return true;
   }
@@ -212,8 +207,7 @@ class AnyLock {
   virtual bool wait_to_take(std::int64_t end_ns);
   /// Executes a section of the calling thread: `take()` takes the lock, and `give()` gives it back.
   /// No thread is quick at a lock of which sections are executed so.
-  template <class Take, class Give>
-  [[gnu::always_inline]] void execute_taken(Section section, Take take, Give give) {
+  [[gnu::always_inline]] void execute_taken(Section section, auto take, auto give) {
     admit();
     {
       const KeepErrno of_caller;  // waiting may change it
@@ -221,8 +215,7 @@ class AnyLock {
     }
     run_taken(section, give);
   }
-  template <class Give>
-  [[gnu::always_inline]] void run_taken(Section section, Give give) {
+  [[gnu::always_inline]] void run_taken(Section section, auto give) {
     Thread& t = this_thread;
     const unsigned process = generation();
     std::optional<Inside> inside;

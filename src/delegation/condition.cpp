@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/condition.hpp"
 
-#include <cerrno>
-
 #include "delegation/unlocked.hpp"
 #include "machine/error.hpp"
 
@@ -18,18 +16,15 @@ bool Condition::wait(std::int64_t timeout_ns) {
                 "that");
   }
   const NoCancellation whole;
-  const int error = errno;  // what the section has left there
-  const std::int64_t now = now_ns();
-  const std::int64_t end =
-      timeout_ns > WaitPolicy::forever - now ? WaitPolicy::forever : now + timeout_ns;
+  const std::int64_t end = until_ns(timeout_ns);
   Mutual machine;
   decltype(waiters_)::Waiter self{};
   try {
     const bool is_signalled = waiters_.wait(machine, self, end, [&](auto body) {
       unlocked(lock_, [&] {
         if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
+        const KeepErrno of_section;
         body();
-        errno = error;
       });
     });
     require_own_process();

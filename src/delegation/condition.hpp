@@ -17,8 +17,6 @@ class Condition {
   /// Error(unsupported) for kinds whose sections other clients execute. A fork's child makes its
   /// own: there all of these throw Error(busy).
   explicit Condition(AnyLock& lock);
-  Condition(const Condition&) = delete;
-  Condition& operator=(const Condition&) = delete;
 
   /// Inside a section of its lock: waits to be signalled; may also return without (test again). For
   /// `timeout_ns` at most, then false. Throws Error(invalid) where the innermost section is not one

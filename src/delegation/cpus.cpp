@@ -32,8 +32,7 @@ std::atomic<unsigned> last_count{1};
 std::atomic<bool> quota_is_less{false};  ///< than the CPUs, at the last count
 
 /// With room for more CPUs than any kernel knows. `get(bytes, mask)` fills it in; false: it cannot.
-template <class Get>
-PuSet binding(Get get) {
+PuSet binding(auto get) {
   std::vector<std::uint64_t> words(1024);
   const std::size_t bytes = words.size() * sizeof words[0];
   if (!get(bytes, reinterpret_cast<cpu_set_t*>(words.data()))) return {};

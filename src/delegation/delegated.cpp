@@ -22,10 +22,7 @@ class Delegated::PostedWork : public WorkFrom<Inside, RingBoard> {
  public:
   PostedWork(Section section, Station& station, AnyLock* lock, unsigned copied = 0) noexcept
       : WorkFrom(section, station.board(), lock, copied), station_(station) {}
-  template <class M>
-  void posted(M&) noexcept {
-    station_.ring_bell();
-  }
+  void posted(auto&) noexcept { station_.ring_bell(); }
 
  private:
   Station& station_;
@@ -51,10 +48,9 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
     : AnyLock(traits, traits.style == locks::Style::server ? nullptr : go_short_way),
       station_(ready(std::move(station), traits.style)),
       always_delegates_(traits.style == locks::Style::server),
-      number_(station_->add()),
-      desk_(station_->desk(number_, visit_ns)),
-      auto_(desk_, station_->wanted(number_), &station_->server_cell(), always_delegates_) {
-  station_->open(number_, this);
+      desk_(station_->desk(station_->add(), visit_ns)),
+      auto_(desk_, station_->wanted(desk_.lock), &station_->server_cell(), always_delegates_) {
+  station_->open(desk_.lock, this);
 }
 
 Delegated::~Delegated() {
@@ -64,7 +60,7 @@ Delegated::~Delegated() {
     return;
   }
   await_kept_posts(*this);
-  station_->remove(number_);
+  station_->remove(desk_.lock);
   if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
   // A server cannot await its own end: another thread does.
   auto* const left = new (std::nothrow) std::shared_ptr<Station>(std::move(station_));
@@ -134,12 +130,12 @@ int Delegated::go_short_way(AnyLock& lock, Section section, Execute otherwise) {
   return otherwise(lock, section);
 }
 
-void Delegated::execute_copied(Section section, unsigned words) {
+void Delegated::execute(Section section, unsigned copied) {
   Thread& t = this_thread;
   const bool came_back = t.last_lock != number_ever() && comes_back(t);
-  if (always_delegates_ && knows(t)) return delegate_at_once(t, section, words);
+  if (always_delegates_ && knows(t)) return delegate_at_once(t, section, copied);
   if (came_back && t.quick == number_ever() && execute_at_once(t, section)) return;
-  execute_anywhere(section, words);
+  execute_anywhere(section, copied);
 }
 
 void Delegated::execute_anywhere(Section section, unsigned copied) {
@@ -176,7 +172,7 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
     return execute_anywhere(section, copied);
   await_senders(seat);
   PostedWork work(section, *station_, this, copied);
-  Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, number_, work);
+  Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, desk_.lock, work);
   if (!RingPort::poll(entry, RingPort::polls_per_clock)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
   desk_.rings.has_answer(seat.ring);
@@ -207,27 +203,28 @@ bool Delegated::tell(Station::Seat& seat, Known& habit) {
   const std::uint64_t meets = habit.delegated.value() + habit.waited.value();
   const std::uint64_t more = meets - std::exchange(habit.meets_told, meets);
   seat.meets += more;
-  if (habit.pace.ns.value() != habit.pace_told.ns) tell_pace(seat, habit);
+  if (habit.pace.ns.value() != 0) tell_pace(seat, habit);
   return more != 0;
 }
 
 void Delegated::tell_pace(Station::Seat& seat, Known& habit) {
-  const locks::Steward::Seen now{habit.pace.sections.value(), habit.pace.ns.value()};
-  const auto [sections, ns] = std::exchange(habit.pace_told, now);
-  seat.pace.sections += now.sections - sections;
-  seat.pace.ns += now.ns - ns;
+  const locks::Pace more = std::exchange(habit.pace, {});
+  seat.pace.sections += more.sections.value();
+  seat.pace.ns += more.ns.value();
   const int cpu = sched_getcpu();
   if (cpu >= 0) seat.cpu.store(static_cast<unsigned>(cpu), std::memory_order_relaxed);
 }
 
 /// After a section that was executed at once: somebody waits, or it has left posts. And it is when
 /// the steward has to know how many sections were the client's own.
-void Delegated::give_after_visit(Thread& thread) {
+void Delegated::give_back_anyway() {
   const NoCancellation whole;
-  const auto [seat, habit] = last_client(thread);
-  run_deferred();
-  thread.inside = nullptr;
-  visit(seat, habit);
+  Thread& t = this_thread;
+  auto& lock = *static_cast<Delegated*>(t.inside);
+  const auto [seat, habit] = last_client(t);
+  lock.run_deferred();
+  t.inside = nullptr;
+  lock.visit(seat, habit);
   send_kept_posts();
 }
 
@@ -238,10 +235,6 @@ void Delegated::visit(Station::Seat& seat, Known& habit) {
   auto_.give_after_visit(seat.port, habit, work, combining());
   ++habit.inlined;
   if (habit.delegates) this_thread.quick = 0;
-}
-
-void Delegated::give_back_anyway() {
-  static_cast<Delegated*>(this_thread.inside)->give_after_visit(this_thread);
 }
 
 AnyLock::AtOnce Delegated::at_once() {
@@ -266,13 +259,13 @@ void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
 
 void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
   const bool posts = this_thread.serving != station_.get() && station_->has_server();
-  const auto is_soon = [](const Hardware::Cell& cell) { return RingPort::is_soon_free(cell); };
   const auto aside = [](auto wait) {
     const Blocking blocking;
     wait();
   };
   PostedWork work(section, *station_, this);
-  locks::execute_nested(seat.port, desk_, auto_, seat.ring, habit, work, posts, is_soon, aside);
+  locks::execute_nested(seat.port, desk_, auto_, seat.ring, habit, work, posts,
+                        RingPort::is_soon_free, aside);
   work.finish();
 }
 
@@ -294,7 +287,7 @@ void Delegated::post_anywhere(Section section) {
   }
   Thread& t = this_thread;
   if (!station_->has_server()) {
-    if (!always_delegates_ && t.quick == number_ever() && execute_at_once(t, section)) return;
+    if (t.quick == number_ever() && execute_at_once(t, section)) return;
     return execute(section);
   }
   const Client own = client(Depth());
@@ -330,7 +323,7 @@ void Delegated::prepare_to_send() {
 
 /// Almost as if somebody waited: that is all that the short way looks at.
 void Delegated::look_after_section() noexcept {
-  RingPort::set_by_section(station_->wanted_cell(number_));
+  RingPort::set_by_section(station_->wanted_cell(desk_.lock));
 }
 
 void Delegated::give_up() {

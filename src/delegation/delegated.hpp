@@ -13,11 +13,11 @@
 namespace muster::delegation {
 
 class Delegated final : public AnyLock {
-  /// What a client knows of the lock, and how much of that its station has been told.
+  /// What a client knows of the lock, and how much of that its station has been told. Of its pace
+  /// it knows what has not been told.
   struct Known : locks::Habit {
     std::uint64_t sections_told = 0;
     std::uint64_t meets_told = 0;
-    locks::Steward::Seen pace_told{};
   };
 
  public:
@@ -28,8 +28,7 @@ class Delegated final : public AnyLock {
             std::int64_t visit_ns = locks::Visit::usual_ns);
   ~Delegated() override;
 
-  void execute(Section section) override { execute_copied(section, 0); }
-  void execute_copied(Section section, unsigned words) override;
+  void execute(Section section, unsigned copied = 0) override;
   void post(Section section) override;
   void give_up() override;
   bool take_again() override;
@@ -41,8 +40,8 @@ class Delegated final : public AnyLock {
   Choice choice() const override;
   std::string explain() const override;
 
-  /// What is not of every section that a client has executed without a call: it gives the lock.
-  static void give_back_anyway();
+  /// What is not of every section that a client has executed at once: it gives the lock.
+  [[gnu::noinline]] static void give_back_anyway();
   /// AnyLock::short_way() of `auto`, to which no indirect jump leads: most sections' way.
   static int go_short_way(AnyLock& lock, Section section, Execute otherwise);
 
@@ -59,7 +58,6 @@ class Delegated final : public AnyLock {
     return [this] { return combines_.load(std::memory_order_relaxed) && in_own_process(); };
   }
 
-  [[gnu::noinline]] void give_after_visit(Thread& thread);
   void visit(Station::Seat& seat, Known& habit);
   bool try_take(bool again) override;
   bool wait_to_take(std::int64_t end_ns) override;
@@ -82,11 +80,11 @@ class Delegated final : public AnyLock {
     run_at_once(
         thread, section, [&thread]() __attribute__((always_inline)) {
           // All is read again, the lock too: what lives across the section has to be saved before
-          // it. Likewise give_after_visit() sees to all that is not of every section.
+          // it. Likewise give_back_anyway() sees to all that is not of every section.
           auto& lock = *static_cast<Delegated*>(thread.inside);
           auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
           auto& habit = *static_cast<Known*>(thread.last_habit);
-          lock.auto_.give(seat.port, habit, [&] { lock.give_after_visit(thread); });
+          lock.auto_.give(seat.port, habit, give_back_anyway);
           thread.inside = nullptr;
         });
     return true;
@@ -128,7 +126,6 @@ class Delegated final : public AnyLock {
   std::shared_ptr<Station> station_;
   const bool always_delegates_;
   std::atomic<bool> combines_{true};
-  Word number_;
   locks::Desk<RingPort> desk_;
   Auto auto_;
   PerSeat<Known> habits_;

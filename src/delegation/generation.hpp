@@ -35,8 +35,7 @@ class Birth {
 template <class Pointer>
 class PerGeneration {
  public:
-  template <class Make>
-  const Pointer& get(Make make) {
+  const Pointer& get(auto make) {
     const Made* made = made_.load(std::memory_order_acquire);
     if (made != nullptr && made->birth.is_here()) [[likely]]
       return made->pointer;

@@ -3,6 +3,8 @@
 // of its own.
 #include "delegation/make_lock.hpp"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "delegation/delegated.hpp"
@@ -49,7 +51,7 @@ class Plain final : public AnyLock {
     }
   }
 
-  void execute(Section section) override {
+  void execute(Section section, unsigned) override {
     Thread& t = this_thread;
     if (!t.is_outside()) return execute_nested(section);
     if (t.last_lock != number_ever()) [[unlikely]] {
@@ -226,7 +228,7 @@ class Plain final : public AnyLock {
   class Readers final : public AnyLock {
    public:
     explicit Readers(Plain& lock) : AnyLock(L::traits), of_(lock) {}
-    [[gnu::flatten]] void execute(Section section) override {
+    [[gnu::flatten]] void execute(Section section, unsigned) override {
       auto& seat = of_.own_seat();
       execute_taken(
           section, [&] { of_.lock_.acquire_shared(seat.port, seat.ticket); },
@@ -248,21 +250,18 @@ class Pthread final : public AnyLock {
  public:
   Pthread() : AnyLock(locks::PthreadMutex::traits) {}
 
-  void execute(Section section) override {
+  void execute(Section section, unsigned) override {
     execute_taken(
-        section, [&] { mutex_.acquire(); }, [&] { mutex_.release(); });
+        section, [&] { pthread_mutex_lock(&mutex_); }, [&] { pthread_mutex_unlock(&mutex_); });
   }
-  void give_up() override { mutex_.release(); }
-  bool take_again() override {
-    mutex_.acquire();
-    return true;
-  }
+  void give_up() override { pthread_mutex_unlock(&mutex_); }
+  bool take_again() override { return pthread_mutex_lock(&mutex_) == 0; }
 
  protected:
-  bool try_take(bool) override { return mutex_.try_acquire(); }
+  bool try_take(bool) override { return pthread_mutex_trylock(&mutex_) == 0; }
 
  private:
-  locks::PthreadMutex mutex_;
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
 }  // namespace

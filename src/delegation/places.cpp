@@ -96,8 +96,7 @@ Places::Server Places::add_server(ServerPolicy policy, const PuSet& cpus) {
   return server;
 }
 
-std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
-                                                       const std::vector<int>& thread_ids,
+std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& thread_ids,
                                                        std::optional<unsigned> near_cpu) {
   std::vector<bool> taken(tree().cores());
   for (unsigned core = 0; near_cpu && core < tree().cores(); ++core) {
@@ -110,7 +109,7 @@ std::optional<Places::Server> Places::add_spare_server(ServerPolicy policy,
   }
   const std::scoped_lock lock(mutex_);
   const std::optional<unsigned> core =
-      choose_spare_core(placer_.tree(), placer_.now(), policy, taken);
+      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
   if (!core) return std::nullopt;
   placer_.add_server_at(*core);
   return server_on(*core);

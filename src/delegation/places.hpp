@@ -37,7 +37,7 @@ class Places {
   Server add_server(ServerPolicy policy, const PuSet& cpus = {});
   /// RCLLockInitNUMA on a core that no server has, nor one of these threads to itself; on the NUMA
   /// node of that CPU, if one is named. Nothing if there is none.
-  std::optional<Server> add_spare_server(ServerPolicy policy, const std::vector<int>& thread_ids,
+  std::optional<Server> add_spare_server(const std::vector<int>& thread_ids,
                                          std::optional<unsigned> near_cpu = std::nullopt);
   /// Whether a server's core is on the NUMA node of that CPU, or one of them is not known.
   bool is_near(std::optional<unsigned> core, unsigned cpu) const;

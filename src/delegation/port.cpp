@@ -16,8 +16,7 @@
 namespace muster::delegation {
 namespace {
 
-template <class IsOver>
-bool poll_for(std::int64_t time_ns, IsOver is_over) noexcept {
+bool poll_for(std::int64_t time_ns, auto is_over) noexcept {
   const std::int64_t until_ns = now_ns() + time_ns;
   do {
     for (unsigned polls = Port::polls_per_clock; polls > 0; --polls, relax()) {
@@ -63,12 +62,8 @@ struct Port::Pace {
   Asking& asking;
   const Expectation<Cell>& expected;
 
-  template <class Said>
-  Asking::Next next(Said said) noexcept {
-    return asking.next(said());
-  }
-  template <class Until>
-  static bool pause(Asking::Next next, Until until) noexcept {
+  Asking::Next next(auto said) noexcept { return asking.next(said()); }
+  static bool pause(Asking::Next next, auto until) noexcept {
     if (next == Asking::Next::yield) {
       give_way();
     } else {

@@ -303,13 +303,10 @@ struct Board {
 template <class State>
 class PerSeat {
  public:
-  PerSeat() = default;
   ~PerSeat() {
     for (Line* line = last_; line != nullptr;) delete std::exchange(line, line->before);
     for (const auto& chunk : chunks_) delete chunk.load();
   }
-  PerSeat(const PerSeat&) = delete;
-  PerSeat& operator=(const PerSeat&) = delete;
 
   /// The seat's, made by `make()` if it is its first time; by the seat's thread.
   template <class Make = State (*)()>
@@ -329,8 +326,7 @@ class PerSeat {
     return line == nullptr ? nullptr : &line->state;
   }
 
-  template <class Fn>
-  void for_each(Fn fn) const {
+  void for_each(auto fn) const {
     Line* line = last_.load(std::memory_order_acquire);  // pairs with add()
     for (; line != nullptr; line = line->before) fn(line->state);
   }
@@ -346,8 +342,7 @@ class PerSeat {
     std::atomic<Line*> lines[chunk_size] = {};
   };
 
-  template <class Make>
-  [[gnu::noinline]] State& add(unsigned seat, Make& make) {
+  [[gnu::noinline]] State& add(unsigned seat, auto& make) {
     std::atomic<Chunk*>& place = chunks_[seat / chunk_size];
     Chunk* chunk = place.load(std::memory_order_acquire);
     if (chunk == nullptr) {

@@ -43,10 +43,7 @@ class NumbersPort : public RingPort {
   using RingPort::RingPort;
   using Mutex = Mutual::Mutex;
 
-  template <class Body>
-  static auto within(Mutex& mutex, Body body) {
-    return Mutual::within(mutex, body);
-  }
+  static auto within(Mutex& mutex, auto body) { return Mutual::within(mutex, body); }
   static void linger(unsigned looks) noexcept { muster::linger(looks); }
 };
 

@@ -96,14 +96,14 @@ void RobustPort::unpark(const Cell& cell) noexcept {
 RobustLock::RobustLock(void* shared_memory, bool creates)
     : AnyLock(locks::Robust<RobustPort>::traits, nullptr, shared_memory != nullptr),
       own_(is_shared() ? nullptr : std::make_unique<RobustMemory>()),
-      lock_({}, RobustCells(nullptr)) {
+      lock_({}, RobustCells{nullptr}) {
   cpus_of_process();  // counts them
   void* const memory = is_shared() ? shared_memory : own_.get();
   namespaces_ = creates ? create_at(memory) : attach_to(memory);
-  lock_ = {{}, RobustCells(static_cast<RobustMemory*>(memory)->cells)};
+  lock_ = {{}, RobustCells{static_cast<RobustMemory*>(memory)->cells}};
 }
 
-void RobustLock::execute(Section section) {
+void RobustLock::execute(Section section, unsigned) {
   RobustPort port(namespaces_, WaitPolicy::forever);
   execute_taken(
       section,

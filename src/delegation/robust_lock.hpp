@@ -15,14 +15,11 @@
 
 namespace muster::delegation {
 
-class RobustCells {
- public:
-  explicit RobustCells(std::atomic<Word>* first) : first_(first) {}
-  std::atomic<Word>& global(unsigned index) const { return first_[index]; }
-  static bool is_alone() { return cpus_last_counted() == 1; }
+struct RobustCells {
+  std::atomic<Word>* first;
 
- private:
-  std::atomic<Word>* first_;
+  std::atomic<Word>& global(unsigned index) const { return first[index]; }
+  static bool is_alone() { return cpus_last_counted() == 1; }
 };
 
 /// Of one call of one thread.
@@ -67,7 +64,7 @@ class RobustLock final : public AnyLock {
   /// Error(invalid): memory that is not aligned, or to attach to and without a lock.
   RobustLock(void* shared_memory, bool creates);
 
-  void execute(Section section) override;
+  void execute(Section section, unsigned) override;
   void give_up() override;
   bool take_again() override;
   void recover(Section section) override;

@@ -11,19 +11,13 @@ namespace muster::delegation {
 /// Around a section of the calling thread, which may be in a handler. If it is cancelled in the
 /// section it leaves its handlers first, as it will do anyway: in one `catch (...)` ends the
 /// program, since a cancellation is no exception of C++. Free where it is not.
-class CancelledInHandler {
- public:
-  CancelledInHandler() = default;
-  ~CancelledInHandler() {
-    if (!returned_ && std::uncaught_exceptions() == 0) leave_handlers();
-  }
-  CancelledInHandler(const CancelledInHandler&) = delete;
-  CancelledInHandler& operator=(const CancelledInHandler&) = delete;
-  void section_returned() noexcept { returned_ = true; }
+struct CancelledInHandler {
+  bool has_returned = false;  ///< the section
 
- private:
+  ~CancelledInHandler() {
+    if (!has_returned && std::uncaught_exceptions() == 0) leave_handlers();
+  }
   static void leave_handlers();
-  bool returned_ = false;
 };
 
 /// What is copied of a section's argument goes by these, and is at most so much.
@@ -40,12 +34,11 @@ struct Section {
   /// On its caller's own thread and stack; then `leave()`, also where the thread is cancelled in
   /// the section, which unwinds it. Free where it is not: disabling cancellation would cost half as
   /// much as a quick call.
-  template <class Leave>
-  [[gnu::always_inline]] void run_own(Leave leave) const {
+  [[gnu::always_inline]] void run_own(auto leave) const {
     try {
       CancelledInHandler guard;
       function(argument);
-      guard.section_returned();
+      guard.has_returned = true;
     } catch (...) {
       end_cancelled(leave);
       throw;
@@ -55,8 +48,7 @@ struct Section {
 
  private:
   /// Apart: the registers that it takes would be saved by every section.
-  template <class Leave>
-  [[gnu::cold, gnu::noinline]] static void end_cancelled(Leave leave) {
+  [[gnu::cold, gnu::noinline]] static void end_cancelled(auto leave) {
     if (std::current_exception() != nullptr) std::terminate();
     leave();  // no exception: the thread is cancelled
   }

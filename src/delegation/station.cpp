@@ -326,8 +326,7 @@ void Station::await_senders(Seat& seat) noexcept {
 }
 
 /// From here on clients help themselves; the server executes what they posted before.
-template <class Wait>
-void Station::depart(Wait wait) {
+void Station::depart(auto wait) {
   RingPort port(memory_.domain(), 0);
   const auto each_entry = [this](auto look) {
     // Without membarrier a post may still be on its way out of its core, for far less than this.
@@ -364,8 +363,7 @@ void Station::stop() {
 
 /// By who has made it leave, when it has executed what it owes. `last()` comes before another
 /// server may start.
-template <class Last>
-void Station::end(Last last) {
+void Station::end(auto last) {
   term_.end(house_, [&] {
     for (const auto& servant : servants_) servant->thread.join();
     {
@@ -398,9 +396,8 @@ long Station::House::waits() {
 }
 
 void Station::House::nap(Signal& signal, Mutex& mutex, bool for_long) const {
-  if (!for_long) return wait_for(signal, mutex, std::chrono::nanoseconds(nap_ns));
-  if (!station.steward_) return wait(signal, mutex);
-  wait_for(signal, mutex, std::chrono::nanoseconds(FutexLot::between_looks_ns));
+  if (for_long && !station.steward_) return wait(signal, mutex);
+  wait_until(signal, mutex, until_ns(for_long ? FutexLot::between_looks_ns : nap_ns));
 }
 
 void Station::House::has_handed_over() {

@@ -83,8 +83,6 @@ class Station final : public LeavesRequests {
   Station();
   /// Not in a fork's child, which leaves its parent's as it is.
   ~Station();
-  Station(const Station&) = delete;
-  Station& operator=(const Station&) = delete;
 
   // In a fork's child whatever changes or describes the server throws Error(busy).
 
@@ -206,8 +204,7 @@ class Station final : public LeavesRequests {
   Crew& crew() const noexcept { return term_.crew; }
   static std::optional<unsigned> numa_of(std::optional<unsigned> core);
   /// Calls fn(entry) for each of the rings.
-  template <class Fn>
-  void for_each_entry(Fn fn) const {
+  void for_each_entry(auto fn) const {
     const Word count = cells().global(0).value.load(std::memory_order_acquire);
     for (unsigned client = 0; client < count; ++client) {
       for (unsigned at = 0; at < depth; ++at) fn(cells().of(client, at));
@@ -226,10 +223,8 @@ class Station final : public LeavesRequests {
   void watch();
   static std::string bind(Servant& servant, const PuSet& cpus, const PuSet& named = {});
   void start_at(const Places::Server& place, const ServerOptions& options);
-  template <class Wait>
-  void depart(Wait wait);
-  template <class Last>
-  void end(Last last);
+  void depart(auto wait);
+  void end(auto last);
   void join_watchdog() {
     if (watchdog_.joinable()) watchdog_.join();
   }

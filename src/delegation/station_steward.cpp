@@ -42,7 +42,7 @@ void Station::look_around() noexcept {
     std::vector<int> thread_ids;
     if (look(at_ns, thread_ids) != locks::Steward::Advice::start) return;
     const auto near = steward_->near();
-    const auto place = Places::instance().add_spare_server(ServerPolicy::pack, thread_ids, near);
+    const auto place = Places::instance().add_spare_server(thread_ids, near);
     if (!place) {
       return steward_->no_server(at_ns,
                                  near ? "no core is free near the data, where clients go first"

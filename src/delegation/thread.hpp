@@ -145,7 +145,6 @@ class Depth {
   Depth() : thread_(this_thread), seat_(seat(thread_)) { ++thread_.depth; }
   ~Depth() { --thread_.depth; }
   Depth(const Depth&) = delete;
-  Depth& operator=(const Depth&) = delete;
   unsigned seat() const { return seat_; }
   Thread& thread() const { return thread_; }
 
@@ -183,7 +182,6 @@ class Inside {
     thread_.for_another = for_another_;
   }
   Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
 
   /// Whether the calling thread executes a section of the lock, which may be around others, or one
   /// that was asked for in such a section.
@@ -206,14 +204,12 @@ class Inside {
   }
   /// Whether `is(lock)` holds for the lock of one of the sections that it executes, or in which
   /// these were asked for.
-  template <class Predicate>
-  static bool any_of(Predicate is) noexcept {
+  static bool any_of(auto is) noexcept {
     return any_from({this_thread.inside, this_thread.outer}, is);
   }
 
  private:
-  template <class Predicate>
-  static bool any_from(const Level& innermost, Predicate is) noexcept {
+  static bool any_from(const Level& innermost, auto is) noexcept {
     for (const Level* at = &innermost; at != nullptr; at = at->outer) {
       if (at->lock != nullptr && is(at->lock)) return true;
       if (at->asker != nullptr && any_from(*at->asker, is)) return true;
@@ -229,28 +225,23 @@ class Inside {
 
 /// A section that the calling thread asks for in others, and waits for: whoever executes it knows
 /// in which. Who asked knows anyhow. Lives on the stack of who waits.
-class Nested {
- public:
-  explicit Nested(Section section)
-      : section_(section), asked_in_{this_thread.inside, this_thread.outer}, asker_(&this_thread) {}
+struct Nested {
+  const Section section;
+  const Level asked_in{this_thread.inside, this_thread.outer};
+  const Thread* const asker = &this_thread;
 
   /// What is executed, with a Nested as its argument.
   static void run(void* nested) {
     const auto& self = *static_cast<Nested*>(nested);
     Thread& t = this_thread;
-    if (self.asker_ == &t) return self.section_.function(self.section_.argument);
-    Level asked{nullptr, t.outer, false, &self.asked_in_};
+    if (self.asker == &t) return self.section.function(self.section.argument);
+    Level asked{nullptr, t.outer, false, &self.asked_in};
     t.outer = &asked;
-    self.section_();
+    self.section();
     if (t.outer != &asked) [[unlikely]]
       end_unreleased();
     t.outer = asked.outer;
   }
-
- private:
-  const Section section_;
-  const Level asked_in_;
-  const Thread* const asker_;
 };
 
 /// Threads made in here are no workers, and get no signals but those of their own faults and of
@@ -267,8 +258,6 @@ class NoSignals {
     pthread_sigmask(SIG_BLOCK, &most, &before_);
   }
   ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
 
  private:
   const OwnThreads own_;

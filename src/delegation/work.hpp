@@ -13,7 +13,6 @@ class Outermost {
   Outermost(AnyLock* lock, bool) : thread_(this_thread) { thread_.inside = lock; }
   ~Outermost() { thread_.inside = nullptr; }
   Outermost(const Outermost&) = delete;
-  Outermost& operator=(const Outermost&) = delete;
 
  private:
   Thread& thread_;

@@ -21,9 +21,8 @@ struct Ahead {
 
   /// By who has the lock and is at work, or was: `sections()` executes some of the lock's. `left`
   /// is the lock's: so many of the next ones have a spare.
-  template <class Sections>
   [[gnu::always_inline]] static void execute(M& m, Crew<M>& crew, typename Crew<M>::Member& self,
-                                             typename Crew<M>::Atom& left, Sections sections) {
+                                             typename Crew<M>::Atom& left, auto sections) {
     crew.attend(m);
     const Word with_spare = m.load(left, relaxed);
     const long waits = with_spare == 0 ? 0 : step_ahead(m, crew, self);

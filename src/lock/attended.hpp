@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A lock and the server that comes to it and leaves again: what a station (delegation/station.hpp)
-// is to many locks, for one, and without threads. Its server lives as a station's do (round.hpp).
+// is to many locks, for one, and without threads. Its server lives as a station's do (round.hpp),
+// and learns of new clients and of its end by two words that its wait for requests includes.
 // This is `auto` where it may have a server, and the base of `rcl`, in the model and the checker.
 //
 // Cost: as auto's; with a server two line transfers a section.
@@ -10,13 +11,16 @@
 // 1. The server has the lock while it executes, and gives it back after each round, sooner if
 //    somebody waits for it: a client that finds it free may take it then.
 // 2. What is pending when the server leaves is its client's: who sees no server takes the lock.
+// 3. `clients` is more than the number of any client that has posted a request.
+// 4. Whatever happens sets `news` afterwards; the server clears it before it looks.
+// 5. Who is told to stop knows all requests that were posted before.
+// 6. Who starts a server says so before it serves, and after the one before has left.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "lock/auto.hpp"
-#include "lock/reception.hpp"
 #include "lock/round.hpp"
 
 namespace muster::locks {
@@ -29,26 +33,20 @@ class Attended {
   using Ticket = typename Auto<M>::Ticket;
 
   static Layout layout(const Shape& shape) {
-    return {.global_cells = 3 + Reception<M>::cells,
-            .slots = shape.clients,
-            .cells_per_slot = cells_per_ring(1)};
+    return {.global_cells = 7, .slots = shape.clients, .cells_per_slot = cells_per_ring(1)};
   }
   /// `always`: as Auto's.
   Attended(const Shape&, typename M::Cells cells, bool always = false)
-      : reception_(cells, 1),
-        desk_{&cells.global(0), &reception_.clients(), {1, cells}, 0},
-        auto_(desk_,
-              {cells.global(1 + Reception<M>::cells), cells.global(2 + Reception<M>::cells),
-               &reception_.back()},
-              &reception_.serving(), always) {}
+      : cells_(cells),
+        desk_{&cells.global(0), &cells.global(1), {1, cells}, 0},
+        auto_(desk_, {cells.global(5), cells.global(6), &back()}, &serving(), always) {}
   Ticket ticket(unsigned client) const { return auto_.ticket(client); }
 
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool execute(M& m, Ticket& t, auto& work) const {
     enter(m, t);
     return auto_.execute(m, t, work);
   }
-  bool is_served(M& m) const { return m.load(reception_.serving(), relaxed) != 0; }
+  bool is_served(M& m) const { return m.load(serving(), relaxed) != 0; }
 
   /// Until told to stop, or it gave up.
   template <class Work>
@@ -58,17 +56,27 @@ class Attended {
 
   /// By who starts a server; and by anybody, while it serves. Clients execute what it leaves: it
   /// need not know of that.
-  void start(M& m) const { reception_.start(m); }
+  void start(M& m) const { m.store(serving(), 1, relaxed); }
   void stop(M& m) const {
-    m.store(reception_.serving(), 0, relaxed);
-    reception_.tell(m);
+    m.store(serving(), 0, relaxed);
+    tell_news(m);
   }
-  void tell(M& m, StandBack who) const { m.store(reception_.back(), who.word(), relaxed); }
+  void tell(M& m, StandBack who) const { m.store(back(), who.word(), relaxed); }
 
  private:
+  // Global cells: 0 is `held`, 1 `clients`, 5 and 6 are `wanted` and `dozing`.
+  auto& news() const { return cells_.global(2); }
+  auto& serving() const { return cells_.global(3); }
+  auto& back() const { return cells_.global(4); }  ///< StandBack's
+
   void enter(M& m, Ticket& t) const {
-    if (!t.ring.entered) reception_.enter(m, t.ring.client);
-    t.ring.entered = true;
+    if (t.ring.entered) return;
+    desk_.enter(m, t.ring);
+    tell_news(m);
+  }
+  /// That there are some.
+  void tell_news(M& m) const {
+    m.exchange(news(), 1, release);  // pairs with goes_on's; no store: it would hide earlier ones
   }
   template <class Work>
   class Server {
@@ -79,7 +87,7 @@ class Attended {
       if (!found) std::exchange(was_refused_, false) ? m_.linger(1) : wait();
       if (at_ == no_cell) return false;
       if (at_ == news_) {
-        lock_.reception_.hear(m_);
+        m_.exchange(lock_.news(), 0, acquire);  // pairs with tell_news's; before it looks at them
         watch();
       }
       return lock_.is_served(m_);
@@ -110,12 +118,14 @@ class Attended {
       if (!await_executed(m_, served)) at_ = no_cell;
     }
     void watch() {
-      watched_ = lock_.reception_.watched(
-          m_, [&](unsigned client) -> auto& {
-            return lock_.desk_.rings.at_last(m_, client);  // a ring of one entry: always the same
-          });
-      news_ = watched_.size() - 1;
-      watched_.push_back(&lock_.reception_.serving());
+      watched_.clear();
+      news_ = m_.load(*lock_.desk_.clients, relaxed);
+      for (unsigned client = 0; client < news_; ++client) {
+        // A ring of one entry: always the same.
+        watched_.push_back(&lock_.desk_.rings.at_last(m_, client));
+      }
+      watched_.push_back(&lock_.news());
+      watched_.push_back(&lock_.serving());
       at_ = news_ + 1;
     }
 
@@ -128,7 +138,7 @@ class Attended {
     bool was_refused_ = false;
   };
 
-  Reception<M> reception_;
+  typename M::Cells cells_;
   Desk<M> desk_;
   Auto<M> auto_;
 };

@@ -93,12 +93,12 @@ class Auto {
     auto standing_back = wanted_.standing_back(h);
     for (Backoff lost;; lost.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
-      const Either first =
-          is_served(m) ? await_either(m, entry, *server_)
-                       : wanted_.wait_for_either(m, entry, desk_, ring,
-                                                 {h.is_used_to(), combines(), lost.waits()});
-      if (first.gave_up) return false;
-      if (first.own) {
+      const int first = is_served(m)
+                            ? m.await_either(entry, *server_, acquire, Awaited::anyone)
+                            : wanted_.wait_for_either(m, entry, desk_, ring,
+                                                      {h.is_used_to(), combines(), lost.waits()});
+      if (first < 0) return false;
+      if (first == 0) {
         desk_.rings.has_answer(ring);
         ++h.delegated;
         if (!combines()) wanted_.wake_next(m);

@@ -27,8 +27,7 @@ bool any_pending(M& m, const Rings<M>& rings, typename M::Cell& clients) {
 template <ParkingLot L>
 struct Bell {
   /// After each post; and by who kept a request from the server's sight while it executed another.
-  template <class Atom>
-  static void ring(L lot, Announcements<Atom>& all) {
+  static void ring(L lot, Announcements<typename L::Atom>& all) {
     lot.light_fence();  // pairs with heavy_fence in pass_fence()
     if (lot.peek(all.any_sleepers) != 0) [[unlikely]] {
       lot.add(all.bell, 1);
@@ -37,8 +36,7 @@ struct Bell {
   }
 
   /// By the server: until it is woken, `is_wanted()`, or for a slice of the lot's.
-  template <class Atom, class IsWanted>
-  static void sleep(L lot, Announcements<Atom>& all, IsWanted is_wanted) {
+  static void sleep(L lot, Announcements<typename L::Atom>& all, auto is_wanted) {
     sleep_on_bell(lot, all, is_wanted);
   }
 };

@@ -41,8 +41,7 @@ class CcSynch : public Combining<CcSynch<M>> {
   Ticket ticket(unsigned client) const { return {client + 1}; }
 
   bool take(M& m, Ticket& t) const { return join(m, t, 0); }
-  template <class Work>
-  bool delegate(M& m, Ticket& t, Work& work) const {
+  bool delegate(M& m, Ticket& t, auto& work) const {
     const Turn turn = leave_request(m, t, work);
     if (turn != Turn::head) return turn == Turn::done;
     work.run_own(m);
@@ -53,8 +52,7 @@ class CcSynch : public Combining<CcSynch<M>> {
     make_head(m, t.next);
     return true;
   }
-  template <class Work>
-  bool serve(M& m, Ticket& t, Work& work) const {
+  bool serve(M& m, Ticket& t, auto& work) const {
     make_head(m, combine(m, t, work));
     return true;
   }
@@ -74,8 +72,7 @@ class CcSynch : public Combining<CcSynch<M>> {
     return m.load(state(slot), acquire) == head;  // pairs with make_head's store
   }
   /// If it is not: until it is, or its request is executed.
-  template <class Work>
-  Turn leave_request(M& m, Ticket& t, Work& work) const {
+  Turn leave_request(M& m, Ticket& t, auto& work) const {
     work.put(m, t.spare);
     m.store(link(t.spare), t.next + 1, release);  // pairs with the combiner's load
     if (!m.await(state(t.spare), at_least(head), acquire, Awaited::combiner))
@@ -84,8 +81,7 @@ class CcSynch : public Combining<CcSynch<M>> {
     return m.load(state(t.spare), relaxed) == done ? Turn::done : Turn::head;
   }
   /// Executes what is queued behind the head's own; returns who is head next.
-  template <class Work>
-  Word combine(M& m, Ticket& t, Work& work) const {
+  Word combine(M& m, Ticket& t, auto& work) const {
     Word slot = t.next;
     for (unsigned executed = 1; executed < limit_; ++executed) {
       const Word next = m.load(link(slot), acquire);  // pairs with the client's store

@@ -33,8 +33,7 @@ struct Condition {
 
   /// By who has the lock. `unlocked(body)` gives it up, calls body() and takes it again. True: it
   /// was signalled, not only `end`.
-  template <class End, class Unlocked>
-  bool wait(M& m, Waiter& self, End end, Unlocked unlocked) {
+  bool wait(M& m, Waiter& self, auto end, auto unlocked) {
     static_assert(ConditionMachine<M>);
     m.within(mutex, [&] { append(m, self); });
     bool is_signalled = false;

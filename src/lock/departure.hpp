@@ -49,8 +49,7 @@ bool are_executed(M& m, const Pending<M>& requests) {
 }
 
 /// After a post: false if the client has to see to its request itself.
-template <class L, class Atom>
-bool is_left_to_server(L&& lot, const Atom& server) {
+bool is_left_to_server(auto&& lot, const auto& server) {
   lot.light_fence();  // pairs with the heavy one below
   return lot.peek(server) != 0;
 }

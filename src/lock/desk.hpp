@@ -26,8 +26,7 @@ struct Desk {
   bool is_free(M& m) const { return m.load(*held, relaxed) == 0; }
   void give(M& m) const { m.give_held(*held); }
 
-  template <class Fn>
-  void for_each_client(M& m, Fn fn) const {
+  void for_each_client(M& m, auto fn) const {
     const Word count = m.load(*clients, relaxed);
     for (Word client = m.next_client(0, count); client < count;
          client = m.next_client(client + 1, count)) {
@@ -35,8 +34,7 @@ struct Desk {
     }
   }
   /// Executes what is pending, one request of each client; how many. The caller has the lock.
-  template <class Work>
-  unsigned pass(M& m, Work& work) const {
+  unsigned pass(M& m, auto& work) const {
     unsigned executed = 0;
     for_each_client(m, [&](Word client) {
       if (rings.serve(m, client, lock, work)) ++executed;

@@ -42,12 +42,13 @@ inline constexpr Word roused = Word{1} << 31;
 
 template <LockParkingLot L>
 struct Doze {
+  using Atom = typename L::Atom;
+
   /// Until it is woken, or for a slice of the lot's; not at all if `is_over()`, which looks at the
   /// lock. A sleeper for its answer sleeps while its `request` is in its bed; for the lock, on
   /// `dozing`, without one.
-  template <class Atom, class IsOver>
   static void sleep(L& lot, Announcements<Atom>& all, Bed<Atom> bed, std::optional<Word> request,
-                    Atom& dozing, IsOver is_over) {
+                    Atom& dozing, auto is_over) {
     const Word before = announce(lot, all, bed.sleepers);
     // stronger: release would do; with acquire the checker finds a missing fence sooner
     const Word set = lot.make_odd(dozing, acq_rel);  // pairs with take_note()
@@ -56,8 +57,7 @@ struct Doze {
     take_back(lot, all, bed.sleepers);
   }
   /// Before that, by who waits for its answer: its request, 0 if it is executed.
-  template <class Atom>
-  static Word unmark(L& lot, Atom& own) {
+  static Word unmark(L& lot, auto& own) {
     const Word request = lot.peek(own) & ~roused;
     lot.replace(own, request | roused, request);
     return request;
@@ -65,19 +65,16 @@ struct Doze {
 
   /// By who has the lock and goes on: nobody is woken before it is free. If several sleep it stays
   /// set, so that the one that is let in next lets in another.
-  template <class Atom>
-  static void clear_wanted(L lot, Atom& wanted, const Atom& sleepers_on_dozing) {
+  static void clear_wanted(L lot, auto& wanted, const auto& sleepers_on_dozing) {
     if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);
   }
   /// By who has given the lock back.
-  template <class Atom>
-  static bool is_dozing(L lot, const Atom& dozing) {
+  static bool is_dozing(L lot, const auto& dozing) {
     lot.light_fence();  // pairs with heavy_fence in pass_fence()
     return lot.peek(dozing) % 2 != 0;
   }
   /// True: some may sleep, whom the caller sees to.
-  template <class Atom>
-  static bool take_note(L lot, Atom& dozing) {
+  static bool take_note(L lot, auto& dozing) {
     const Word seen = lot.peek(dozing);
     if (seen % 2 == 0) [[likely]]
       return false;
@@ -86,20 +83,17 @@ struct Doze {
     return true;
   }
   /// By who has the lock, and knows of one that sleeps on.
-  template <class Atom>
-  static void set_dozing(L lot, Atom& dozing) {
+  static void set_dozing(L lot, auto& dozing) {
     lot.make_odd(dozing, relaxed);  // no store: what sleepers have released is kept
   }
   /// By who has taken note. The mark keeps awake whom the wake-up comes too early for.
-  template <class Atom>
-  static void rouse(L lot, Atom& own, const Atom& sleepers_here, Word request) {
+  static void rouse(L lot, auto& own, const auto& sleepers_here, Word request) {
     if (lot.peek(sleepers_here) == 0) return;
     lot.replace(own, request, request | roused);
     lot.unpark_all(own);
   }
   /// One of those that wait for the lock. False: none sleeps.
-  template <class Atom>
-  static bool wake_one(L lot, const Atom& dozing, const Atom& sleepers_here) {
+  static bool wake_one(L lot, const auto& dozing, const auto& sleepers_here) {
     const bool sleeps = lot.peek(sleepers_here) != 0;
     if (sleeps) [[unlikely]]
       lot.unpark_one(dozing);

@@ -45,8 +45,7 @@ class DsmSynch : public Combining<DsmSynch<M>> {
         m.exchange_unawaited(tail(), slot + 1, acq_rel);  // pairs with itself, with the exits
     return t.before == 0;
   }
-  template <class Work>
-  bool delegate(M& m, Ticket& t, Work& work) const {
+  bool delegate(M& m, Ticket& t, auto& work) const {
     const Word slot = t.slot();
     work.put(m, slot);
     m.store(link(t.before - 1), slot + 1, release);  // pairs with the combiner's loads
@@ -61,8 +60,7 @@ class DsmSynch : public Combining<DsmSynch<M>> {
     return m.load(link(t.slot()), relaxed) == 0 &&
            m.compare_exchange(tail(), mine, 0, release);  // pairs with take's exchange
   }
-  template <class Work>
-  bool serve(M& m, Ticket& t, Work& work) const {
+  bool serve(M& m, Ticket& t, auto& work) const {
     const Word own = t.slot();
     Word slot = own;
     for (unsigned executed = 1;; ++executed) {

@@ -18,7 +18,6 @@
 #pragma once
 
 #include "lock/hints.hpp"
-#include "lock/reception.hpp"
 
 namespace muster::locks {
 
@@ -42,8 +41,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   Ticket ticket(unsigned client) const { return {client}; }
 
   bool take(M& m, Ticket& t) const { return t.alone && m.take_held(held()); }
-  template <class Work>
-  bool delegate(M& m, Ticket& t, Work& work) const {
+  bool delegate(M& m, Ticket& t, auto& work) const {
     publish(m, t, work);
     while (m.load(held(), relaxed) != 0 || !m.take_held(held())) {
       const int first = m.await_either(pending(t.client), held(), acquire, Awaited::combiner);
@@ -64,8 +62,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
     m.give_held(held());
     return true;
   }
-  template <class Work>
-  bool serve(M& m, Ticket& t, Work& work) const {
+  bool serve(M& m, Ticket& t, auto& work) const {
     t.alone = true;
     for (unsigned executed = 0, passes = 0; executed < limit_ && passes < passes_max; ++passes) {
       const unsigned more = pass(m, t.client, work);
@@ -81,8 +78,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
   static constexpr unsigned sections_per_look = 4;
   static constexpr unsigned passes_max = 8;  // others have as many sections to its one
 
-  template <class Work>
-  void publish(M& m, Ticket& t, Work& work) const {
+  void publish(M& m, Ticket& t, auto& work) const {
     t.alone = false;
     if (!t.entered) raise_clients(m, clients(), t.client);
     t.entered = true;
@@ -99,8 +95,7 @@ class FlatCombining : public Combining<FlatCombining<M>> {
     return false;
   }
   /// Executes what is pending of clients but this one, one request of each; how many.
-  template <class Work>
-  unsigned pass(M& m, Word but, Work& work) const {
+  unsigned pass(M& m, Word but, auto& work) const {
     unsigned executed = 0;
     const Word count = m.load(clients(), relaxed);
     for (Word client = m.next_client(0, count); client < count;

@@ -44,8 +44,7 @@ class HSynch {
     }
   }
 
-  template <class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool execute(M& m, Ticket& t, auto& work) const {
     using Turn = typename CcSynch<M>::Turn;
     if (!queues_.join(m, t.queue, t.cluster)) {
       const Turn turn = queues_.leave_request(m, t.queue, work);

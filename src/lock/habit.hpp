@@ -97,14 +97,13 @@ class Wanted {
       m.wake_one(*dozing_);
     }
   }
-  /// As await_either(); gives the hint, on hardware when it has waited for a while.
-  Either wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
-                         const typename Rings<M>::Ticket& ring,
-                         Expectation<typename M::Cell> expected) const {
+  /// As M's await_either(); gives the hint, on hardware when it has waited for a while.
+  int wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
+                      const typename Rings<M>::Ticket& ring,
+                      Expectation<typename M::Cell> expected) const {
     expected.served = &desk.rings.served(ring.client);
     expected.counted = Served::least_after(ring.posted - 1);
-    const int which = m.await_either(own, *desk.held, acquire, *cell_, *dozing_, expected);
-    return {which == 0, which < 0};
+    return m.await_either(own, *desk.held, acquire, *cell_, *dozing_, expected);
   }
 
   /// Takes the lock without a request: for the middle of a section that has given it up, or for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long locks pause, and how long they go on.
+// How long locks pause, how long they go on, and which clients they look at.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,7 @@ class Backoff {
  public:
   static constexpr unsigned turns_max = 256;
 
-  template <class M>
-  void wait(M& m) {
+  void wait(auto& m) {
     m.linger(turns_);
     if (turns_ < turns_max) turns_ *= 2;
     ++waits_;
@@ -29,6 +28,15 @@ class Backoff {
   unsigned turns_ = 4;
   unsigned waits_ = 0;
 };
+
+/// Before a client's first request: executors look below `clients` only.
+template <LockMachine M>
+void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
+  Word seen = m.load(clients, relaxed);
+  while (seen < client + 1) {
+    if (m.compare_exchange(clients, seen, client + 1, relaxed)) return;
+  }
+}
 
 /// Who of those that wait for a lock lets others go first: whoever is near the data executes
 /// others' sections faster, but whoever is near its last owner would get it. A steward finds out
@@ -94,8 +102,7 @@ class Visit {
   static constexpr std::int64_t usual_ns = 1'000'000;
 
   Visit(std::int64_t length_ns, Pace& pace) : length_ns_(length_ns), pace_(pace) {}
-  template <class M>
-  bool is_over(M& m, unsigned executed) {
+  bool is_over(auto& m, unsigned executed) {
     if (executed != 0 && m.is_crowded()) return true;
     if (executed < sections) return false;
     const std::int64_t time_ns = m.time_ns();

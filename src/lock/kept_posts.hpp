@@ -15,21 +15,16 @@ namespace muster::locks {
 template <class M>
 struct KeptPosts {
   /// In the section that makes the post: its lock cannot end before that section has.
-  template <class Cell>
-  static void keep(M& m, Cell& kept) {
-    m.fetch_add(kept, 1, relaxed);
-  }
+  static void keep(M& m, auto& kept) { m.fetch_add(kept, 1, relaxed); }
 
   /// Outside of all sections. `post()` sends it; if it throws, the post is still kept.
-  template <class Cell, class Post>
-  static void send(M& m, Cell& kept, Post post) {
+  static void send(M& m, auto& kept, auto post) {
     post();
     m.fetch_add(kept, Word(-1), release);  // pairs with await_sent()
   }
 
   /// By who ends the lock: from here on whatever was posted to it is seen.
-  template <class Cell>
-  static bool await_sent(M& m, Cell& kept) {
+  static bool await_sent(M& m, auto& kept) {
     return m.await(kept, equals(0), acquire);  // pairs with send()
   }
 };

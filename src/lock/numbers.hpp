@@ -33,8 +33,7 @@ struct Numbers {
   Plain fresh;  ///< the first that no lock has had
 
   /// Rings<M>::locks_max - 1: there is no other. `row_of(number)`: a number's.
-  template <class RowOf>
-  Word add(M& m, RowOf row_of) {
+  Word add(M& m, auto row_of) {
     return m.within(mutex, [&] {
       if (const Word known = m.read(last); known != 0) {
         m.write(last, m.read(row_of(known - 1).next));
@@ -47,8 +46,7 @@ struct Numbers {
   }
 
   /// By who ends the lock, after all that was posted to it. `each_entry(look)`: of all clients.
-  template <class EachEntry>
-  void remove(M& m, Word number, Row& row, EachEntry each_entry) {
+  void remove(M& m, Word number, Row& row, auto each_entry) {
     each_entry([&](const Cell& entry) {
       const auto is_pending = [&] {
         return Rings<M>::lock_of(m.load(entry, acquire)) == number;  // pairs with execute's store

@@ -42,8 +42,7 @@ class Oyama : public Combining<Oyama<M>> {
     Word seen = taken;
     return m.compare_exchange(top(), seen, 0, release);  // pairs with the next holder's
   }
-  template <class Work>
-  bool delegate(M& m, Ticket& t, Work& work) const {
+  bool delegate(M& m, Ticket& t, auto& work) const {
     Word seen = t.seen;
     Backoff backoff;
     work.put(m, t.slot);
@@ -62,8 +61,7 @@ class Oyama : public Combining<Oyama<M>> {
     }
     return m.await(pending(t.slot), equals(0), acquire, Awaited::combiner);  // pairs with serve's
   }
-  template <class Work>
-  bool serve(M& m, Ticket& t, Work& work) const {
+  bool serve(M& m, Ticket& t, auto& work) const {
     do {
       Word request = m.exchange(top(), taken, acquire);  // pairs with each push on the way
       while (request != taken) {

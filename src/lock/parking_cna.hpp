@@ -24,8 +24,7 @@ struct NearFirst {
   static constexpr Traits traits{"cna", Style::direct, false, "two, most within a NUMA node",
                                  "Dice and Kogan 2019, beside a word as in qspinlock"};
 
-  template <class Q>
-  static Word choose(M& m, const Q& q, const typename Q::Ticket& t, Word next) {
+  static Word choose(M& m, const auto& q, const auto& t, Word next) {
     const Word first = rest(m, q, t);
     const Word streak = first == 0 ? 0 : m.load(q.streak(), relaxed);
     if (first == 0 || streak < q.limit()) {
@@ -49,15 +48,13 @@ struct NearFirst {
     return first;
   }
 
-  template <class Q>
-  static Word rest(M& m, const Q& q, const typename Q::Ticket& t) {
+  static Word rest(M& m, const auto& q, const auto& t) {
     return q.client_of(m.load(q.aside_first(), relaxed), t);
   }
 
  private:
   /// Moves [from, to] of the line to the end of the second list.
-  template <class Q>
-  static void set_aside(M& m, const Q& q, const typename Q::Ticket& t, Word from, Word to) {
+  static void set_aside(M& m, const auto& q, const auto& t, Word from, Word to) {
     m.store(q.link(to), 0, relaxed);
     if (rest(m, q, t) == 0) {
       m.store(q.aside_first(), t.mark | from, relaxed);

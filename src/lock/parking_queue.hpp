@@ -2,7 +2,7 @@
 // Mutexes with a queue: whoever finds the word taken joins an MCS list, in which each waits on a
 // word of its own; only the first looks at the mutex. It calls the next one as soon as it has taken
 // the word, so nobody needs its place in the list while it is inside; a sleeper it wakes when it
-// has given the word. Whom it calls: lock/parking_mcs.hpp and lock/parking_cna.hpp. Waiting with a
+// has given the word. Whom it calls: InLine, below, and lock/parking_cna.hpp. Waiting with a
 // deadline is not done in the queue but beside it, at the front.
 //
 // Cost: that of lock/parking.hpp, and two line transfers for each who waits.
@@ -127,5 +127,16 @@ class ParkingQueue {
   typename M::Cells cells_;
   Word limit_;
 };
+
+/// The mutex `mcs`: its first one calls the next in line.
+template <class M>
+struct InLine {
+  static constexpr Traits traits{"mcs", Style::direct, false, "two",
+                                 "Mellor-Crummey and Scott 1991, beside a word as in qspinlock"};
+  static Word choose(M&, const auto&, const auto&, Word next) { return next; }
+  static Word rest(M&, const auto&, const auto&) { return 0; }
+};
+template <class M>
+using ParkingMcs = ParkingQueue<M, InLine>;
 
 }  // namespace muster::locks

@@ -3,10 +3,10 @@
 // checker. `pthread-mutex` is the C library's, and the only one that is not over a Machine.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "lock/auto.hpp"
 #include "lock/cas_spin.hpp"
@@ -18,7 +18,6 @@
 #include "lock/mcs.hpp"
 #include "lock/oyama.hpp"
 #include "lock/phase_fair.hpp"
-#include "lock/pthread_mutex.hpp"
 #include "lock/rcl.hpp"
 #include "lock/robust.hpp"
 #include "lock/ticket.hpp"
@@ -33,8 +32,16 @@ using Locks =
     std::tuple<CasSpin<M>, TicketLock<M>, Mcs<M>, Clh<M>, Robust<M>, PhaseFair<M>, Oyama<M>,
                FlatCombining<M>, CcSynch<M>, DsmSynch<M>, HSynch<M>, Rcl<M>, Auto<M>>;
 
+/// The C library's mutex, to compare with, between the threads of one process: two atomic updates
+/// while uncontended; a waiter sleeps in the kernel at once.
+struct PthreadMutex {
+  static constexpr Traits traits{"pthread-mutex", Style::direct, false,
+                                 "two while it changes hands, and a context switch",
+                                 "the C library's"};
+};
+
 /// The names of all locks, as listed; `pthread-mutex` before `auto`, the last.
-const std::vector<std::string_view>& lock_names();
+std::span<const std::string_view> lock_names();
 
 /// The traits of a registered lock. Throws Error(unknown_name), listing the names.
 const Traits& traits_of(std::string_view name);

@@ -23,7 +23,6 @@
 #include <algorithm>
 
 #include "lock/hints.hpp"
-#include "lock/reception.hpp"
 #include "lock/served.hpp"
 
 namespace muster::locks {
@@ -60,8 +59,7 @@ class Rings {
 
   /// The entry, which is 0 once the request is executed; null if it gave up. A full ring is awaited
   /// half empty: an executor that follows closely would want the very lines that are written next.
-  template <class Work>
-  Cell* post(M& m, Ticket& t, Word lock, Work& work) const {
+  Cell* post(M& m, Ticket& t, Word lock, auto& work) const {
     if (Cell* const last = full_at(t)) {
       if (!m.await(*last, equals(0), acquire)) return nullptr;  // pairs with execute's store
       t.executed = t.posted + half() - depth_;
@@ -70,8 +68,7 @@ class Rings {
     return &post_alone(m, t, lock, work);
   }
   /// The same by a client that knows all its requests to be executed.
-  template <class Work>
-  Cell& post_alone(M& m, Ticket& t, Word lock, Work& work) const {
+  Cell& post_alone(M& m, Ticket& t, Word lock, auto& work) const {
     Cell& entry = cells_.of(t.client, t.place);
     work.put(m, t.client * depth_ + t.place);
     m.store(entry, request(++t.posted, lock), release);  // pairs with next's load
@@ -118,8 +115,7 @@ class Rings {
   }
 
   /// By who has the lock, and had it when it looked.
-  template <class Work>
-  void execute(M& m, unsigned client, const Next& next, Work& work) const {
+  void execute(M& m, unsigned client, const Next& next, auto& work) const {
     m.store_unawaited(served(client), Served{next.executed, next.place, true}.word());
     work.run(m, client * depth_ + next.place);
     m.store(cells_.of(client, next.place), 0, release);  // pairs with the client's await
@@ -128,8 +124,7 @@ class Rings {
   }
 
   /// Executes the client's next request if it is one for `lock`, which the caller has.
-  template <class Work>
-  bool serve(M& m, unsigned client, Word lock, Work& work) const {
+  bool serve(M& m, unsigned client, Word lock, auto& work) const {
     const Next found = next(m, client);
     if (!found.is_of(lock)) return false;
     execute(m, client, found, work);

@@ -42,8 +42,7 @@ struct Seats {
 
   /// By a thread that ends, of all its seats, `own(0)` to `own(count - 1)`. Those below `end` that
   /// nobody has are used no longer, by whomever they were left, unless `is_pending(seat)`.
-  template <class Own, class IsPending>
-  void give_back(M& m, unsigned count, Own own, unsigned end, IsPending is_pending) {
+  void give_back(M& m, unsigned count, auto own, unsigned end, auto is_pending) {
     m.within(mutex, [&] {
       for (unsigned i = 0; i < count; ++i) {
         const unsigned word = own(i) / per_word;

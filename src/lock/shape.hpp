@@ -78,8 +78,7 @@ class Count {
 template <class L>
 class Direct {
  public:
-  template <class M, class Ticket, class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool execute(auto& m, auto& t, auto& work) const {
     const L& lock = static_cast<const L&>(*this);
     if (!lock.acquire(m, t)) return false;
     work.run_own(m);
@@ -98,26 +97,12 @@ class Direct {
 template <class L>
 class Combining {
  public:
-  template <class M, class Ticket, class Work>
-  bool execute(M& m, Ticket& t, Work& work) const {
+  bool execute(auto& m, auto& t, auto& work) const {
     const L& lock = static_cast<const L&>(*this);
     if (!lock.take(m, t)) return lock.delegate(m, t, work);
     work.run_own(m);
     return lock.give(m, t) || lock.serve(m, t, work);
   }
 };
-
-/// Waits until `own` is 0 or `other` is; true if `own` is.
-struct Either {
-  bool own;
-  bool gave_up;
-};
-
-template <LockMachine M>
-Either await_either(M& m, typename M::Cell& own, typename M::Cell& other,
-                    Awaited awaited = Awaited::anyone, Site site = Site::here()) {
-  const int which = m.await_either(own, other, acquire, awaited, site);
-  return {which == 0, which < 0};
-}
 
 }  // namespace muster::locks

@@ -84,10 +84,7 @@ Steward::Advice Steward::with_server(const Look& now, bool meet) {
   if (--trial_left_ > 0) return Advice::stay;
   const double seconds = static_cast<double>(now.now_ns - trial_began_.now_ns) / 1e9;
   ratio_ = per_second(trial_began_.sections, now.sections, seconds) / sections_per_s_;
-  return ratio_ < rules_.trial_ratio ? leave_slow(now) : Advice::stay;
-}
-
-Steward::Advice Steward::leave_slow(const Look& now) {
+  if (!(ratio_ < rules_.trial_ratio)) return Advice::stay;
   is_near_ = !now.server_is_near;
   if (!is_near_) fastest_.reset();
   return leave(now, "sections were slower with it", !is_near_);

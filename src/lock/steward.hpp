@@ -95,7 +95,6 @@ class Steward {
  private:
   Advice without_server(const Look& now, bool meet, double sections_per_s);
   Advice with_server(const Look& now, bool meet);
-  Advice leave_slow(const Look& now);
   Advice leave(const Look& now, const char* why, bool stays_away);
   void stay_away(std::int64_t now_ns);
   void set_why(const char* why) noexcept {

@@ -42,8 +42,7 @@ struct Term {
   }
 
   /// Without it, when nobody needs the server any more. `join()` returns when its threads are gone.
-  template <class Join>
-  void end(M& m, Join join) {
+  void end(M& m, auto join) {
     crew.stop(m);
     join();
     m.within(crew.roles, [&] {

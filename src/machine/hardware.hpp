@@ -263,8 +263,7 @@ class Hardware {
 
   /// On the PU whose number the kernel gives, modulo `ranks`: with more PUs, some share a line.
   /// Nothing but the store of a line that stays in this PU's cache.
-  template <class CellsOf>
-  Awaited count_in_on_pu(const CellsOf& cells, unsigned ranks, Word episode) noexcept {
+  Awaited count_in_on_pu(const auto& cells, unsigned ranks, Word episode) noexcept {
     Atom& here = cells.of(static_cast<unsigned>(std::max(0, sched_getcpu())) % ranks, 0).value;
     PuCount count(here.load(std::memory_order_relaxed));
     const bool all_here = count.count_in(episode);
@@ -300,7 +299,6 @@ class Hardware {
     Wait(Hardware& port, Awaited awaited) noexcept;
     ~Wait();
     Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
     Next next() noexcept {
       if (spins_ && (++polls_ % polls_per_clock) != 0) {
         relax();
@@ -327,8 +325,7 @@ class Hardware {
  private:
   /// The first index at or after `ready` whose cell is not. Four loads at a time, none waiting for
   /// another's test.
-  template <class Pred>
-  static std::size_t skip_ready(CellSet<Hardware> cells, std::size_t ready, Pred pred) noexcept {
+  static std::size_t skip_ready(CellSet<Hardware> cells, std::size_t ready, auto pred) noexcept {
     const auto peek = [&](std::size_t i) {
       return cells[i]->value.load(std::memory_order_relaxed);
     };

@@ -14,7 +14,6 @@ class KeepErrno {
     if (where_ != value_) where_ = value_;
   }
   KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
 
  private:
   int& where_;

@@ -99,28 +99,23 @@ class NobodySleeps {
   static bool is_near(Word) { return true; }
   static Word next_client(Word from, Word) { return from; }
 
-  template <class Cell>
-  void store_unawaited(Cell& cell, Word word, Site site = Site::here()) {
+  void store_unawaited(auto& cell, Word word, Site site = Site::here()) {
     port().store(cell, word, relaxed, site);
   }
-  template <class Cell, Order O>
-  Word exchange_unawaited(Cell& cell, Word word, OrderTag<O> order, Site site = Site::here()) {
+  Word exchange_unawaited(auto& cell, Word word, auto order, Site site = Site::here()) {
     return port().exchange(cell, word, order, site);
   }
-  template <class Cell>
-  bool take_held(Cell& held, Site site = Site::here()) {
+  bool take_held(auto& held, Site site = Site::here()) {
     Word free = 0;
     return port().compare_exchange(held, free, 1, acquire, site);  // pairs with give_held's store
   }
-  template <class Cell>
-  void give_held(Cell& held, Site site = Site::here()) {
+  void give_held(auto& held, Site site = Site::here()) {
     port().store(held, 0, release, site);  // pairs with take_held
   }
 
-  template <class Cell>
-  int await_either(Cell& own, Cell& other, OrderTag<Order::acquire>, Awaited,
+  int await_either(auto& own, auto& other, OrderTag<Order::acquire>, Awaited,
                    Site site = Site::here()) {
-    Cell* const both[] = {&own, &other};
+    typename M::Cell* const both[] = {&own, &other};
     const std::size_t which = port().await_any(CellSet<M>(both), equals(0), acquire, 0, site);
     return which == no_cell ? -1 : static_cast<int>(which);
   }
@@ -131,60 +126,34 @@ class NobodySleeps {
     say_that_it_waits(wanted);
     return await_either(own, other, acquire, Awaited::anyone, site);
   }
-  template <class Cell>
-  bool wait_for_turn(Cell& held, Cell& wanted, const Cell&, unsigned, Site site = Site::here()) {
+  bool wait_for_turn(auto& held, auto& wanted, const auto&, unsigned, Site site = Site::here()) {
     say_that_it_waits(wanted);
     return port().await(held, equals(0), relaxed, Awaited::anyone, site);  // whoever takes acquires
   }
-  template <class Cell>
-  static bool is_slept_on(const Cell&) {
-    return false;
-  }
-  template <class Cell>
-  static bool is_by_section(const Cell&) {
-    return false;
-  }
-  template <class Cell>
-  void clear_wanted(Cell& wanted, const Cell&, Site site = Site::here()) {
+  static bool is_slept_on(const auto&) { return false; }
+  static bool is_by_section(const auto&) { return false; }
+  void clear_wanted(auto& wanted, const auto&, Site site = Site::here()) {
     port().store(wanted, 0, relaxed, site);
   }
-  template <class Cell>
-  static bool is_dozing(const Cell&) {
-    return false;
-  }
-  template <class Cell>
-  static bool take_note(const Cell&) {
-    return false;
-  }
-  template <class Cell>
-  static void set_dozing(const Cell&) {}
-  template <class Cell>
-  static void rouse(const Cell&, Word) {}
-  template <class Cell>
-  static bool wake_one(const Cell&) {
-    return false;
-  }
-  template <class Cell>
-  void let_one_in(const Cell&, const Cell&) {
-    port().linger(64);
-  }
+  static bool is_dozing(const auto&) { return false; }
+  static bool take_note(const auto&) { return false; }
+  static void set_dozing(const auto&) {}
+  static void rouse(const auto&, Word) {}
+  static bool wake_one(const auto&) { return false; }
+  void let_one_in(const auto&, const auto&) { port().linger(64); }
 
   Word identity() { return port().pu(); }
   static bool is_gone(Word) { return false; }
-  template <class Cell, class Pred>
-  bool poll(Cell& cell, Pred pred, Site site = Site::here()) {
+  bool poll(auto& cell, auto pred, Site site = Site::here()) {
     return pred(port().load(cell, relaxed, site));
   }
-  template <class Cell>
-  bool park(Cell& cell, Word seen, Site site = Site::here()) {
+  bool park(auto& cell, Word seen, Site site = Site::here()) {
     return port().await(cell, Differs{seen}, relaxed, Awaited::anyone, site);
   }
-  template <class Cell>
-  static void unpark(const Cell&) {}
+  static void unpark(const auto&) {}
 
  private:
-  template <class Cell>
-  void say_that_it_waits(Cell& wanted) {
+  void say_that_it_waits(auto& wanted) {
     port().store(wanted, 1, relaxed);  // locks::by_another
   }
   M& port() { return static_cast<M&>(*this); }

@@ -15,8 +15,7 @@ template <class T>
 class MadeOnce {
  public:
   /// `make()` may be called several times, by several threads.
-  template <class Make>
-  const T& get(Make make) {
+  const T& get(auto make) {
     const T* made = made_.load(std::memory_order_acquire);
     if (made != nullptr) [[likely]]
       return *made;
@@ -37,8 +36,7 @@ class Remembered {
  public:
   /// `make()` is called for each key once, or more often by several threads at once, or each time
   /// if there are too many keys. Thread-safe.
-  template <class Make>
-  T of(const Key& key, Make make) {
+  T of(const Key& key, auto make) {
     const Known* const first = known_.load(std::memory_order_acquire);
     for (const Known* at = first; at != nullptr; at = at->next) {
       if (at->key == key) return at->value;

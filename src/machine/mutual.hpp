@@ -17,8 +17,7 @@ struct Mutual : PlainAtoms {
   template <class T>
   using Plain = Hardware::Plain<T>;
 
-  template <class Body>
-  static auto within(Mutex& mutex, Body body) {
+  static auto within(Mutex& mutex, auto body) {
     const std::scoped_lock lock(mutex);
     return body();
   }
@@ -26,11 +25,6 @@ struct Mutual : PlainAtoms {
   static void wait(Signal& signal, Mutex& mutex) {
     std::unique_lock lock(mutex, std::adopt_lock);
     signal.wait(lock);
-    lock.release();
-  }
-  static void wait_for(Signal& signal, Mutex& mutex, std::chrono::nanoseconds time) {
-    std::unique_lock lock(mutex, std::adopt_lock);
-    signal.wait_for(lock, time);
     lock.release();
   }
   /// False: it is `end_ns`.

@@ -54,8 +54,7 @@ class ParkingPort {
     return true;
   }
 
-  template <class Pred>
-  bool poll(Cell& cell, Pred pred) {
+  bool poll(Cell& cell, auto pred) {
     if (pred(cell.load(std::memory_order_relaxed))) return true;
     if (Cells::is_alone()) return false;
     for (unsigned looks = 0; unsigned pauses = Parking::pauses(looks); ++looks) {

@@ -20,6 +20,11 @@ HeavyFence register_heavy_fence(bool shared) noexcept;
 
 /// Monotonic clock, nanoseconds.
 std::int64_t now_ns() noexcept;
+/// When so much time is over; WaitPolicy::forever, if not before.
+inline std::int64_t until_ns(std::int64_t timeout_ns) noexcept {
+  const std::int64_t now = now_ns();
+  return timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
+}
 
 /// Sleeping on hardware: the primitives of wait/sleep.hpp on futexes.
 class FutexLot {

@@ -64,12 +64,11 @@ TEST(SpoiledLocks, AreNoticed) {
                  {"src/lock/dsm_synch.hpp: m.store(state(slot), done, release);, late"});
   const std::string done = "src/lock/cc_synch.hpp: m.store(state(slot), done, release);, late";
   // Whom the combiner overlooks is the next to have the lock, and executes its request itself.
-  expect_noticed(
-      "flat-combining", mutation_programs_of_lock("flat-combining"),
-      {"src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
-       "return;, drop",
-       "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
-       "return;, tear"});
+  expect_noticed("flat-combining", mutation_programs_of_lock("flat-combining"),
+                 {"src/lock/hints.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
+                  "return;, drop",
+                  "src/lock/hints.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
+                  "return;, tear"});
   const std::string not_linked =
       "src/lock/cc_synch.hpp: m.store(link(t.spare), t.next + 1, release);, drop";
   expect_noticed("cc-synch", mutation_programs_of_lock("cc-synch"), {not_linked, done});
@@ -146,7 +145,9 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
                       "auto, 2 clients, 1 section, dozes", "auto, 2 clients, 1 section, nested",
                       "auto, 2 clients, 1 section, served", "auto, 2 clients, 1 section, visits"}),
       with(of_auto,
-           {// A hint, as above.
+           {// Hints, as above.
+            "src/lock/habit.hpp: void ask(M& m) const { m.store_unawaited(*cell_, by_another); }, "
+            "drop",
             "src/lock/ask.hpp: if (next == Asking::Next::ask) m.store_unawaited(wanted, "
             "by_another);, drop",
             "src/lock/doze.hpp: if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);, drop",
@@ -154,9 +155,9 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
             "src/lock/doze.hpp: const Word set = lot.make_odd(dozing, acq_rel);, tear",
             "src/lock/doze.hpp: lot.take(dozing, seen, seen + 1);, tear",
             // Whom nobody sees executes its request itself.
-            "src/lock/reception.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
+            "src/lock/hints.hpp: if (m.compare_exchange(clients, seen, client + 1, relaxed)) "
             "return;, tear",
-            "src/lock/reception.hpp: m.exchange(news(), 1, release);, tear"}));
+            "src/lock/attended.hpp: m.exchange(news(), 1, release);, tear"}));
 }
 
 TEST(SpoiledStations, AreNoticed) {

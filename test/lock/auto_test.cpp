@@ -180,7 +180,7 @@ TEST_F(Auto, TellsOfRcl) {
 class Counted final : public AnyLock {
  public:
   Counted() : AnyLock(locks::traits_of("mcs")) {}
-  void execute(delegation::Section) override {}
+  void execute(delegation::Section, unsigned) override {}
   delegation::Counters counters() const override {
     return {.inlined = 11, .delegated = 22, .combined = 33, .waited = 44, .switches = 55};
   }

@@ -63,7 +63,7 @@ TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
   for (unsigned core = 0; core < cpu; ++core)
     before.push_back(places.add_server(ServerPolicy::pack, {core}));
   const auto core_beside = [&](const std::vector<int>& clients) {
-    const auto server = places.add_spare_server(ServerPolicy::pack, clients);
+    const auto server = places.add_spare_server(clients);
     if (server) places.remove_server(*server);
     return server ? server->core : std::nullopt;
   };
@@ -77,8 +77,8 @@ TEST_F(Imposed, AServerOfItsOwnAccordAvoidsItsClientsCores) {
 
 TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
   Places& places = Places::instance();
-  const auto first = places.add_spare_server(ServerPolicy::pack, {});
-  const auto near = places.add_spare_server(ServerPolicy::pack, {}, 40);
+  const auto first = places.add_spare_server({});
+  const auto near = places.add_spare_server({}, 40);
   ASSERT_TRUE(first && near);
   EXPECT_EQ(0U, first->core);
   EXPECT_EQ(32U, near->core);
@@ -92,7 +92,7 @@ TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
   std::vector<Places::Server> others;
   for (unsigned core = 33; core < 64; ++core)
     others.push_back(places.add_server(ServerPolicy::pack, {core}));
-  EXPECT_FALSE(places.add_spare_server(ServerPolicy::pack, {}, 40)) << "none is free there";
+  EXPECT_FALSE(places.add_spare_server({}, 40)) << "none is free there";
   for (const Places::Server& server : others) places.remove_server(server);
   places.remove_server(*near);
   places.remove_server(*first);
