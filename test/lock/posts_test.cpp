@@ -428,7 +428,10 @@ TEST_F(Posts, OfAThreadThatHasEndedMayWaitForTheNextThread) {
   auto waits = [&] {
     while (!is_there) condition.wait();
   };
-  std::thread([&] { lock->post(section_of(waits)); }).join();
+  std::thread([&] {
+    lock->post(section_of(waits));
+    sleep_ms(20);  // it waits by then, in a seat of its own
+  }).join();
   std::thread([&] {
     execute(*lock, [&] {
       is_there = true;
