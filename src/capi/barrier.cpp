@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "capi/engine.hpp"
@@ -25,10 +26,14 @@ namespace muster {
 namespace {
 
 std::atomic<unsigned> generation{1};
+constinit std::mutex admitting;
 
 /// At load: a fork's child never finds it half done.
 [[gnu::constructor(101)]] void watch_forks() {
-  pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  pthread_atfork(nullptr, nullptr, [] {
+    generation.fetch_add(1, std::memory_order_relaxed);
+    new (&admitting) std::mutex;  // another thread may have had it
+  });
 }
 
 std::shared_ptr<std::byte> own_memory(const BlockLayout& layout) {
@@ -66,7 +71,8 @@ std::shared_ptr<std::byte> memory_in(muster_segment& in, const BlockLayout& layo
         format("the segment has no {} bytes left for this barrier: make it larger", layout.bytes));
   }
   std::memset(in.segment->data() + offset, 0, layout.bytes);  // another barrier may have been there
-  return {in.segment->data() + offset, [&in, offset](std::byte*) {
+  return {in.segment->data() + offset, [&in, offset, made_in = fork_generation()](std::byte*) {
+            if (made_in != fork_generation()) return;  // the parent's, as is whoever has the mutex
             const std::scoped_lock unlock(in.mutex);
             in.arena.free(offset);
           }};
@@ -175,8 +181,7 @@ bool is_usable(const muster_barrier* barrier, unsigned rank) noexcept {
                   "the process forked, and this barrier is its parent's: create it with "
                   "MUSTER_SHARED");
     }
-    static std::mutex mutex;
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(admitting);
     if (barrier->seats_of.load(std::memory_order_relaxed) != fork_generation()) {
       barrier->engine->drop_seats();
       barrier->seats_of.store(fork_generation(),

@@ -9,6 +9,7 @@
 #include "fitting/follower.hpp"
 #include "machine/format.hpp"
 #include "machine/identity.hpp"
+#include "machine/no_cancellation.hpp"
 #include "memory/pages.hpp"
 
 namespace muster {
@@ -244,6 +245,7 @@ Word Engine::own_pid() const noexcept { return is_seen_ ? own_process() : unseen
 Seat* Engine::take_seat(unsigned rank) {
   if (Seat* const taken = seat(rank)) return taken;
   if (lacks_completion()) return nullptr;
+  const NoCancellation whole;  // it may read the machine
   Word nobody = 0;
   if (!block_.mark(rank).pid.compare_exchange_strong(nobody, own_pid(),
                                                      std::memory_order_relaxed)) {
@@ -251,7 +253,12 @@ Seat* Engine::take_seat(unsigned rank) {
   }
   // It is 0, or the memory is not what it seems: then nobody waits for a wait that never began.
   block_.mark(rank).phase.store(0, std::memory_order_relaxed);
-  seats_[rank] = make_seat(rank);
+  try {
+    seats_[rank] = make_seat(rank);
+  } catch (...) {
+    block_.mark(rank).pid.store(0, std::memory_order_relaxed);  // it may try again
+    throw;
+  }
   if (block_.layout().paged) touch(rank);
   return seat(rank);
 }

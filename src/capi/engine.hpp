@@ -49,7 +49,7 @@ class Watch {
 
  private:
   Word inspect(std::int64_t began_ns, std::int64_t now) noexcept;
-  Word find_dead() const noexcept;
+  Word find_dead(bool first) const noexcept;
   Word find_nonsense(std::int64_t began_ns) noexcept;
   bool is_strange(unsigned rank, Word pid) noexcept;
   void report_missing(std::int64_t waited_ns) const noexcept;

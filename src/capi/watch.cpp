@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "capi/engine.hpp"
 #include "fitting/follower.hpp"
@@ -89,8 +90,8 @@ Word Watch::inspect(std::int64_t began_ns, std::int64_t now) noexcept {
   // One look at another process takes about a microsecond: all are looked at in turn.
   const std::int64_t since_ns = now - std::max(began_ns, swept_ns_);
   if (!engine_.plan().shared || since_ns < FutexLot::between_looks_ns) return 0;
-  swept_ns_ = now;
-  const Word dead = engine_.is_seen() ? find_dead() : 0;
+  const bool first = std::exchange(swept_ns_, now) < began_ns;
+  const Word dead = engine_.is_seen() ? find_dead(first) : 0;
   return dead != 0 ? dead : find_nonsense(began_ns);
 }
 
@@ -132,18 +133,22 @@ bool Watch::is_strange(unsigned rank, Word pid) noexcept {
   return false;
 }
 
-Word Watch::find_dead() const noexcept {
+/// `first`: time in this wait. Since the last one somebody else may have got a known number.
+Word Watch::find_dead(bool first) const noexcept {
   const Block& block = engine_.block();
   const Word mine = engine_.seat(rank_)->phase();
   const Word self = block.mark(rank_).pid.load(std::memory_order_relaxed);
   for (unsigned rank = 0; rank < engine_.plan().participants; ++rank) {
     const Mark& mark = block.mark(rank);
     const Word pid = mark.pid.load(std::memory_order_acquire);
-    if (pid == 0 || pid == self || !(pid == departed || has_died(pid))) continue;
+    const auto is_awaited = [&] {
+      return static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine) <= 0;
+    };
+    if (pid == 0 || pid == self || !is_awaited()) continue;
+    const bool is_gone =
+        pid == departed || has_died(pid) || (first && pid == known_[rank] && is_another(pid));
     // Read after its end: who has left this episode has done all its part, and may go.
-    if (static_cast<std::int32_t>(mark.phase.load(std::memory_order_acquire) - mine) <= 0) {
-      return Breakage{Status::peer, rank}.encode();
-    }
+    if (is_gone && is_awaited()) return Breakage{Status::peer, rank}.encode();
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "delegation/port.hpp"
@@ -131,14 +132,13 @@ void RobustLock::recover(Section section) {
   if (is_entered()) {
     throw Error(Status::invalid, "a section of this lock recovers it: leave the section first");
   }
+  std::optional<Share::Counted> counted;
+  if (share() != nullptr) counted.emplace(Share::Counted{section, *share(), share()->mine()});
   RobustPort port(namespaces_, WaitPolicy::forever);
   lock_.acquire_anyway(port);
   lock_.make_whole(port);
   held_in_ = generation();
-  const auto run = [&](Section body) { run_taken(body, [&] { give_up(); }); };
-  if (share() == nullptr) return run(section);
-  Share::Counted counted{section, *share(), share()->mine()};
-  run({Share::Counted::run, &counted});
+  run_taken(counted ? Section{Share::Counted::run, &*counted} : section, [&] { give_up(); });
 }
 
 bool RobustLock::try_take(bool) {

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <new>
 
 #include "delegation/cpus.hpp"
 #include "delegation/station.hpp"
@@ -54,12 +55,17 @@ void Station::look_around() noexcept {
   }
 }
 
-/// Another time, if a client is starting a server: it may be telling the observer, for long.
+/// Another time, if a client is starting a server, which may tell the observer, for long; or where
+/// there is no memory.
 bool Station::is_to_leave() {
   const std::unique_lock lock(stewarding_, std::try_to_lock);
   if (!lock) return false;
-  std::vector<int> thread_ids;
-  return look(now_ns(), thread_ids) == locks::Steward::Advice::leave;
+  try {
+    std::vector<int> thread_ids;
+    return look(now_ns(), thread_ids) == locks::Steward::Advice::leave;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 /// With stewarding_ locked, as the next one.

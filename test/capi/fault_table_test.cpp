@@ -263,6 +263,22 @@ TEST(Row, ACancelledThreadFinishesItsWait) {
   }
 }
 
+// Nor where it reads the machine, to follow.
+TEST(Row, ACancelledThreadFinishesItsFirstWait) {
+  const HangGuard guard(120);
+  const CapiSubject barrier(shared_options(2, "following", "auto"));
+  std::atomic<int> status{-1};
+  std::thread other([&] { muster_barrier_wait(barrier.handle(), 1); });
+  std::thread cancelled([&] {
+    pthread_cancel(pthread_self());
+    status = muster_barrier_wait(barrier.handle(), 0);
+    pthread_testcancel();
+  });
+  cancelled.join();
+  other.join();
+  EXPECT_EQ(status, MUSTER_OK);
+}
+
 /// A process that its parent's death does not end, and what it says.
 struct Orphan {
   std::atomic<int> pid;

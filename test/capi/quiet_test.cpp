@@ -23,6 +23,7 @@
 namespace {
 
 thread_local bool counting = false;
+thread_local bool has_memory = true;
 std::atomic<unsigned> allocations{0};
 
 }  // namespace
@@ -31,13 +32,14 @@ std::atomic<unsigned> allocations{0};
 // the compiler.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   if (counting) ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
+  if (void* const memory = has_memory ? std::malloc(bytes) : nullptr) return memory;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   if (counting) ++allocations;
   const auto to = static_cast<std::size_t>(alignment);
-  if (void* const memory = std::aligned_alloc(to, (bytes + to - 1) / to * to)) return memory;
+  const std::size_t whole = (bytes + to - 1) / to * to;
+  if (void* const memory = has_memory ? std::aligned_alloc(to, whole) : nullptr) return memory;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
@@ -65,6 +67,15 @@ TEST(Allocations, AreSeen) {
   // A rank's first wait allocates its seat.
   EXPECT_GT(allocated_in([&] { muster_barrier_wait(barrier.handle(), 0); }), 0U);
   EXPECT_EQ(allocated_in([&] { muster_barrier_wait(barrier.handle(), 0); }), 0U);
+}
+
+TEST(Allocations, ThatFailInAFirstWaitLeaveTheBarrierAsItWas) {
+  const CapiSubject barrier(options_for(1));
+  has_memory = false;
+  const int failed = muster_barrier_wait(barrier.handle(), 0);
+  has_memory = true;
+  EXPECT_EQ(failed, MUSTER_ENOMEM);
+  EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK) << muster_last_error();
 }
 
 class Quiet : public testing::TestWithParam<std::string> {};

@@ -176,12 +176,15 @@ TEST(LockFace, ALockMayEndInWhatItsOwnSectionHasPosted) {
   auto* const lock = new muster::lock(muster::lock_options{.kind = "rcl", .own_server = "pack"});
   muster::lock other("auto");
   std::atomic<bool> is_gone{false};
-  lock->execute([&] {
+  std::atomic<bool> is_posted{false};
+  lock->post([&] {
+    while (!is_posted) std::this_thread::yield();  // nobody else uses the lock any more
     other.post([&] {
       delete lock;
       is_gone = true;
     });
   });
+  is_posted = true;
   while (!is_gone) std::this_thread::yield();
 }
 
