@@ -27,6 +27,7 @@ namespace {
 struct Stat {
   Word number;
   char state;
+  bool is_kernels;  ///< a thread of the kernel, which has nothing of ours
   std::uint64_t start;
 };
 
@@ -41,11 +42,13 @@ std::optional<Stat> read_stat(const char* path) noexcept {
   text[length] = '\0';
   const char* at = std::strrchr(text, ')');  // behind a name, which may have any character
   if (at == nullptr || at[1] == '\0') return std::nullopt;
-  constexpr int fields_to_start = 20;  // from the state, the third, to the 22nd
-  Stat stat{static_cast<Word>(std::strtoul(text, nullptr, 10)), at[2], 0};
-  for (int field = 0; field < fields_to_start; ++field) {
+  Stat stat{static_cast<Word>(std::strtoul(text, nullptr, 10)), at[2], false, 0};
+  constexpr int flags = 9;
+  constexpr int start = 22;
+  for (int field = 3; field <= start; ++field) {  // the state is the third
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) return std::nullopt;
+    if (field == flags) stat.is_kernels = (std::strtoul(at, nullptr, 10) & 0x0020'0000) != 0;
   }
   stat.start = std::strtoull(at, nullptr, 10);
   return stat;
@@ -114,14 +117,15 @@ Word own_process() noexcept {
 
 bool is_another(Word of) noexcept {
   const auto stat = stat_of(number_of(of));
-  return stat && identity(number_of(of), stat->start) != of;
+  return stat && (stat->is_kernels || identity(number_of(of), stat->start) != of);
 }
 
 bool is_thread_gone(Word of) noexcept {
   const Word number = number_of(of);
   if (number == 0) return true;
   if (const auto stat = stat_of(number)) {
-    return stat->state == 'Z' || stat->state == 'X' || identity(number, stat->start) != of;
+    return stat->state == 'Z' || stat->state == 'X' || stat->is_kernels ||
+           identity(number, stat->start) != of;
   }
   return syscall(SYS_tkill, number, 0) != 0 && errno == ESRCH;  // else it is hidden from us
 }
