@@ -90,6 +90,7 @@ std::string csv_field(const Json& value) {
 }
 
 std::string format_times(double ratio) {
+  if (!(ratio > 0)) return "-";
   if (ratio < 0.095) return "1/" + format_times(1 / ratio);
   if (ratio < 1.095) return fmt::format("{:.2f}", ratio);
   if (ratio < 9.95) return fmt::format("{:.1f}", ratio);

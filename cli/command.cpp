@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 
 namespace muster {
@@ -30,7 +32,13 @@ Option* Option::one_of(const std::vector<std::string>& choices) {
 
 template <class T>
 Option* Option::check(const Range<T>& range) {
-  return option_->check(CLI::Range(range.least, range.largest)), this;
+  option_->check(CLI::Range(range.least, range.largest));
+  if constexpr (std::is_same_v<T, double>) {
+    option_->check([](const std::string& text) {  // it is neither less nor more
+      return std::isnan(std::strtod(text.c_str(), nullptr)) ? "\"" + text + "\" is no number" : "";
+    });
+  }
+  return this;
 }
 template Option* Option::check(const Range<unsigned>&);
 template Option* Option::check(const Range<std::uint64_t>&);

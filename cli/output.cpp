@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +49,7 @@ Plot plot(const std::string& name, const std::string& data, const std::string& f
   const pid_t child = fork();
   if (child == 0) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
+    std::signal(SIGINT, SIG_IGN);  // it takes a second, and what it draws is whole
     execlp(python, python, script.c_str(), data.c_str(), folder.c_str(),
            static_cast<char*>(nullptr));
     _exit(127);

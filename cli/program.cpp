@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/program.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -60,8 +61,16 @@ std::string meant(const CLI::App* command, const std::string& word) {
   return "";
 }
 
+/// What no option takes; the "--" before a program is none of it.
+std::vector<std::string> extras_of(const CLI::App* command) {
+  std::vector<std::string> extras = command->remaining();
+  std::erase(extras, "--");
+  return extras;
+}
+
 /// CLI11's words, in ours.
-std::string reworded(const CLI::App* command, const std::string& text) {
+std::string reworded(const CLI::App* command, const CLI::ParseError& error) {
+  const std::string text = error.what();
   static const std::pair<std::regex, const char*> words[] = {
       {std::regex("Could not convert: (\\S+) = (-?[0-9]+)"), "$1: $2 is out of range"},
       {std::regex("Could not convert: (\\S+) = (-?[0-9]*[.][0-9]+)"), "$1: $2 is no whole number"},
@@ -73,8 +82,8 @@ std::string reworded(const CLI::App* command, const std::string& text) {
   for (const auto& [theirs, ours] : words) {
     if (std::regex_match(text, theirs)) return std::regex_replace(text, theirs, ours);
   }
-  const std::vector<std::string> extras = command->remaining();
-  if (!extras.empty()) {
+  const std::vector<std::string> extras = extras_of(command);
+  if (!extras.empty() && error.get_name() != "ValidationError") {
     return extras.front().substr(0, 1) == "-"
                ? fmt::format("no option {}{}", extras.front(), meant(command, extras.front()))
                : fmt::format("\"{}\" is one word too many", extras.front());
@@ -91,9 +100,9 @@ std::string reworded(const CLI::App* command, const std::string& text) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* const command = named_command(&app);
   const std::string names = names_of(command);
-  std::string what = reworded(command, error.what());
+  std::string what = reworded(command, error);
   if (!names.empty()) {
-    const std::vector<std::string> extras = command->remaining();
+    const std::vector<std::string> extras = extras_of(command);
     if (extras.empty()) {
       what = fmt::format("say which command; there are: {}", names);
     } else if (extras.front().substr(0, 1) != "-") {
@@ -105,14 +114,25 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
-  fmt::print(stderr, "muster: {}\n", printable(message));
+  std::fputs(fmt::format("muster: {}\n", printable(message)).c_str(), stderr);  // does not throw
   return code;
+}
+
+/// A file that is opened later must not get such a number. Programs that are started find them
+/// closed all the same.
+void fill_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    const char* const device = stream == STDOUT_FILENO ? "/dev/full" : "/dev/null";
+    if (open(device, O_RDWR | O_CLOEXEC) < 0) return;
+  }
 }
 
 }  // namespace
 
 int run_command_line(int argc, char** argv,
                      const std::function<void(CLI::App&, Command&)>& add_commands) {
+  fill_closed_streams();
   arguments = argv;
   CLI::App app{"Muster: shared-memory synchronization that knows where its participants sit."};
   app.set_version_flag("--version", "muster " MUSTER_VERSION_TEXT);
@@ -130,7 +150,7 @@ int run_command_line(int argc, char** argv,
   } catch (const CLI::Success& help) {  // --help, --version
     std::ostringstream text;
     app.exit(help, text, text);
-    fmt::print("{}", for_a_terminal(text.str()));
+    std::fputs(for_a_terminal(text.str()).c_str(), stdout);
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, explain(app, error));
   } catch (const Error& error) {

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -101,7 +103,8 @@ std::string loader_of(const std::string& path, const Elf64_Ehdr& header) {
     if (bytes.size() < sizeof segment) break;
     std::memcpy(&segment, bytes.data(), sizeof segment);
     if (segment.p_type != PT_INTERP) continue;
-    const std::string name = head_of(path, segment.p_filesz, segment.p_offset);
+    const std::size_t bytes_of_name = std::min<std::size_t>(segment.p_filesz, PATH_MAX);
+    const std::string name = head_of(path, bytes_of_name, segment.p_offset);
     return name.substr(0, name.find('\0'));
   }
   return {};
@@ -164,6 +167,8 @@ std::string dynamic_names(const std::string& path, const Elf64_Ehdr& header) {
 
 /// Why nothing can be preloaded into it; "" if it can. A script is as good as its interpreter.
 std::string why_not(const std::string& path, int scripts = 0) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return {};  // the kernel says why it does not start
   if (is_privileged(path)) {
     return fmt::format("{} runs with another user's rights, so nothing is preloaded into it", path);
   }
@@ -321,7 +326,8 @@ std::string fresh_file(const std::string& path) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  fmt::print(stderr, "muster: {}: {}\n", printable(program.front()), std::strerror(error));
+  const std::string why = std::strerror(error);
+  std::fputs(fmt::format("muster: {}: {}\n", printable(program.front()), why).c_str(), stderr);
   std::_Exit(error == ENOENT ? 127 : 126);  // as shells say it
 }
 
@@ -377,7 +383,11 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   std::ifstream lines(file);
   std::string all;
   for (std::string line; std::getline(lines, line);) {
-    auto process = nlohmann::json::parse(line);
+    auto process = nlohmann::json::parse(line, nullptr, false);
+    if (process.is_discarded()) {
+      fmt::print(stderr, "muster run: a line of the report is damaged, and left out\n");
+      continue;
+    }
     predict_contention(process, options.machine);
     if (process.at("process") == child || process.at("waited") != 0) {
       fmt::print(stderr, "{}", format_contention(process));
@@ -388,7 +398,7 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
     fmt::print(stderr, "muster run: no report: no process of the program ended by exit\n");
   }
   fs::remove(file);
-  if (!options.json.empty()) write_file(options.json, all);
+  if (!options.json.empty() && !all.empty()) write_file(options.json, all);
   std::_Exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -469,7 +479,13 @@ void run(Options& options) {
   if (const auto quota = cpu_quota()) set("MUSTER_RUN_CPUS", fmt::format("{}", *quota));
   if (options.verbose) set("MUSTER_RUN_REPORT", "1");
   if (options.report) become_watched(options);
-  if (!options.json.empty()) set("MUSTER_RUN_JSON", fresh_file(options.json));
+  if (!options.json.empty()) {
+    const auto program = find_program(options.program.front());
+    // Else it does not start, and what is in the file stays.
+    if (program && access(program->c_str(), X_OK) == 0) {
+      set("MUSTER_RUN_JSON", fresh_file(options.json));
+    }
+  }
   set("MUSTER_RUN_PID", fmt::format("{}", getpid()));
   if (options.verbose) tell(options, topology ? &*topology : nullptr, made);
   become(options.program);

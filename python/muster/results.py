@@ -23,6 +23,8 @@ def read_results(source):
             text = file.read()
     try:
         rows = json.loads(text)["results"]
+        if not isinstance(rows, list):
+            raise TypeError
     except (KeyError, TypeError):
         raise ValueError('no results of Muster: it has no rows, "results"') from None
     except json.JSONDecodeError as error:
@@ -50,7 +52,7 @@ def run(*arguments, muster="muster"):
         [program, *map(str, arguments), "--json"],
         stdout=subprocess.PIPE,
         stderr=None if sys.stderr.isatty() else subprocess.PIPE,  # a notebook is no terminal
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if done.returncode != 0:

@@ -162,7 +162,9 @@ class TopologyReader {
   void read_cores() {
     std::vector<unsigned>& core_of_pu = result_.core_of_pu_;
     hwloc_obj_t last_core = nullptr;
+    PuSet seen;
     for (const hwloc_obj_t pu : objects_of_type(HWLOC_OBJ_PU)) {
+      seen.add(pu->os_index);
       const bool usable = result_.pus_.contains(pu->os_index);
       result_.os_index_of_pu_.push_back(usable ? pu->os_index : PuSet::kEnd);
       if (!usable) continue;
@@ -175,6 +177,8 @@ class TopologyReader {
       if (core_of_pu.size() <= pu->os_index) core_of_pu.resize(pu->os_index + 1, kOutside);
       core_of_pu[pu->os_index] = static_cast<unsigned>(result_.cores_.size() - 1);
     }
+    // A damaged description names some that are not there.
+    result_.pus_ &= seen;
     if (result_.cores_.empty()) {
       throw Error(Status::invalid, result_.source_ + " has no usable PU");
     }
