@@ -70,7 +70,7 @@ std::vector<std::string> extras_of(const CLI::App* command) {
 
 /// CLI11's words, in ours.
 std::string reworded(const CLI::App* command, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   static const std::pair<std::regex, const char*> words[] = {
       {std::regex("Could not convert: (\\S+) = (-?[0-9]+)"), "$1: $2 is out of range"},
       {std::regex("Could not convert: (\\S+) = (-?[0-9]*[.][0-9]+)"), "$1: $2 is no whole number"},
