@@ -249,6 +249,7 @@ class Plain final : public AnyLock {
 class Pthread final : public AnyLock {
  public:
   Pthread() : AnyLock(locks::PthreadMutex::traits) {}
+  ~Pthread() override { pthread_mutex_destroy(&mutex_); }  // else tools mix it up
 
   void execute(Section section, unsigned) override {
     execute_taken(
