@@ -133,7 +133,8 @@ bool Watch::is_strange(unsigned rank, Word pid) noexcept {
   return false;
 }
 
-/// `first`: time in this wait. Since the last one somebody else may have got a known number.
+/// `first`: for the first time in this wait. Since the last wait a peer may have died, and another
+/// process got its number.
 Word Watch::find_dead(bool first) const noexcept {
   const Block& block = engine_.block();
   const Word mine = engine_.seat(rank_)->phase();

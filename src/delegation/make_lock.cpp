@@ -249,7 +249,8 @@ class Plain final : public AnyLock {
 class Pthread final : public AnyLock {
  public:
   Pthread() : AnyLock(locks::PthreadMutex::traits) {}
-  ~Pthread() override { pthread_mutex_destroy(&mutex_); }  // else tools mix it up
+  /// Sanitizers would take the next mutex at this address for it.
+  ~Pthread() override { pthread_mutex_destroy(&mutex_); }
 
   void execute(Section section, unsigned) override {
     execute_taken(

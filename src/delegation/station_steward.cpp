@@ -55,8 +55,8 @@ void Station::look_around() noexcept {
   }
 }
 
-/// Another time, if a client is starting a server, which may tell the observer, for long; or where
-/// there is no memory.
+/// It looks another time if there is no memory, or while a client starts a server and tells the
+/// observer, which may take long.
 bool Station::is_to_leave() {
   const std::unique_lock lock(stewarding_, std::try_to_lock);
   if (!lock) return false;

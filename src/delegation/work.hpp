@@ -64,7 +64,7 @@ class WorkFrom {
   void run(M&, unsigned slot) noexcept {
     const Section section = board_.at(slot);
     int& left = board_.error(slot);
-    const bool for_another = !board_.is_of_client(put_, slot);  // else it may be an earlier one
+    const bool for_another = !board_.is_of_client(put_, slot);  // an earlier one of its own is not
     const Where inside(lock_, for_another);
     int& error = *errno_of_thread_;
     const int kept = error;

@@ -106,9 +106,8 @@ template <Machine M, class Server>
 /// Until `server` ends:
 ///   bool goes_on(bool found)   before each round; `found` something in the last one, else it may
 ///                              wait; false: it ends
-/// With LL/SC, in the model, a client that has a lock's line finds the lock free each time, and the
-/// server does not. So it asks, as who has lost as many races does; in each round it would have
-/// clients give the lock back all the time.
+/// It waits for no lock, and asks now and then for those that it finds taken. In the model, with
+/// LL/SC, a client that goes on has the lock's line each time, so the server never finds it free.
 template <Machine M, class Server>
 [[gnu::always_inline]] inline void serve(M& m, const Rings<M>& rings, Server&& server) {
   bool found = true;

@@ -29,8 +29,8 @@ struct Seats {
 
   typename M::Mutex mutex;
 
-  /// The lowest one below `end` that is free, from here on the caller's; `end`: there is none. If
-  /// there is one without requests, it is that: what others have left may wait for the caller.
+  /// The lowest one below `end` that is free, from here on the caller's; `end`: there is none. One
+  /// without requests comes first: those that others have left may wait for the caller.
   unsigned take(M& m, unsigned end) {
     return m.within(mutex, [&] {
       unsigned seat = lowest(end, [&](unsigned word) { return m.used(word); });

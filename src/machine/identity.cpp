@@ -27,7 +27,7 @@ namespace {
 struct Stat {
   Word number;
   char state;
-  bool is_kernels;  ///< a thread of the kernel, which has nothing of ours
+  bool is_of_kernel;  ///< such a thread has nothing of ours
   std::uint64_t start;
 };
 
@@ -44,11 +44,12 @@ std::optional<Stat> read_stat(const char* path) noexcept {
   if (at == nullptr || at[1] == '\0') return std::nullopt;
   Stat stat{static_cast<Word>(std::strtoul(text, nullptr, 10)), at[2], false, 0};
   constexpr int flags = 9;
+  constexpr unsigned long of_kernel = 0x0020'0000;  // the kernel's PF_KTHREAD
   constexpr int start = 22;
   for (int field = 3; field <= start; ++field) {  // the state is the third
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) return std::nullopt;
-    if (field == flags) stat.is_kernels = (std::strtoul(at, nullptr, 10) & 0x0020'0000) != 0;
+    if (field == flags) stat.is_of_kernel = (std::strtoul(at, nullptr, 10) & of_kernel) != 0;
   }
   stat.start = std::strtoull(at, nullptr, 10);
   return stat;
@@ -117,14 +118,14 @@ Word own_process() noexcept {
 
 bool is_another(Word of) noexcept {
   const auto stat = stat_of(number_of(of));
-  return stat && (stat->is_kernels || identity(number_of(of), stat->start) != of);
+  return stat && (stat->is_of_kernel || identity(number_of(of), stat->start) != of);
 }
 
 bool is_thread_gone(Word of) noexcept {
   const Word number = number_of(of);
   if (number == 0) return true;
   if (const auto stat = stat_of(number)) {
-    return stat->state == 'Z' || stat->state == 'X' || stat->is_kernels ||
+    return stat->state == 'Z' || stat->state == 'X' || stat->is_of_kernel ||
            identity(number, stat->start) != of;
   }
   return syscall(SYS_tkill, number, 0) != 0 && errno == ESRCH;  // else it is hidden from us

@@ -300,6 +300,8 @@ TEST(Turns, FitATerminal) {
 TEST(FormatTimes, NeverZero) {
   EXPECT_EQ(format_times(0.71), "0.71");
   EXPECT_EQ(format_times(0.0027), "1/370");
+  EXPECT_EQ(format_times(-1), "-");
+  EXPECT_EQ(format_times(0), "-");
 }
 
 }  // namespace

@@ -101,6 +101,8 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"compare"}, "old"},
       {{"doctor", "--mpirun", ""}, "--mpirun: its value is empty"},
       {{"run", "--servers", "nan", "--", "true"}, "--servers"},
+      {{"run", "--mutex", "", "--", "true"}, "--mutex: its value is empty"},
+      {{"run", "--"}, "program is required"},
       {{"doctor", "--only", "nonsense"}, "no check \"nonsense\"; there are:"},
       {{"doctor", "--mpi-library", "/x"}, "--mpi-library goes with --mpirun"},
       {{"doctor", "--mpirun", "nonsense -n 2"}, "name its library"},
@@ -116,6 +118,7 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
 TEST(Cli, MistakesAboutTheModelAreTwo) {
   if (run_muster({"sim", "--help"}).exit_code != 0) GTEST_SKIP() << "built without muster sim";
   expect_refused({
+      {{"sim", "lock", "--machine", "oak", "--readers", "nan"}, "--readers: \"nan\" is no number"},
       {{"sim"}, "there are: barrier"},
       {{"sim", "nonsense"}, "no command \"nonsense\"; there are: barrier"},
       {{"sim", "barrier", "--machine", "nonsense"}, "kunpeng920-2s"},
@@ -266,6 +269,17 @@ TEST(Cli, AFullDiskIsNoSuccess) {
     const std::string command =
         std::string(MUSTER_PROGRAM) + " " + words + " >/dev/full 2>/dev/null";
     EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1) << words;
+  }
+}
+
+// What nobody can be told ends nothing else; and no file gets a closed stream's number.
+TEST(Cli, StreamsThatAreFullOrClosedAreNoMatter) {
+  for (const auto& [words, code] :
+       {std::pair{"foo 2>/dev/full", 2}, std::pair{"topo --ranks 0 2>&-", 2},
+        std::pair{"run -- /nope 2>/dev/full", 127}, std::pair{"--help-all >/dev/full 2>&-", 1},
+        std::pair{"list >&- 2>&-", 1}, std::pair{"list <&- >/dev/null 2>&-", 0}}) {
+    const std::string command = std::string(MUSTER_PROGRAM) + " " + words;
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), code) << words;
   }
 }
 

@@ -277,10 +277,11 @@ class Results(unittest.TestCase):
                 capture_output=True, text=True, check=True)
             self.assertEqual(shown.stdout, "[{'a': 1, 'b': {'c': 2}}]\n")
             self.assertIn("UserWarning: pandas is broken: AttributeError: of numpy", shown.stderr)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write("[]")
-            with self.assertRaisesRegex(ValueError, "no results of Muster"):
-                muster.read_results(path)
+            for text in "[]", "null", '{"results": 5}':
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                with self.assertRaisesRegex(ValueError, "no results of Muster"):
+                    muster.read_results(path)
 
     @unittest.skipUnless(os.environ.get("MUSTER"), "no program muster was built")
     def test_of_a_run(self):

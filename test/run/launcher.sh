@@ -40,6 +40,18 @@ expect 7 '' -- sh -c 'exit 7'
 expect 127 'no-such-program' -- ./no-such-program
 touch not-executable
 expect 126 'not-executable' -- ./not-executable
+mkfifo fifo
+chmod +x fifo
+expect 126 'fifo: Permission denied' -- ./fifo
+echo earlier >kept
+for program in ./no-such-program ./not-executable; do
+  for report in '' --report; do
+    "$muster" run $report --json kept -- $program 2>/dev/null
+    [ "$(cat kept)" = earlier ] || fail "$program does not start, and the earlier report is gone"
+  done
+done
+damages='echo "{\"half" >>"$MUSTER_RUN_JSON"; exit 3'
+expect 3 'a line of the report is damaged' --report -- sh -c "$damages"
 expect 0 '^\[a,b\] -x  --json$' -- printf '%s %s %s %s\n' '[a,b]' -x '' --json
 "$muster" run -- sh -c 'kill -TERM $$' 2>/dev/null
 [ $? = 143 ] || fail "a signal is not the program's end"

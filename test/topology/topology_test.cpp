@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "describe.hpp"
 
@@ -153,6 +155,20 @@ TEST(Topology, SpecChoosesTheKind) {
   EXPECT_EQ(Topology::from_spec("package:2 core:3 pu:1").cores().size(), 6U);
   EXPECT_EQ(Topology::from_spec(test::machines / "oak.txt").cores().size(), 8U);
   EXPECT_FALSE(Topology::from_spec(test::machines / "hybrid-6p8e.xml").is_this_machine());
+}
+
+// Such a file names PUs of which nothing else is said.
+TEST(Topology, ADamagedFileHasThePusThatItDescribes) {
+  std::ifstream file(test::machines / "hybrid-6p8e.xml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string type = "type=\"PU\"";
+  text.replace(text.rfind(type), type.size(), "txpe=\"PU\"");
+  std::string path = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
+  close(mkstemp(path.data()));
+  std::ofstream(path) << text;
+  const std::size_t whole = Topology::from_spec(test::machines / "hybrid-6p8e.xml").pus().count();
+  EXPECT_EQ(Topology::from_spec(path).pus().count(), whole - 1);
+  std::filesystem::remove(path);
 }
 
 TEST(Topology, EnvironmentStandsInForAnEmptySpec) {
