@@ -60,13 +60,14 @@ bool same_site(const Site& a, const Site& b) {
   return a.line == b.line && (a.file == b.file || path_in_tree(a.file) == path_in_tree(b.file));
 }
 
-void Tuning::note(const Site& site, const char* what, Ordering order) {
-  const bool known =
-      std::any_of(accesses_.begin(), accesses_.end(), [&](const OrderedAccess& access) {
-        return same_site(access.site, site) && access.order == order &&
-               std::string_view(access.what) == what;
-      });
-  if (!known) accesses_.push_back({site, what, order});
+Ordering Tuning::find_order(const OrderedAccess& access) {
+  const auto same = [&](const OrderedAccess& other) {
+    return same_site(other.site, access.site) && other.order == access.order &&
+           std::string_view(other.what) == access.what;
+  };
+  if (std::ranges::none_of(accesses_, same)) accesses_.push_back(access);
+  const bool is_weakened = weakened_.site.file != nullptr && same_site(access.site, weakened_.site);
+  return is_weakened ? weakened_.order : access.order;
 }
 
 Checked::Cells::Cells(Memory& memory, unsigned globals, unsigned ranks, unsigned per_rank,

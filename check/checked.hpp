@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "check/program.hpp"
@@ -40,21 +41,37 @@ class Tuning {
 
   /// From now on accesses at this site have this order; one site at a time.
   void weaken(const Site& site, Ordering order) {
-    weakened_ = site;
-    weakened_order_ = order;
+    weakened_ = {site, "", order};
+    orders_.clear();
   }
+  /// Each access asks, in every execution.
   Ordering order_at(const Site& site, const char* what, Ordering order) {
-    note(site, what, order);
-    return weakened_.file != nullptr && same_site(site, weakened_) ? weakened_order_ : order;
+    const auto [known, is_new] = orders_.try_emplace({site.file, what, site.line, order}, order);
+    if (is_new) known->second = find_order({site, what, order});
+    return known->second;
   }
   /// Accesses seen so far.
   const std::vector<OrderedAccess>& accesses() const { return accesses_; }
 
  private:
-  void note(const Site& site, const char* what, Ordering order);
+  /// One by the compiler's words: a place in a header may have several.
+  struct Written {
+    const char* file;
+    const char* what;
+    int line;
+    Ordering order;
+    friend bool operator==(const Written&, const Written&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Written& w) const {
+      return std::hash<const char*>()(w.file) + static_cast<std::size_t>(w.line) * 61 +
+             static_cast<unsigned>(w.order);
+    }
+  };
+  Ordering find_order(const OrderedAccess& access);
 
-  Site weakened_{nullptr, 0};
-  Ordering weakened_order_ = Ordering::relaxed;
+  std::unordered_map<Written, Ordering, Hash> orders_;
+  OrderedAccess weakened_{{nullptr, 0}, "", Ordering::relaxed};
   std::vector<OrderedAccess> accesses_;
 };
 
