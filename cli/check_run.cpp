@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +25,7 @@
 #include "check/suite/sleeping.hpp"
 #include "check/suite/station.hpp"
 #include "cli/check.hpp"
+#include "cli/in_parallel.hpp"
 #include "cli/output.hpp"
 #include "machine/error.hpp"
 
@@ -41,21 +43,27 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// How much of the work is done, by its weight.
+/// How much of the work is done, by its weight. Told by all threads, shown by one.
 class Progress {
  public:
   explicit Progress(double work) : work_(work) {}
 
-  void done(double work) { done_ += work; }
-  void show(const std::string& what, double within = 0) {
-    line_.show((done_ + within) / work_, what);
+  void add(double work, std::uint64_t executions = 0) {
+    done_ += work;
+    executions_ += executions;
+  }
+  void show(const std::string& what) {
+    const std::uint64_t executions = executions_;
+    line_.show(done_ / work_,
+               executions == 0 ? what : fmt::format("{}, {} executions", what, executions));
   }
   void clear() { line_.clear(); }
 
  private:
   ProgressLine line_;
-  double work_;
-  double done_ = 0;
+  const double work_;
+  std::atomic<double> done_{0};
+  std::atomic<std::uint64_t> executions_{0};
 };
 
 /// One program to explore.
@@ -288,37 +296,44 @@ struct Row {
   std::string replay;
 };
 
-/// Nothing, and `example` one that there is, where the program lacks what is to be weakened.
-std::optional<Row> run_job(const Job& job, const std::optional<Weakening>& weakening,
-                           Progress& progress, std::string& example) {
+/// `example`: without a result, since the program lacks what is to be weakened; one that it has.
+struct Ran {
+  std::optional<Row> row{};
+  std::string example{};
+};
+
+Ran run_job(const Job& job, const std::optional<Weakening>& weakening, Progress& progress) {
   Row row{job, {}, 0, "", job.command()};
   Tuning tuning;
   const check::Program program = job.make(tuning);
   row.job.participants = program.threads;
   if (weakening) {
-    progress.show(fmt::format("{}: looks for {}", job.algorithm, weakening->site));
+    std::string example;
     if (!apply_weakening(*weakening, tuning, program, example)) {
-      progress.done(job.work);
-      return {};
+      progress.add(job.work);
+      return {.example = example};
     }
     row.replay +=
         fmt::format(" --weaken {}={}", weakening->site, check::ordering_name(weakening->order));
   }
-  check::Options how;
-  how.hangs_allowed_after_choice = job.hangs_allowed_after_choice;
-  how.on_progress = [&](std::uint64_t executions) {
-    progress.show(
-        fmt::format("{} of {}, {} executions", job.algorithm, program.threads, executions),
-        std::min(job.work, static_cast<double>(executions)));
+  std::uint64_t told = 0;
+  double left = job.work;
+  const auto tell = [&](std::uint64_t executions) {
+    const auto more = std::min(left, static_cast<double>(executions - told));
+    left -= more;
+    progress.add(more, executions - std::exchange(told, executions));
     return true;
   };
+  check::Options how;
+  how.hangs_allowed_after_choice = job.hangs_allowed_after_choice;
+  how.on_progress = tell;
   const auto start = Clock::now();
   row.result = check::Explorer(program, how).explore();
   row.seconds = seconds_since(start);
   if (row.result.violation) row.trace = check::format_violation(program, *row.result.violation);
-  progress.done(job.work);
-  progress.show(job.algorithm);
-  return row;
+  tell(row.result.executions);
+  progress.add(left);
+  return {.row = std::move(row)};
 }
 
 bool holds(const Row& row) { return row.result.verdict == check::Verdict::holds; }
@@ -349,10 +364,10 @@ void run_programs(const CheckOptions& options) {
   std::size_t ran = 0;
   std::string example;
   std::string shown;
-  for (const Job& job : jobs) {
-    const std::optional<Row> done = run_job(job, weakening, progress, example);
-    if (!done) continue;
-    const Row& row = *done;
+  const auto take = [&](Ran done) {
+    if (!done.row) return static_cast<void>(example = done.example);
+    const Row& row = *done.row;
+    const Job& job = row.job;
     if (ran == 0 && !options.json) {
       progress.clear();
       fmt::print("  {:>2} {:>2} {:<32} {:>10} {:>8} {:<8} {:>8}\n", "P", "E", "groups, variant",
@@ -360,18 +375,17 @@ void run_programs(const CheckOptions& options) {
     }
     ++ran;
     failures += holds(row) ? 0 : 1;
-    if (options.json) {
-      json["results"].push_back(to_json(row));
-      continue;
-    }
+    if (options.json) return json["results"].push_back(to_json(row));
     progress.clear();
     if (job.algorithm != shown) fmt::print("{}\n", shown = job.algorithm);
-    fmt::print("  {:>2} {:>2} {:<32} {:>10} {:>8} {:<8} {:>8.3f}\n", row.job.participants,
-               job.episodes, job.groups + (job.groups.empty() ? "" : " ") + job.variant,
-               row.result.executions, row.result.blocked, check::verdict_name(row.result.verdict),
-               row.seconds);
+    fmt::print("  {:>2} {:>2} {:<32} {:>10} {:>8} {:<8} {:>8.3f}\n", job.participants, job.episodes,
+               job.groups + (job.groups.empty() ? "" : " ") + job.variant, row.result.executions,
+               row.result.blocked, check::verdict_name(row.result.verdict), row.seconds);
     if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
-  }
+  };
+  in_parallel(
+      jobs.size(), [&](std::size_t i) { return run_job(jobs[i], weakening, progress); }, take,
+      [&](std::size_t i) { progress.show(jobs[i].algorithm); });
   progress.clear();
   if (ran == 0) {
     throw Error(Status::invalid,
@@ -390,6 +404,7 @@ struct Gate {
   std::vector<check::Rehearsed> programs;
   std::string only{};    ///< accesses of this file
   bool by_hand = false;  ///< the programs are a mutant
+  std::vector<check::Mutation> mutations{};
 };
 
 std::vector<Gate> make_gates(const CheckOptions& options) {
@@ -470,30 +485,50 @@ std::string to_text(const check::Mutation& mutation) {
 }
 
 void run_mutate(const CheckOptions& options) {
-  const std::vector<Gate> gates = make_gates(options);
-  Progress progress(static_cast<double>(gates.size()));
+  std::vector<Gate> gates = make_gates(options);
+  Progress finding(static_cast<double>(gates.size()));
+  std::vector<std::pair<Gate*, std::size_t>> mutants;
+  const auto find = [&](std::size_t i) {
+    Gate& gate = gates[i];
+    gate.mutations = gate.by_hand ? std::vector{check::hand_written_mutation(gate.algorithm)}
+                                  : check::find_mutations(gate.algorithm, gate.programs, gate.only);
+    finding.add(1);
+    return &gate;
+  };
+  in_parallel(
+      gates.size(), find,
+      [&](Gate* gate) {
+        for (std::size_t n = 0; n < gate->mutations.size(); ++n) mutants.emplace_back(gate, n);
+      },
+      [&](std::size_t i) { finding.show("before anything is weakened: " + gates[i].algorithm); });
+  finding.clear();
+
+  Progress progress(static_cast<double>(mutants.size()));
   Json json = Json::object();
   json["results"] = Json::array();
   std::map<check::Fate, std::size_t> fates;
-  for (const Gate& gate : gates) {
-    const auto note = [&](const check::Mutation& mutation) {
+  const auto run = [&](std::size_t i) {
+    const auto& [gate, n] = mutants[i];
+    gate->mutations[n] = check::run_mutation(gate->mutations[n], gate->programs);
+    progress.add(1);
+    return i;
+  };
+  const auto take = [&](std::size_t i) {
+    const auto& [gate, n] = mutants[i];
+    if (n + 1 < gate->mutations.size()) return;
+    check::judge_markers(gate->mutations);
+    progress.clear();
+    for (const check::Mutation& mutation : gate->mutations) {
       ++fates[mutation.fate];
-      progress.show(gate.algorithm);
       if (options.json) {
         json["results"].push_back(to_json(mutation));
       } else {
-        progress.clear();
         fmt::print("{}\n", to_text(mutation));
       }
-      return true;
-    };
-    if (gate.by_hand) {
-      note(check::run_mutant(gate.algorithm, gate.programs));
-    } else {
-      check::mutate(gate.algorithm, gate.programs, note, gate.only);
     }
-    progress.done(1);
-  }
+  };
+  in_parallel(mutants.size(), run, take,
+              [&](std::size_t i) { progress.show(mutants[i].first->algorithm); });
   progress.clear();
   const std::size_t caught = fates[check::Fate::caught];
   const std::size_t stronger = fates[check::Fate::stronger];

@@ -2,7 +2,7 @@
 #include "check/suite/mutation.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "check/report.hpp"
 #include "check/suite/sleeping.hpp"
@@ -85,34 +85,6 @@ std::vector<OrderedAccess> accesses_to_weaken(const std::string& algorithm,
   return all;
 }
 
-/// Until one notices; `access` of no site: it is a mutant by itself.
-void run(Mutation& mutation, const std::vector<Rehearsed>& programs) {
-  for (const Rehearsed& rehearsed : programs) {
-    Tuning tuning;
-    const Program program = rehearsed.make(tuning);
-    if (mutation.weaker != mutation.access.order) {
-      tuning.weaken(mutation.access.site, mutation.weaker);
-    }
-    Options options;
-    options.spoiled = {mutation.access.site, mutation.fault};
-    const Result result = Explorer(program, options).explore();
-    if (result.verdict == Verdict::holds) continue;
-    mutation.fate = Fate::caught;
-    mutation.verdict = result.verdict;
-    mutation.caught_by = rehearsed.name;
-    return;
-  }
-}
-
-Mutation try_weaker(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                    const OrderedAccess& access, Ordering weaker) {
-  Mutation mutation{algorithm, access, weaker, Fate::not_caught};
-  run(mutation, programs);
-  if (mutation.fate == Fate::caught) return mutation;
-  if (marker_of(access.site) != nullptr) mutation.fate = Fate::stronger;
-  return mutation;
-}
-
 std::vector<Fault> faults_of(const OrderedAccess& access) {
   const std::string_view what = access.what;
   if (what == "load" || what.ends_with("fence")) return {};
@@ -161,31 +133,61 @@ HandWritten mutant_of_barrier(const char* name, Variant variant,
   return made;
 }
 
-Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs) {
-  Mutation mutation{
-      name, {{nullptr, 0}, "", Ordering::relaxed}, Ordering::relaxed, Fate::not_caught};
-  run(mutation, programs);
+Mutation hand_written_mutation(const std::string& name) {
+  return {name, {{nullptr, 0}, "", Ordering::relaxed}, Ordering::relaxed, Fate::not_caught};
+}
+
+std::vector<Mutation> find_mutations(const std::string& algorithm,
+                                     const std::vector<Rehearsed>& programs,
+                                     const std::string& only) {
+  std::vector<Mutation> all;
+  for (const OrderedAccess& access : accesses_to_weaken(algorithm, programs, only)) {
+    for (const Ordering weaker : weakenings(access.order)) {
+      all.push_back({algorithm, access, weaker, Fate::not_caught});
+    }
+  }
+  return all;
+}
+
+Mutation run_mutation(Mutation mutation, const std::vector<Rehearsed>& programs) {
+  for (const Rehearsed& rehearsed : programs) {
+    Tuning tuning;
+    const Program program = rehearsed.make(tuning);
+    if (mutation.weaker != mutation.access.order) {
+      tuning.weaken(mutation.access.site, mutation.weaker);
+    }
+    Options options;
+    options.spoiled = {mutation.access.site, mutation.fault};
+    const Result result = Explorer(program, options).explore();
+    if (result.verdict == Verdict::holds) continue;
+    mutation.fate = Fate::caught;
+    mutation.verdict = result.verdict;
+    mutation.caught_by = rehearsed.name;
+    break;
+  }
   return mutation;
 }
 
-std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                             const std::function<bool(const Mutation&)>& on_mutation,
-                             const std::string& only) {
-  std::vector<Mutation> all;
-  for (const OrderedAccess& access : accesses_to_weaken(algorithm, programs, only)) {
-    std::vector<Mutation> of_access;
-    for (const Ordering weaker : weakenings(access.order)) {
-      of_access.push_back(try_weaker(algorithm, programs, access, weaker));
-    }
-    const bool all_caught =
-        std::all_of(of_access.begin(), of_access.end(),
-                    [](const Mutation& mutation) { return mutation.fate == Fate::caught; });
-    for (Mutation& mutation : of_access) {
-      if (all_caught && marker_of(access.site) != nullptr) mutation.fate = Fate::marked_in_vain;
-      all.push_back(mutation);
-      if (on_mutation && !on_mutation(mutation)) return all;
+void judge_markers(std::vector<Mutation>& mutations) {
+  for (Mutation& m : mutations) {
+    if (marker_of(m.access.site) == nullptr) continue;
+    const bool is_stronger = std::ranges::any_of(mutations, [&](const Mutation& other) {
+      return same_site(other.access.site, m.access.site) &&
+             (other.fate == Fate::not_caught || other.fate == Fate::stronger);
+    });
+    if (!is_stronger) {
+      m.fate = Fate::marked_in_vain;
+    } else if (m.fate == Fate::not_caught) {
+      m.fate = Fate::stronger;
     }
   }
+}
+
+std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
+                             const std::string& only) {
+  std::vector<Mutation> all = find_mutations(algorithm, programs, only);
+  for (Mutation& mutation : all) mutation = run_mutation(std::move(mutation), programs);
+  judge_markers(all);
   return all;
 }
 
@@ -203,7 +205,7 @@ std::vector<Mutation> spoil(const std::string& algorithm, const std::vector<Rehe
       }
       all.push_back({algorithm, access, access.order, Fate::not_caught});
       all.back().fault = fault;
-      run(all.back(), programs);
+      all.back() = run_mutation(all.back(), programs);
     }
   }
   return all;

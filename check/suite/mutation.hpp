@@ -64,15 +64,21 @@ HandWritten mutant_of_barrier(const char* name, Variant variant,
                               std::initializer_list<unsigned> participants,
                               Program (*rehearse)(const Scenario&, Tuning&), const char* recipe);
 
-/// Runs a mutant's programs until one notices. Its access and its weaker order mean nothing.
-Mutation run_mutant(const std::string& name, const std::vector<Rehearsed>& programs);
+/// A mutant without an access, for run_mutation().
+Mutation hand_written_mutation(const std::string& name);
 
-/// Weakens each access that the programs have (of a file, if `only` names one), one at a time, and
-/// runs the programs until one notices. `on_mutation` hears of each, and may end it all by
-/// returning false. Throws Error(invalid) if a program fails before anything is weakened, or no
-/// access has an order that could be weaker; Error(unsupported) if none of those is in `only`.
+/// Each access that the programs have (of a file, if `only` names one) with each order that is a
+/// step weaker; to be run. Throws Error(invalid) if a program fails before anything is weakened, or
+/// no access has an order that could be weaker; Error(unsupported) if none of those is in `only`.
+std::vector<Mutation> find_mutations(const std::string& algorithm,
+                                     const std::vector<Rehearsed>& programs,
+                                     const std::string& only = "");
+/// Runs the programs until one notices; what became of it.
+Mutation run_mutation(Mutation mutation, const std::vector<Rehearsed>& programs);
+/// When all of an algorithm's have been run: those of accesses that are marked in vain.
+void judge_markers(std::vector<Mutation>& mutations);
+/// All three.
 std::vector<Mutation> mutate(const std::string& algorithm, const std::vector<Rehearsed>& programs,
-                             const std::function<bool(const Mutation&)>& on_mutation,
                              const std::string& only = "");
 
 /// Has each store, update and wait of theirs in src/ go wrong, in each way there is, and runs the

@@ -148,7 +148,7 @@ TEST(MutationGate, NoticesEveryWeakerOrderAsTheDocumentationSays) {
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const auto judge = [&](const std::string& name, const std::vector<Rehearsed>& programs,
                          const std::string& only = "") {
-    const auto mutations = mutate(name, programs, {}, only);
+    const auto mutations = mutate(name, programs, only);
     EXPECT_FALSE(mutations.empty()) << name;
     mutants += mutations.size();
     const auto with = [&](Fate fate) {
@@ -197,7 +197,7 @@ std::vector<Rehearsed> updates_at(const std::vector<Site>& sites,
 
 TEST(MutationGate, KnowsWhatIsStronger) {
   // One access more than needed: its sites are not marked here, so the gate has to complain.
-  const auto mutations = mutate("stronger", updates_at({Site::here()}), {});
+  const auto mutations = mutate("stronger", updates_at({Site::here()}));
   ASSERT_EQ(mutations.size(), 2U);
   EXPECT_EQ(mutations[0].fate, Fate::not_caught);
   EXPECT_EQ(mutations[1].fate, Fate::not_caught);
@@ -209,11 +209,11 @@ TEST(MutationGate, FindsPlacesHoweverTheCompilerWasGivenThem) {
   std::vector<Site> sites;
   for (const char* name : names) {
     EXPECT_EQ(format_site({name, 7}), "src/lock/x.hpp:7");
-    EXPECT_EQ(mutate(name, updates_at({{name, 7}}), {}, "src/").size(), 2U) << name;
+    EXPECT_EQ(mutate(name, updates_at({{name, 7}}), "src/").size(), 2U) << name;
     sites.push_back({name, 7});
   }
-  EXPECT_EQ(mutate("one place", updates_at(sites), {}, "src/").size(), 2U);
-  EXPECT_EQ(mutate("two places", updates_at({sites[0], {names[1], 8}}), {}, "src/").size(), 4U);
+  EXPECT_EQ(mutate("one place", updates_at(sites), "src/").size(), 2U);
+  EXPECT_EQ(mutate("two places", updates_at({sites[0], {names[1], 8}}), "src/").size(), 4U);
   EXPECT_EQ(format_site({"/usr/src/muster/check/suite/x.hpp", 7}), "check/suite/x.hpp:7");
   EXPECT_EQ(format_site({"../src/muster/test/check/x.hpp", 7}), "test/check/x.hpp:7");
   EXPECT_EQ(format_site(Site::here()).find("test/check/barriers_test.cpp:"), 0U);
@@ -225,7 +225,7 @@ TEST(MutationGate, FindsPlacesHoweverTheCompilerWasGivenThem) {
 TEST(MutationGate, ThatWeakensNothingFails) {
   const auto failure = [](const std::vector<Rehearsed>& programs) {
     try {
-      mutate("nothing", programs, {}, "src/");
+      mutate("nothing", programs, "src/");
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()).find("nothing: nothing is weakened"), 0U) << error.what();
       return error.code();
@@ -250,7 +250,8 @@ Verdict verdict_of(const std::vector<unsigned>& participants, Variant variant = 
 
 TEST(Mutants, WrittenByHandAreInTheGate) {
   for (const HandWritten& mutant : hand_written_mutants()) {
-    EXPECT_EQ(run_mutant(mutant.name, mutant.programs).fate, Fate::caught) << mutant.name;
+    EXPECT_EQ(run_mutation(hand_written_mutation(mutant.name), mutant.programs).fate, Fate::caught)
+        << mutant.name;
   }
 }
 

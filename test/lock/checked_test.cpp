@@ -18,11 +18,12 @@
 namespace muster::check {
 namespace {
 
-bool expect_accounted_for(const Mutation& m) {
-  EXPECT_TRUE(m.fate == Fate::caught || m.fate == Fate::stronger)
-      << format_site(m.access.site) << " " << m.access.what << ", weakened to "
-      << ordering_name(m.weaker) << ": " << fate_name(m.fate);
-  return true;
+void expect_accounted_for(const std::vector<Mutation>& mutations) {
+  for (const Mutation& m : mutations) {
+    EXPECT_TRUE(m.fate == Fate::caught || m.fate == Fate::stronger)
+        << format_site(m.access.site) << " " << m.access.what << ", weakened to "
+        << ordering_name(m.weaker) << ": " << fate_name(m.fate);
+  }
 }
 
 class CheckedLock : public testing::TestWithParam<std::string> {};
@@ -93,11 +94,11 @@ TEST(CheckedLocks, HaveSuccessorsInTheirClientsSeats) {
 }
 
 TEST_P(CheckedLock, NeedsEveryOrderItWrites) {
-  mutate(GetParam(), mutation_programs_of_lock(GetParam()), expect_accounted_for);
+  expect_accounted_for(mutate(GetParam(), mutation_programs_of_lock(GetParam())));
 }
 
 TEST(CheckedMutexes, NeedEveryOrderTheyWrite) {
-  mutate("mutex", mutation_programs_of_mutexes(), expect_accounted_for);
+  expect_accounted_for(mutate("mutex", mutation_programs_of_mutexes()));
 }
 
 std::string read(const std::string& path) {
@@ -112,7 +113,7 @@ TEST(Mutants, WrittenByHandAreNoticedAsTheListSays) {
   for (const auto& mutants : {hand_written_mutants(), hand_written_mutexes(), hand_written_locks(),
                               hand_written_stations()}) {
     for (const HandWritten& mutant : mutants) {
-      const Mutation made = run_mutant(mutant.name, mutant.programs);
+      const Mutation made = run_mutation(hand_written_mutation(mutant.name), mutant.programs);
       EXPECT_EQ(made.fate, Fate::caught) << mutant.name;
       // `muster check` prints it in apostrophes, to be typed again.
       EXPECT_EQ(std::string(mutant.name).find('\''), std::string::npos) << mutant.name;
