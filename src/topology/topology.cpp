@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "machine/format.hpp"
+#include "topology/hwloc_input.hpp"
 #include "topology/partition.hpp"
 #include "topology/text_file.hpp"
 
@@ -317,6 +318,7 @@ constexpr const char* how_to_describe =
 
 /// Null if hwloc does not understand it.
 HwlocTopology load_synthetic(const std::string& description) {
+  check_synthetic(description);
   HwlocTopology hwloc = make_hwloc_topology();
   if (trimmed(description).empty() ||
       hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0 ||
@@ -361,6 +363,7 @@ Topology Topology::from_file(const std::string& path) {
                        "here (API {}): write it again with 'lstopo --export-xml-flags v2 file.xml'",
                        path, version, hwloc_version()));
   }
+  check_xml(text, path);
   const HwlocTopology hwloc = make_hwloc_topology();
   // From the buffer: the very text whose version was checked.
   if (hwloc_topology_set_xmlbuffer(hwloc.get(), text.c_str(), static_cast<int>(text.size()) + 1) !=

@@ -157,18 +157,41 @@ TEST(Topology, SpecChoosesTheKind) {
   EXPECT_FALSE(Topology::from_spec(test::machines / "hybrid-6p8e.xml").is_this_machine());
 }
 
-// Such a file names PUs of which nothing else is said.
-TEST(Topology, ADamagedFileHasThePusThatItDescribes) {
+/// A machine's file with the last `word` spoiled.
+std::filesystem::path spoiled(const std::string& word) {
   std::ifstream file(test::machines / "hybrid-6p8e.xml");
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::string type = "type=\"PU\"";
-  text.replace(text.rfind(type), type.size(), "txpe=\"PU\"");
+  text.replace(text.rfind(word), 2, "xx");
   std::string path = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
   close(mkstemp(path.data()));
   std::ofstream(path) << text;
+  return path;
+}
+
+// Such a file names PUs of which nothing else is said.
+TEST(Topology, ADamagedFileHasThePusThatItDescribes) {
+  const std::filesystem::path path = spoiled("type=\"PU\"");
   const std::size_t whole = Topology::from_spec(test::machines / "hybrid-6p8e.xml").pus().count();
   EXPECT_EQ(Topology::from_spec(path).pus().count(), whole - 1);
   std::filesystem::remove(path);
+}
+
+TEST(Topology, AFileThatHwlocWouldCrashOnIsRefused) {
+  for (const char* const set : {"complete_cpuset", "complete_nodeset"}) {
+    const std::filesystem::path path = spoiled(set);
+    EXPECT_THROW(static_cast<void>(Topology::from_spec(path)), Error) << set;
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Topology, WhatHwlocWouldTakeHoursForIsRefused) {
+  for (const char* const large :
+       {"package:128 [numa(memory=1)] core:65 pu:1", "128 0x41 1", "core:100000(indexes=1,2) pu:1",
+        "core:99999999999999999999 pu:1"}) {
+    ASSERT_THROW(static_cast<void>(Topology::from_spec(large)), Error) << large;
+  }
+  EXPECT_EQ(Topology::from_spec("package:64 [numa(memory=8192)] l3:8 core:8 pu:2").pus().count(),
+            8192U);
 }
 
 TEST(Topology, EnvironmentStandsInForAnEmptySpec) {
