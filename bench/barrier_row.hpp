@@ -61,6 +61,7 @@ struct Row {
 
   /// "4 threads", "4 ranks, MPICH 4.0.2"
   std::string where() const;
+  bool is_ours() const { return ours; }
   bool is_fixed() const { return ours && wait_asked != "auto"; }
   bool is_auto() const { return ours && algorithm == "auto" && wait_asked == "auto"; }
   double mean() const { return mean_ns; }

@@ -27,6 +27,7 @@
 #include "bench/measure.hpp"
 #include "machine/cgroup.hpp"
 #include "machine/format.hpp"
+#include "machine/run_threads.hpp"
 #include "machine/usable_cpus.hpp"
 #include "topology/topology.hpp"
 #include "wait/relax.hpp"
@@ -67,16 +68,12 @@ std::int64_t own_cpu_ns() {
 template <class Body>
 void on_each(const std::vector<unsigned>& pus, const Body& body) {
   std::atomic<unsigned> ready{0};
-  std::vector<std::thread> threads;
-  for (unsigned number = 0; number < pus.size(); ++number) {
-    threads.emplace_back([&, number] {
-      bind_to(pus[number]);
-      ready.fetch_add(1);
-      while (ready.load() < pus.size()) std::this_thread::yield();
-      body(number);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(static_cast<unsigned>(pus.size()), [&](unsigned number) {
+    bind_to(pus[number]);
+    ready.fetch_add(1);
+    while (ready.load() < pus.size()) std::this_thread::yield();
+    body(number);
+  });
 }
 
 // ---- others ----

@@ -51,6 +51,7 @@ struct LockRow {
   PairedRatio to_best;
   Noise noise;
 
+  bool is_ours() const { return kind == LockEntry::ours; }
   double mean() const { return mean_ops_s; }
   bool is_better_than(const LockRow& other) const { return mean_ops_s > other.mean_ops_s; }
   bool is_in_group_of(const LockRow& other) const {

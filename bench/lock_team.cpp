@@ -14,12 +14,12 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
-#include <thread>
 
 #include "bench/child.hpp"
 #include "bench/lock_slice.hpp"
 #include "bench/regime.hpp"
 #include "machine/error.hpp"
+#include "machine/run_threads.hpp"
 
 namespace muster::bench {
 namespace {
@@ -130,18 +130,14 @@ void LockTeam::be_root(const LockEntry& entry, const LockSetting& setting) {
     map_pages(setting);
     const CacheCounters counters;
     const std::unique_ptr<LockSubject> subject = entry.make(setting.lock);
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < setting.threads; ++t) {
-      threads.emplace_back([&, t] {
-        try {
-          be_thread(*shared_, *subject, setting, counters, t);
-        } catch (const std::exception& error) {
-          std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
-          shared_->failed.store(1, std::memory_order_release);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_threads(setting.threads, [&](unsigned t) {
+      try {
+        be_thread(*shared_, *subject, setting, counters, t);
+      } catch (const std::exception& error) {
+        std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
+        shared_->failed.store(1, std::memory_order_release);
+      }
+    });
   } catch (const std::exception& error) {
     std::strncpy(shared_->error, error.what(), sizeof shared_->error - 1);
     shared_->failed.store(1, std::memory_order_release);

@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "machine/error.hpp"
 #include "topology/topology.hpp"
 
 namespace muster::bench {
@@ -23,6 +25,16 @@ struct LeftOut {
   std::string name;
   std::string why;
 };
+
+/// Throws Error(system) if one of ours failed: a run whose results are out is no success then.
+template <class Row>
+void expect_ours_ran(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (row.is_ours() && row.status == RowStatus::failed) {
+      throw Error(Status::system, "one of ours failed: see above");
+    }
+  }
+}
 
 /// How `--map-by` binds: core, numa, socket, or nothing for "none". Throws Error(unknown_name).
 std::optional<Mapping> parse_map_by(const std::string& name);

@@ -11,11 +11,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "bench/child.hpp"
 #include "bench/regime.hpp"
 #include "machine/error.hpp"
+#include "machine/run_threads.hpp"
 
 namespace muster::bench {
 namespace {
@@ -66,23 +66,18 @@ void participate(Contestant& contestant, Control& control, unsigned rank) {
   contestant.serve(participant, rank);
 }
 
-int run_threads(Contestant& contestant, Control& control) {
-  std::vector<std::thread> threads;
-  for (unsigned rank = 0; rank < control.participants; ++rank) {
-    threads.emplace_back([&, rank] {
-      // The others may wait for this one for ever: all end.
-      if (guarded(control, [&] { participate(contestant, control, rank); }) != 0) _exit(1);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return 0;
+void be_threads(Contestant& contestant, Control& control) {
+  run_threads(control.participants, [&](unsigned rank) {
+    // The others may wait for this one for ever: all end.
+    if (guarded(control, [&] { participate(contestant, control, rank); }) != 0) _exit(1);
+  });
 }
 
-int run_processes(Contestant& contestant, Control& control) {
+void be_processes(Contestant& contestant, Control& control) {
   const pid_t root = getpid();
   for (unsigned rank = 0; rank < control.participants; ++rank) {
     const pid_t child = fork();
-    if (child < 0) throw_system("fork");
+    if (child < 0) throw too_few(rank, control.participants, "processes", std::strerror(errno));
     if (child == 0) {
       die_with(root);
       _exit(guarded(control, [&] { participate(contestant, control, rank); }));
@@ -98,7 +93,6 @@ int run_processes(Contestant& contestant, Control& control) {
     }
     _exit(1);  // the coordinator kills the rest
   }
-  return 0;
 }
 
 void set_openmp_environment(const Setting& setting) {
@@ -222,9 +216,9 @@ void Team::be_root(const TeamSpec& spec, pid_t coordinator) {
         spec.other != nullptr ? spec.other->make(spec.setting) : make_muster(spec.setting);
     std::strncpy(control.note, contestant->note().c_str(), sizeof control.note - 1);
     if (spec.setting.mode == Mode::threads) {
-      run_threads(*contestant, control);
+      be_threads(*contestant, control);
     } else {
-      run_processes(*contestant, control);
+      be_processes(*contestant, control);
     }
   });
   _exit(code);  // not exit(): what is buffered is the coordinator's

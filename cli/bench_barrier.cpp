@@ -53,6 +53,7 @@ void run(Options& options) {
   }
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));
+  bench::expect_ours_ran(results.rows);
   bench::end_if_stopped();
 }
 

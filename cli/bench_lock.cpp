@@ -50,6 +50,7 @@ void run(Options& options) {
                                  : for_a_terminal(bench::to_text(results)));
   std::fflush(stdout);
   files.write(json, bench::to_csv(results));
+  bench::expect_ours_ran(results.rows);
   bench::end_if_stopped();
 }
 

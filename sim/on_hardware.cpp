@@ -7,9 +7,9 @@
 
 #include <cstring>
 #include <string>
-#include <thread>
 
 #include "machine/error.hpp"
+#include "machine/run_threads.hpp"
 
 namespace muster::sim {
 namespace {
@@ -50,7 +50,7 @@ void HardwareCells::touch(unsigned rank) const {
 }
 
 void on_pus(const std::vector<unsigned>& pus, const std::function<void(unsigned rank)>& body) {
-  const auto bound = [&](unsigned rank) {
+  run_threads(static_cast<unsigned>(pus.size()), [&](unsigned rank) {
     const std::size_t words = pus[rank] / CPU_SETSIZE + 1;
     std::vector<cpu_set_t> set(words);
     const std::size_t bytes = words * sizeof(cpu_set_t);
@@ -59,10 +59,7 @@ void on_pus(const std::vector<unsigned>& pus, const std::function<void(unsigned 
     // Refused: then it runs unbound, which the ping-pong beside each round shows.
     static_cast<void>(sched_setaffinity(0, bytes, set.data()));
     body(rank);
-  };
-  std::vector<std::thread> threads;
-  for (unsigned rank = 0; rank < pus.size(); ++rank) threads.emplace_back(bound, rank);
-  for (std::thread& thread : threads) thread.join();
+  });
 }
 
 }  // namespace muster::sim

@@ -162,10 +162,14 @@ void run_parallel(std::size_t count, const std::function<void(std::size_t, Stack
     }
   };
   const std::size_t threads = std::min<std::size_t>(usable_cpus(), count);
-  std::vector<std::thread> others;
-  for (std::size_t n = 1; n < threads; ++n) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
+  {
+    std::vector<std::jthread> others;
+    try {
+      for (std::size_t n = 1; n < threads; ++n) others.emplace_back(work);
+    } catch (const std::exception&) {  // no more can be made: fewer do it
+    }
+    work();
+  }
   for (const std::exception_ptr& exception : thrown) {
     if (exception) std::rethrow_exception(exception);
   }

@@ -189,6 +189,15 @@ TEST(BenchBarrier, WhatDiesFailedAndTheOthersGoOn) {
   EXPECT_EQ(crashed, 2U);
 }
 
+TEST(BenchBarrier, ThreadsThatCannotBeMadeAreAFailure) {
+  const Outcome outcome = run_muster_within(
+      std::size_t{1} << 30, {"bench", "barrier", "--participants", "400", "--algorithms", "mcs",
+                             "--peers", "none", "--seconds", "1"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr(" of 400 threads could be made"));
+  EXPECT_EQ(outcome.err, "muster: one of ours failed: see above\n");
+}
+
 TEST(BenchBarrier, UnboundRanksAreDeclinedByTopo) {
   const json results = run_json({"--seconds", "0.5", "--participants", "3", "--map-by", "none",
                                  "--algorithms", "topo", "--peers", "none"});

@@ -353,6 +353,14 @@ TEST(BenchLock, RegimesHaveTheirRowsOrAreLeftOut) {
   }
 }
 
+TEST(BenchLock, ThreadsThatCannotBeMadeAreAFailure) {
+  const Outcome outcome = run_muster_within(
+      std::size_t{1} << 30, bench({"--threads", "400", "--locks", "mcs", "--seconds", "1"}));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr(" of 400 threads could be made"));
+  EXPECT_EQ(outcome.err, "muster: one of ours failed: see above\n");
+}
+
 TEST(BenchLock, MistakesAreTold) {
   expect_refused(
       {"bench", "lock"},

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +104,16 @@ std::vector<std::string> Program::left(std::chrono::milliseconds patience) const
 Outcome run_muster(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment) {
   return Program(arguments, environment).wait();
+}
+
+Outcome run_muster_within(std::size_t bytes, const std::vector<std::string>& arguments) {
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit few{bytes, before.rlim_max};
+  setrlimit(RLIMIT_AS, &few);
+  Program program(arguments);  // inherits it
+  setrlimit(RLIMIT_AS, &before);
+  return program.wait();
 }
 
 std::string run_muster_for_json(std::vector<std::string> arguments) {

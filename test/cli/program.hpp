@@ -41,6 +41,9 @@ class Program {
 Outcome run_muster(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment = {});
 
+/// Runs it to its end with so much address space, which limits its threads.
+Outcome run_muster_within(std::size_t bytes, const std::vector<std::string>& arguments);
+
 /// Runs it with --json as well, and expects success and that none of its processes is left; what it
 /// has printed.
 std::string run_muster_for_json(std::vector<std::string> arguments);
