@@ -283,6 +283,20 @@ class Results(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "no results of Muster"):
                     muster.read_results(path)
 
+    def test_of_a_run_in_a_locale_without_letters(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "muster")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("""#!/bin/sh\necho '{"results": [{"a": "\u03bc"}]}'\n""")
+            os.chmod(program, 0o755)
+            asked = f"import muster; print(ascii(muster.run(muster={program!r})))"
+            shown = subprocess.run(
+                [sys.executable, "-c", asked],
+                env={**os.environ, "PYTHONPATH": ":".join(sys.path), "LC_ALL": "C",
+                     "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+                capture_output=True, text=True, check=True)
+            self.assertIn("\\u03bc", shown.stdout)
+
     @unittest.skipUnless(os.environ.get("MUSTER"), "no program muster was built")
     def test_of_a_run(self):
         program = os.environ["MUSTER"]

@@ -433,7 +433,8 @@ def check_failures():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "explain.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(drawings[plot_waits, "explain"][2], file)
+            data = {**drawings[plot_waits, "explain"][2], "of": "\u03bc"}
+            json.dump(data, file, ensure_ascii=False)
         before = os.listdir(folder)
         expect(run(folder, small=True), (1, f"plot_waits.py: {folder}: File too large\n"), "full")
         code, said = run("/proc/nowhere")
@@ -441,7 +442,9 @@ def check_failures():
         expect(os.listdir(folder), before, "left behind")
         with open(os.path.join(folder, "matplotlibrc"), "w", encoding="utf-8") as file:
             file.write("font.family: nonsense")
-        expect(run(folder, MATPLOTLIBRC=folder, MPLCONFIGDIR="/proc/nowhere"), (0, ""), "no font")
+        ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+        expect(run(folder, MATPLOTLIBRC=folder, MPLCONFIGDIR="/proc/nowhere", **ascii_only),
+               (0, ""), "no font, and a locale without letters")
 
 
 check_reproduction()
