@@ -86,6 +86,28 @@ if $CC -m32 -nostdlib -static empty.c -o other 2>/dev/null -e main; then
   expect 1 'another architecture' -- ./other
 fi
 
+echo "-- files that ask for too much"
+$CC empty.c -o whole
+python3 - <<'END'
+import struct
+# Where it has them, how many, bytes of each, and of one the type that is sought and its size.
+for name, at, count_at, step, type_at, wanted, size_at in (
+    ("loader", 32, 56, 56, 0, 3, 32),  # PT_INTERP
+    ("names", 40, 60, 64, 4, 3, 32),  # SHT_STRTAB
+):
+    file = bytearray(open("whole", "rb").read())
+    (first,) = struct.unpack_from("=Q", file, at)
+    (count,) = struct.unpack_from("=H", file, count_at)
+    for entry in range(first, first + count * step, step):
+        if struct.unpack_from("=I", file, entry + type_at) == (wanted,):
+            struct.pack_into("=Q", file, entry + size_at, 1 << 62)
+    open("huge-" + name, "wb").write(file)
+END
+chmod +x huge-*
+expect 0 '' -- ./huge-names
+"$muster" run -- ./huge-loader 2>err # the kernel does not start it, and a shell is tried
+! grep '^muster: ' err || fail "too much is read"
+
 echo "-- sanitizers"
 cat >sanitized.c <<'END'
 #include <pthread.h>
