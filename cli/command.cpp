@@ -68,17 +68,12 @@ std::string fault_of(const std::string& text) {
   return "";
 }
 
-template <class T>
-constexpr bool is_list = false;
-template <class T>
-constexpr bool is_list<std::vector<T>> = true;
-
 }  // namespace
 
 template <class T>
 Option* Command::add_option(const std::string& name, T& value, const std::string& about) {
   CLI::Option* const option = app_->add_option(name, value, about);
-  if constexpr (!is_list<T>) option->check(fault_of<T>);
+  if constexpr (!std::is_same_v<T, std::vector<std::string>>) option->check(fault_of<T>);
   return &options_.emplace_back(option);
 }
 template Option* Command::add_option(const std::string&, std::string&, const std::string&);

@@ -85,7 +85,7 @@ Limit parse_limit(const std::string& text) {
   double percent = -1;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
   if ((word != "slower" && word != "faster") || !has_percent || error != std::errc{} ||
-      end != number.data() + number.size() || !(percent >= 0)) {
+      end != number.data() + number.size() || !(percent >= 0) || !std::isfinite(percent)) {
     throw Error(Status::invalid,
                 fmt::format("--fail-if takes slower:5% or faster:5%, not \"{}\"", text));
   }

@@ -53,9 +53,9 @@ void print_classes(const sim::Distances& distances) {
   }
   fmt::print("; they explain {:.0f} % of the variance.\n", 100 * distances.explained);
   if (distances.classes.size() > 1 && distances.explained < explained_least) {
-    fmt::print(stderr,
-               "muster: that is little. Are the CPUs numbered as --cpus says, and is this the "
-               "machine's topology?\n");
+    note(
+        "muster: that is little. Are the CPUs numbered as --cpus says, and is this the "
+        "machine's topology?\n");
   }
   if (distances.home) {
     fmt::print(
@@ -71,26 +71,24 @@ void run_import(const ImportOptions& options) {
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
   const Topology topology = Topology::from_spec(options.topology);
-  if (matrix.unmeasured > 0)
-    fmt::print("{} of {} pairs have no time.\n", matrix.unmeasured,
-               std::size_t{matrix.size} * (matrix.size - 1) / 2);
   if (matrix.asymmetry > asymmetry_most) {
-    fmt::print(stderr,
-               "muster: the two directions of a pair differ by {:.0f} % in the median; their mean "
-               "is taken. Was the machine quiet?\n",
-               100 * matrix.asymmetry);
+    note(
+        "muster: the two directions of a pair differ by {:.0f} % in the median; their mean "
+        "is taken. Was the machine quiet?\n",
+        100 * matrix.asymmetry);
   }
   std::vector<unsigned> cpus = options.cpus;
+  std::string inferred;
   if (cpus.empty()) {
     sim::Numbering numbering = sim::infer_numbering(matrix, topology);
     if (numbering.name != sim::usual_numberings(topology).front().name) {
-      fmt::print("Rows are taken for CPUs with {}, which explains more; --cpus says otherwise.\n",
-                 numbering.name);
+      inferred = fmt::format(
+          "Rows are taken for CPUs with {}, which explains more; --cpus says otherwise.\n",
+          numbering.name);
     }
     cpus = std::move(numbering.cpus);
   }
   const sim::Distances distances = sim::distances_of(matrix, topology, cpus);
-  print_classes(distances);
   sim::MachineSketch sketch;
   sketch.name = options.name;
   sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(),
@@ -106,7 +104,12 @@ void run_import(const ImportOptions& options) {
   sketch.latency_source = fmt::format("measured: class median of {} pairs, {}", pairs,
                                       options.source.empty() ? options.latencies : options.source);
   const sim::MachineModel machine = sim::machine_like(like, sketch);
-  fmt::print("\n{}", sim::format_machine(machine));
+  fmt::print("{}\n", sim::format_machine(machine));
+  if (matrix.unmeasured > 0)
+    fmt::print("{} of {} pairs have no time.\n", matrix.unmeasured,
+               std::size_t{matrix.size} * (matrix.size - 1) / 2);
+  fmt::print("{}", inferred);
+  print_classes(distances);
   if (!options.output.empty()) write_machine(options.output, machine);
 }
 
@@ -187,12 +190,12 @@ void run_measure(MeasureArguments& arguments) {
   }
   if (isatty(STDERR_FILENO) == 1) {
     arguments.measure.progress = [](const std::string& what) {
-      fmt::print(stderr, "\r{:<30}", what);
+      note("\r{:<30}", what);
       std::fflush(stderr);
     };
   }
   const sim::Measured measured = sim::measure_machine(arguments.measure);
-  if (arguments.measure.progress) fmt::print(stderr, "\r{:<30}\r", "");
+  if (arguments.measure.progress) note("\r{:<30}\r", "");
   const std::vector<sim::Closure> closures = sim::closures_of(measured.results);
   fmt::print("{}", arguments.json ? to_json(measured, closures) : to_text(measured, closures));
   std::fflush(stdout);

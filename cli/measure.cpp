@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/heat_map.hpp"
@@ -44,6 +45,12 @@ struct Options {
 
 /// Of the pairs that a named or a found level holds: less in common is none.
 constexpr double seen_least = 0.5;
+
+bool takes_colours() {
+  const char* const terminal = secure_getenv("TERM");
+  return isatty(STDOUT_FILENO) == 1 && secure_getenv("NO_COLOR") == nullptr &&
+         terminal != nullptr && std::string_view(terminal) != "dumb";
+}
 
 /// What there is to tell of a machine's CPUs: measured here, or read.
 struct Subject {
@@ -275,8 +282,7 @@ std::string to_text(const Subject& subject) {
   text += "\n\n";
   if (times.ns.unmeasured > 0)
     text += fmt::format("Without a time: {}.\n", counted(times.ns.unmeasured, "pairs"));
-  text += bench::heat_map(times.ns, times.cpus, subject.found.order,
-                          isatty(STDOUT_FILENO) == 1 && secure_getenv("NO_COLOR") == nullptr);
+  text += bench::heat_map(times.ns, times.cpus, subject.found.order, takes_colours());
   if (times.rounds > 1) text += spread_text(times);
   text += levels_text(subject);
   const std::string sizes = sizes_text(subject.sizes);
@@ -392,7 +398,7 @@ void run(const Options& options) {
   std::fflush(stdout);
   files.write(json, csv);
   if (!options.output.empty() && options.from.empty())
-    fmt::print(stderr, "{}", import_hint(subject, files.path("csv")));
+    note("{}", import_hint(subject, files.path("csv")));
   bench::end_if_stopped();
 }
 

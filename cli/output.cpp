@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ enum class Plot { drawn, left_out, failed };
 Plot plot(const std::string& name, const std::string& data, const std::string& folder) {
   const std::string script = find_plot_script(name);
   if (script.empty()) {
-    fmt::print(stderr, "muster: no plot: {} was not found\n", name);
+    note("muster: no plot: {} was not found\n", name);
     return Plot::left_out;
   }
   // Debian's matplotlib belongs to Debian's Python, which need not be the first on PATH.
@@ -58,7 +59,7 @@ Plot plot(const std::string& name, const std::string& data, const std::string& f
   if (child > 0) waitpid(child, &status, 0);
   if (status == 0) return Plot::drawn;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 127) fmt::print(stderr, "muster: no plot: install python3 and python3-matplotlib\n");
+  if (code == 127) note("muster: no plot: install python3 and python3-matplotlib\n");
   // 3 and 4: why, the script has said.
   return code == 127 || code == 3 || code == 4 ? Plot::left_out : Plot::failed;
 }
@@ -98,6 +99,13 @@ std::string read_all(const std::string& path) {
   throw Error(Status::system, fmt::format("{} cannot be written: {}", path, std::strerror(error)));
 }
 
+/// Of the terminal, for a line that is written again: the last one stays free, so nothing wraps.
+int columns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? std::min(78, size.ws_col - 1) : 78;
+}
+
 constexpr double share_that_tells = 0.02;
 
 std::string left(double seconds) {
@@ -120,16 +128,16 @@ void ProgressLine::show(double share, const std::string& what, std::optional<dou
   const std::string text =
       fmt::format("{:3.0f} %{}: {}", 100 * done, left_s ? ", " + left(*left_s) : "", what);
   if (terminal_) {
-    fmt::print(stderr, "\r{:<78.78}", text);
+    note("\r{:<{}.{}}", text, columns(), columns());
     std::fflush(stderr);
     shown_ = true;
   } else {
-    fmt::print(stderr, "muster: {}\n", text);
+    note("muster: {}\n", text);
   }
 }
 
 void ProgressLine::clear() {
-  if (shown_) fmt::print(stderr, "\r{:78}\r", "");
+  if (shown_) note("\r{:{}}\r", "", columns());
   shown_ = false;
 }
 
@@ -242,7 +250,7 @@ void expect_writable(const std::string& path) {
 
 void write_and_tell(const std::string& path, const std::string& text, const std::string& hint) {
   write_file(path, text);
-  fmt::print(stderr, "Written: {}{}\n", printable(path), hint);
+  note("Written: {}{}\n", printable(path), hint);
 }
 
 void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -273,7 +281,7 @@ void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files)
     if (none) fail_to_write(kept, none.value());
     names += (names.empty() ? "" : ", ") + kept.string();
   }
-  fmt::print(stderr, "Kept: the run before, as {}\n", printable(names));
+  note("Kept: the run before, as {}\n", printable(names));
 }
 
 void write_run(const std::string& path, const std::string& text) {
@@ -298,9 +306,8 @@ void ResultFiles::write(const std::string& json, const std::string& table) const
   write_file(path("json"), json);
   if (!table_type.empty()) write_file(path(table_type), table);
   const Plot plotted = plot(script, path("json"), folder);
-  fmt::print(stderr, "Written: {}{}{}\n", printable(path("json")),
-             table_type.empty() ? "" : ", ." + table_type,
-             plotted == Plot::drawn ? ", and pictures" : "");
+  note("Written: {}{}{}\n", printable(path("json")), table_type.empty() ? "" : ", ." + table_type,
+       plotted == Plot::drawn ? ", and pictures" : "");
   if (plotted == Plot::failed) throw Error(Status::system, script + " failed: no pictures");
 }
 

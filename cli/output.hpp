@@ -2,7 +2,10 @@
 // What the subcommands share: progress on standard error, JSON, and result files with their plots.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,6 +14,12 @@
 #include <vector>
 
 namespace muster {
+
+/// Says that on standard error. A full one is no failure: what was found is written.
+template <class... Values>
+void note(fmt::format_string<Values...> text, Values&&... values) {
+  std::fputs(fmt::format(text, std::forward<Values>(values)...).c_str(), stderr);
+}
 
 /// How far a long measurement is, on standard error: on a terminal one line that is kept up to
 /// date, from the first second on; elsewhere a line every ten seconds.

@@ -93,7 +93,10 @@ std::string reworded(const CLI::App* command, const CLI::ParseError& error) {
     const CLI::Option* const option = command->get_option_no_throw(found[1]);
     if (option != nullptr) return text + ": " + option->get_description();
   }
-  return text;
+  static const std::regex after_dashes("The following argument.* not expected: (.*)");
+  return std::regex_replace(
+      text, after_dashes,
+      "\"$1\" is too much: after -- stands a whole program, and a flag's value after =");
 }
 
 /// What to say about a command line that CLI11 could not read.

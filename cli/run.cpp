@@ -332,27 +332,26 @@ std::string fresh_file(const std::string& path) {
 }
 
 void tell(const Options& options, const Topology* topology, const Plan& made) {
-  fmt::print(stderr, "muster run: {}\n",
-             printable(fmt::format("{}", fmt::join(options.program, " "))));
+  note("muster run: {}\n", printable(fmt::format("{}", fmt::join(options.program, " "))));
   if (topology != nullptr) {
     for (std::size_t i = 0; i < made.servers.size(); ++i) {
-      fmt::print(stderr, "  server {}: PUs {}{}\n", i,
-                 fmt::join(topology->cores()[made.servers[i].core].pus, ","),
-                 options.affinity == "none" ? "" : ", for threads last");
+      note("  server {}: PUs {}{}\n", i,
+           fmt::join(topology->cores()[made.servers[i].core].pus, ","),
+           options.affinity == "none" ? "" : ", for threads last");
     }
     if (options.affinity != "none") {
-      fmt::print(stderr, "  threads: PUs {}, nearest first\n", cores_text(*topology, made.cores));
+      note("  threads: PUs {}, nearest first\n", cores_text(*topology, made.cores));
     }
     if (options.memory == "aware") {
       const std::set<unsigned> nodes(made.numa_nodes.begin(), made.numa_nodes.end());
-      fmt::print(stderr, "  memory: {} {}\n",
-                 nodes.size() == 1 ? "from the servers' NUMA node"
-                                   : "as by default, since the servers are on NUMA nodes",
-                 fmt::join(nodes, ","));
+      note("  memory: {} {}\n",
+           nodes.size() == 1 ? "from the servers' NUMA node"
+                             : "as by default, since the servers are on NUMA nodes",
+           fmt::join(nodes, ","));
     }
   }
-  if (!options.mutex.empty()) fmt::print(stderr, "  mutexes: {}\n", options.mutex);
-  if (!options.barrier.empty()) fmt::print(stderr, "  barriers: {}\n", options.barrier);
+  if (!options.mutex.empty()) note("  mutexes: {}\n", options.mutex);
+  if (!options.barrier.empty()) note("  barriers: {}\n", options.barrier);
 }
 
 /// The program as it is, watched; then what was seen. Never returns: the exit code is the
@@ -385,17 +384,17 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   for (std::string line; std::getline(lines, line);) {
     auto process = nlohmann::json::parse(line, nullptr, false);
     if (process.is_discarded()) {
-      fmt::print(stderr, "muster run: a line of the report is damaged, and left out\n");
+      note("muster run: a line of the report is damaged, and left out\n");
       continue;
     }
     predict_contention(process, options.machine);
     if (process.at("process") == child || process.at("waited") != 0) {
-      fmt::print(stderr, "{}", format_contention(process));
+      note("{}", format_contention(process));
     }
     all += process.dump() + "\n";
   }
   if (all.empty()) {
-    fmt::print(stderr, "muster run: no report: no process of the program ended by exit\n");
+    note("muster run: no report: no process of the program ended by exit\n");
   }
   fs::remove(file);
   if (!options.json.empty() && !all.empty()) write_file(options.json, all);

@@ -31,12 +31,12 @@ void run(Options& options) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   if (terminal) {
     options.fit.progress = [](unsigned evaluations, double rms) {
-      fmt::print(stderr, "\r{} evaluations, rms of the log ratios {:.3f} ", evaluations, rms);
+      note("\r{} evaluations, rms of the log ratios {:.3f} ", evaluations, rms);
       std::fflush(stderr);
     };
   }
   sim::FitResult result = sim::fit(machine, measured, options.fit);
-  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  if (terminal) note("\r{:60}\r", "");
   if (!options.name.empty()) result.machine.name = options.name;
 
   fmt::print("{:<26} {:>6}  {:<7} {:>10} {:>10} {:>8}\n", "algorithm", "ranks", "map by",

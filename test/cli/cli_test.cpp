@@ -93,6 +93,8 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"run", "--json", "--", "true"}, "--json: its value is missing"},
       {{"report", "/tmp", "--output", "--"}, "--output: its value is missing"},
       {{"place", "--servers", "-1"}, "--servers"},
+      {{"place", "--at", ""}, "--at: its value is empty"},
+      {{"bench", "lock", "--threads", ""}, "--threads: its value is empty"},
       {{"place", "--policy", "nonsense"}, "pack, spread"},
       {{"list", "nonsense"}, "one word too many"},
       {{"measure", "--from", "a.csv", "--cpus", "0-1"}, "without --cpus and --rounds"},
@@ -103,6 +105,7 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"run", "--servers", "nan", "--", "true"}, "--servers"},
       {{"run", "--mutex", "", "--", "true"}, "--mutex: its value is empty"},
       {{"run", "--"}, "program is required"},
+      {{"run", "--barrier", "mcs", "--", "true"}, "a flag's value after ="},
       {{"doctor", "--only", "nonsense"}, "no check \"nonsense\"; there are:"},
       {{"doctor", "--mpi-library", "/x"}, "--mpi-library goes with --mpirun"},
       {{"doctor", "--mpirun", "nonsense -n 2"}, "name its library"},
@@ -277,7 +280,8 @@ TEST(Cli, StreamsThatAreFullOrClosedAreNoMatter) {
   for (const auto& [words, code] :
        {std::pair{"foo 2>/dev/full", 2}, std::pair{"topo --ranks 0 2>&-", 2},
         std::pair{"run -- /nope 2>/dev/full", 127}, std::pair{"--help-all >/dev/full 2>&-", 1},
-        std::pair{"list >&- 2>&-", 1}, std::pair{"list <&- >/dev/null 2>&-", 0}}) {
+        std::pair{"list >&- 2>&-", 1}, std::pair{"run --report -- true 2>/dev/full", 0},
+        std::pair{"list <&- >/dev/null 2>&-", 0}}) {
     const std::string command = std::string(MUSTER_PROGRAM) + " " + words;
     EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), code) << words;
   }

@@ -139,7 +139,8 @@ TEST_F(CompareFiles, RefusesWhatCannotBeCompared) {
   refused(write("schema", R"({"schema": 99, "benchmark": "barrier"})"), "schema");
   refused(write("sim", R"({"schema": 1, "results": []})"), "bench barrier");
   EXPECT_EQ(run_muster({"compare", old_run, "/nowhere"}).exit_code, 2);
-  for (const char* limit : {"slower", "slower:5", "later:5%", "slower:-1%", "slower:x%"}) {
+  for (const char* limit :
+       {"slower", "slower:5", "later:5%", "slower:-1%", "slower:x%", "slower:inf%"}) {
     EXPECT_EQ(run_muster({"compare", old_run, old_run, "--fail-if", limit}).exit_code, 2) << limit;
   }
   EXPECT_EQ(run_muster({"compare", old_run, write("model", 1, "another"), "--anyway"}).exit_code,

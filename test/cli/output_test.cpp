@@ -150,11 +150,24 @@ TEST_F(Files, StayWithoutPicturesWhereMatplotlibDoesNotLoad) {
   unsetenv("PYTHONPATH");
 }
 
-/// What a child writes to a terminal that is its standard error.
-std::string on_a_terminal(void (*body)()) {
+TEST_F(Files, AreDrawnToTheEndThoughCtrlCIsPressed) {
+  const std::filesystem::path script = directory / "plot.py";
+  write_file(script,
+             "import os, signal, sys\nos.kill(os.getpid(), signal.SIGINT)\n"
+             "open(sys.argv[2] + '/drawn', 'w')\n");
+  setenv("MUSTER_PLOT", script.c_str(), 1);
+  const ResultFiles files{directory, "x", "plot.py", "csv"};
+  EXPECT_NO_THROW(files.write("{}", "x"));
+  unsetenv("MUSTER_PLOT");
+  EXPECT_TRUE(std::filesystem::exists(directory / "drawn"));
+}
+
+/// What a child writes to a terminal that is its standard error; 0 columns: it does not tell.
+std::string on_a_terminal(void (*body)(), unsigned short columns = 0) {
   int ours = -1;
   int terminal = -1;
-  if (openpty(&ours, &terminal, nullptr, nullptr, nullptr) != 0) return "no terminal";
+  const winsize size{25, columns, 0, 0};
+  if (openpty(&ours, &terminal, nullptr, nullptr, &size) != 0) return "no terminal";
   const pid_t child = fork();
   if (child == 0) {
     dup2(terminal, STDERR_FILENO);
@@ -199,6 +212,17 @@ TEST(ProgressLine, TellsOnATerminalHowMuchIsDoneAndHowLongTheRestTakes) {
   EXPECT_EQ(text.find("in the first second"), std::string::npos) << text;
   EXPECT_EQ(text.find("at once"), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with("\r" + std::string(78, ' ') + "\r")) << "it is not cleared";
+}
+
+TEST(ProgressLine, FitsANarrowTerminal) {
+  const std::string text = on_a_terminal(
+      [] {
+        ProgressLine line;
+        usleep(1'100'000);
+        line.show(0.5, "longer than the line", 7.0);
+      },
+      20);
+  EXPECT_EQ(text, "\r 50 %, 7 s left: lo\r" + std::string(19, ' ') + "\r");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 using MachineCommand = CommandTest;
 
@@ -77,6 +78,7 @@ TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
   const std::string said =
       muster({"machine", "import", "--latencies", latencies, "--topology", "package:2 core:4 pu:1",
               "--name", "eight", "--source", "a test", "--output", machine});
+  EXPECT_THAT(said, StartsWith(read(machine)));
   EXPECT_THAT(said, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
   EXPECT_THAT(read(machine), HasSubstr("measured: class median of 28 pairs, a test"));
   EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs", "--csv"}),
