@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,6 +217,17 @@ std::string format_json(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+FolderLock::FolderLock(const std::string& path)
+    : folder_(open(std::filesystem::absolute(path).parent_path().c_str(),
+                   O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  const auto taken = [&] { return flock(folder_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  for (int tries = 0; tries < 1000 && taken(); ++tries) usleep(10'000);
+}
+
+FolderLock::~FolderLock() {
+  if (folder_ >= 0) close(folder_);
+}
+
 void write_file(const std::string& path, const std::string& text) {
   const std::string made = can_be_replaced(path) ? unfinished(path) : path;
   const int fd = open_new(made);
@@ -285,6 +297,7 @@ void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files)
 }
 
 void write_run(const std::string& path, const std::string& text) {
+  const FolderLock alone(path);
   keep_earlier({{path, text}});
   write_and_tell(path, text);
 }
@@ -302,9 +315,11 @@ void ResultFiles::write(const std::string& json, const std::string& table) const
   if (folder.empty()) return;
   std::vector<std::pair<std::string, std::string>> files{{path("json"), json}};
   if (!table_type.empty()) files.emplace_back(path(table_type), table);
-  keep_earlier(files);
-  write_file(path("json"), json);
-  if (!table_type.empty()) write_file(path(table_type), table);
+  {
+    const FolderLock alone(path("json"));
+    keep_earlier(files);
+    for (const auto& [file, text] : files) write_file(file, text);
+  }
   const Plot plotted = plot(script, path("json"), folder);
   note("Written: {}{}{}\n", printable(path("json")), table_type.empty() ? "" : ", ." + table_type,
        plotted == Plot::drawn ? ", and pictures" : "");

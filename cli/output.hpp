@@ -68,6 +68,20 @@ nlohmann::ordered_json read_results(const std::string& path);
 /// Of a folder that results are read from. Throws Error(invalid) if it is none.
 void check_folder(const std::string& folder);
 
+/// Of whoever reads a file and writes it anew: one at a time has a file of that folder, the others
+/// wait, but not for ever: anybody who can read the folder can take this lock. No file is made, and
+/// where there are no locks of folders there is none.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
+
 /// Writes `text` to a file beside `path` first and renames it, so that nobody ever reads half of
 /// it. Throws Error(system), naming the file.
 void write_file(const std::string& path, const std::string& text);
@@ -84,10 +98,10 @@ void write_and_tell(const std::string& path, const std::string& text, const std:
 /// stay as "<stem>.<n>.<type>", the least n that none of them has, and that is said on standard
 /// error. So the newest run has the name that was asked for, as with fio and hyperfine, and no run
 /// is lost, as with pytest-benchmark; `muster compare` takes any two. `files`: path and new text.
-/// Throws Error(system).
+/// The caller has their FolderLock. Throws Error(system).
 void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files);
 
-/// write_and_tell() of what a run found: keep_earlier() first.
+/// write_and_tell() of what a run found: keep_earlier() first, both under a FolderLock.
 void write_run(const std::string& path, const std::string& text);
 
 /// The files of a measurement: `<folder>/<stem>.json`, the same as a table, and the pictures

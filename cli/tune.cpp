@@ -218,9 +218,8 @@ void run(const Options& options) {
     throw Error(Status::invalid,
                 "--rounds and --seconds go without --machine: they are about this machine");
   }
-  Profile profile;
   if (!options.profile.empty()) {
-    profile = read_profile(options.profile);
+    static_cast<void>(read_profile(options.profile));  // or throws
     std::error_code error;  // what cannot be made cannot be written either, which is told
     std::filesystem::create_directories(std::filesystem::path(options.profile).parent_path(),
                                         error);
@@ -235,10 +234,12 @@ void run(const Options& options) {
   const bool can_try = options.here() && !of_mpi;
   const unsigned tried_here =
       can_try ? std::min(usable_cpus(), static_cast<unsigned>(machine.shape->cores().size())) : 0;
-  std::vector<Profile::Team>& known = profile.teams_of(*machine.shape, of_mpi);
   const auto keep = [&](const std::vector<sim::Predicted>& best, const sim::Predicted* taken) {
-    add_team(machine, best, taken, known);
-    if (!options.profile.empty()) write_file(options.profile, format_profile(profile));
+    if (options.profile.empty()) return;
+    const FolderLock alone(options.profile);
+    Profile profile = read_profile(options.profile);  // another one may have written meanwhile
+    add_team(machine, best, taken, profile.teams_of(*machine.shape, of_mpi));
+    write_file(options.profile, format_profile(profile));
   };
   // As many ranks, as long it takes.
   double all = 0;
@@ -274,7 +275,7 @@ void run(const Options& options) {
     if (rows.empty()) bench::end_if_stopped();
   }
   progress.clear();
-  if (!options.profile.empty()) write_and_tell(options.profile, format_profile(profile));
+  if (!options.profile.empty()) note("Written: {}\n", printable(options.profile));
   if (options.json) {
     nlohmann::ordered_json json = sim_rows(machine, rows);
     json["asked"] = asked_for(options, teams);

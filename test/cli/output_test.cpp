@@ -114,6 +114,35 @@ TEST_F(Files, OfEveryEarlierRunAreKept) {
   EXPECT_TRUE(std::filesystem::exists("/dev/null"));
 }
 
+TEST_F(Files, OfManyRunsAtOnceAreKept) {
+  constexpr int runs = 24;
+  setenv("MUSTER_PLOT", "", 1);
+  testing::internal::CaptureStderr();
+  for (int run = 0; run < runs; ++run) {
+    if (fork() != 0) continue;
+    int code = 1;
+    try {
+      ResultFiles{directory, "a", ""}.write("j" + std::to_string(run), "c" + std::to_string(run));
+      code = 0;
+    } catch (const Error&) {
+    }
+    _exit(code);
+  }
+  int status = 0;
+  while (wait(&status) > 0) EXPECT_EQ(status, 0);
+  testing::internal::GetCapturedStderr();
+  unsetenv("MUSTER_PLOT");
+  std::set<std::string> kept;
+  for (const std::string& name : names()) {
+    if (!name.ends_with(".json")) continue;
+    const std::string run = text_of(directory / name).substr(1);
+    kept.insert(run);
+    const std::string table = name.substr(0, name.size() - 4) + "csv";
+    EXPECT_EQ(text_of(directory / table), "c" + run) << name;
+  }
+  EXPECT_EQ(kept.size(), std::size_t{runs});
+}
+
 TEST_F(Files, ThatCannotBeDrawnAreAFailureInALine) {
   if (std::system("/usr/bin/python3 -c 'import matplotlib' 2>/dev/null") != 0) {
     GTEST_SKIP() << "package python3-matplotlib";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -83,6 +84,20 @@ TEST_F(Tune, WritesAProfileThatAutoTakes) {
   const json simulated = ask({"sim", "barrier", "--machine", "epyc-7763-2s", "--ranks", "12",
                               "--algorithms", "auto", "--members", "0", "--json"});
   EXPECT_EQ(simulated.at("chosen"), explained("12").at("algorithm"));
+}
+
+TEST_F(Tune, SeveralAtOnceLoseNothingOfEachOther) {
+  const std::filesystem::path path = folder_ / "profile";
+  std::vector<std::unique_ptr<Program>> all;
+  for (unsigned ranks = 2; ranks < 10; ++ranks) {
+    all.push_back(std::make_unique<Program>(Words{"tune", "--machine", "core:9 pu:1", "--ranks",
+                                                  std::to_string(ranks), "--starts", "1",
+                                                  "--profile", path}));
+  }
+  for (const auto& one : all) EXPECT_EQ(one->wait().exit_code, 0);
+  const std::string text = read(path);
+  for (unsigned ranks = 2; ranks < 10; ++ranks)
+    EXPECT_THAT(text, HasSubstr("\nteam " + std::to_string(ranks) + " "));
 }
 
 TEST_F(Tune, TakesEveryTeamSizeAndPlacementUnlessTheyAreNamed) {
