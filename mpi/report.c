@@ -295,14 +295,16 @@ static void print_all(FILE* to, group* const* sorted, unsigned count) {
           less.barriers == 1 ? "" : "s", duration(less.spent_s, spent));
 }
 
-static void write_all(int file, const char* text, size_t bytes) {
+/* 0, or an errno. */
+static int write_all(int file, const char* text, size_t bytes) {
   while (bytes > 0) {
     const ssize_t wrote = write(file, text, bytes);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;
+    if (wrote <= 0) return wrote < 0 ? errno : EIO;
     text += wrote;
     bytes -= (size_t)wrote;
   }
+  return 0;
 }
 
 void report_tell(const char* path) {
@@ -319,6 +321,7 @@ void report_tell(const char* path) {
       flock(file, LOCK_EX); /* other ranks append their lines */
     }
   }
+  int error = ENOMEM;
   char* text = NULL;
   size_t bytes = 0;
   const unsigned most = singles.count + sums.count + 1;
@@ -335,10 +338,10 @@ void report_tell(const char* path) {
     } else {
       print_all(to, sorted, count);
     }
-    fclose(to);
-    write_all(file, text, bytes);
+    error = fclose(to) != 0 ? errno : write_all(file, text, bytes);
   }
   free(text);
   free((void*)sorted);
-  if (path != NULL) close(file);
+  if (path != NULL && close(file) != 0 && error == 0) error = errno;
+  if (error != 0) fprintf(stderr, "muster: no whole report: %s\n", strerror(error));
 }
