@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "machine/error.hpp"
+#include "machine/run_threads.hpp"
 #include "machine/usable_cpus.hpp"
 
 namespace muster {
@@ -33,14 +33,15 @@ void in_parallel(std::size_t count, Work work, Take take, Show show) {
     std::size_t count;
     ~End() { next = count; }
   } end{next, count};
+  const std::size_t wanted = std::min<std::size_t>(usable_cpus(), count);
   try {
-    while (threads.size() < std::min<std::size_t>(usable_cpus(), count)) {
+    while (threads.size() < wanted) {
       threads.emplace_back([&] {
         for (std::size_t i = next++; i < count; i = next++) tasks[i]();
       });
     }
-  } catch (const std::system_error&) {
-    if (threads.empty()) throw Error(Status::system, "no thread can be made: end some programs");
+  } catch (const std::system_error& error) {
+    if (threads.empty()) throw too_few(0, wanted, "threads", error.what());
   }
   for (std::size_t i = 0; i < count; ++i) {
     std::future<Result> result = tasks[i].get_future();
