@@ -84,36 +84,52 @@ int eco_place(const Graph& graph, const Event& access) {
   return writes ? 2 * access.position : 2 * graph.position(access.from) + 1;
 }
 
-struct Span {
-  int first_after;  ///< least place of an access that happens after the fence
-  int last_before;  ///< greatest place of an access that happens before it
-};
-
-Span span_around(const Graph& graph, EventId fence, Location location) {
-  Span span{std::numeric_limits<int>::max(), -1};
+/// Greatest place of an access to the location that happens before the fence; -1: of none.
+int last_before(const Graph& graph, EventId fence, Location location) {
+  int last = -1;
   const Clock& before = graph.at(fence).hb;
+  for (unsigned t = 0; t < graph.threads(); ++t) {
+    int i = graph.last(t, location);
+    while (i >= before.count[t]) i = graph.at(t, i).previous;
+    // Earlier accesses of this thread have earlier places.
+    if (i >= 0) last = std::max(last, eco_place(graph, graph.at(t, i)));
+  }
+  return last;
+}
+
+/// Least place of an access to the location that happens after the fence.
+int first_after(const Graph& graph, EventId fence, Location location) {
+  int first = std::numeric_limits<int>::max();
   for (unsigned t = 0; t < graph.threads(); ++t) {
     for (int i = graph.last(t, location); i >= 0; i = graph.at(t, i).previous) {
       const Event& access = graph.at(t, i);
-      if (i < before.count[t]) {
-        span.last_before = std::max(span.last_before, eco_place(graph, access));
-        break;  // earlier accesses of this thread have earlier places
-      }
-      if (access.hb.contains(fence)) {
-        span.first_after = std::min(span.first_after, eco_place(graph, access));
-      }
+      if (!access.hb.contains(fence)) break;
+      first = std::min(first, eco_place(graph, access));
     }
   }
-  return span;
+  return first;
+}
+
+/// Whether the last access of a thread is what puts one fence before another, or the same.
+bool orders_fences(const Graph& graph, EventId id) {
+  const Event& access = graph.at(id);
+  const int place = eco_place(graph, access);
+  return std::ranges::any_of(graph.sc_fences(), [&](EventId after) {
+    return last_before(graph, after, access.op.location) > place &&
+           std::ranges::any_of(graph.sc_fences(), [&](EventId before) {
+             return access.hb.contains(before) &&
+                    ordered_with(graph.at(before).op.order, graph.at(after).op.order);
+           });
+  });
 }
 
 }  // namespace
 
-bool sc_fences_ordered(const Graph& graph) {
-  std::vector<EventId> fences;
-  for (const EventId id : graph.order()) {
-    if (graph.at(id).is_sc_fence()) fences.push_back(id);
+bool sc_fences_ordered(const Graph& graph, std::initializer_list<EventId> added) {
+  if (std::ranges::none_of(added, [&](EventId id) { return orders_fences(graph, id); })) {
+    return true;
   }
+  const auto fences = graph.sc_fences();
   const std::size_t n = fences.size();
   if (n > 64) throw Error(Status::unsupported, "more than 64 seq_cst fences in one execution");
   std::vector<std::uint64_t> before(n, 0);  // bit j of [i]: fence i is before fence j
@@ -126,15 +142,16 @@ bool sc_fences_ordered(const Graph& graph) {
       if (i != j && graph.at(fences[j]).hb.contains(fences[i])) put_before(i, j);
     }
   }
-  std::vector<Span> spans(n);
+  std::vector<int> last(n);
   for (std::size_t l = 0; l < graph.locations(); ++l) {
-    if (graph.co(static_cast<Location>(l)).size() < 2) continue;  // no eco without a write
+    const auto location = static_cast<Location>(l);
+    if (graph.co(location).size() < 2) continue;  // no eco without a write
+    for (std::size_t j = 0; j < n; ++j) last[j] = last_before(graph, fences[j], location);
+    const int last_of_all = *std::ranges::max_element(last);
     for (std::size_t i = 0; i < n; ++i) {
-      spans[i] = span_around(graph, fences[i], static_cast<Location>(l));
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) {
-        if (spans[i].first_after < spans[j].last_before) put_before(i, j);
+      const int first = first_after(graph, fences[i], location);
+      for (std::size_t j = 0; first < last_of_all && j < n; ++j) {
+        if (first < last[j]) put_before(i, j);
       }
     }
   }

@@ -13,6 +13,7 @@
 // eco = (rf | co | rb)+ is extended coherence order: the order of a location's accesses.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 
 #include "check/graph.hpp"
@@ -43,8 +44,9 @@ int newest_seen(const Graph& graph, Location location, const Clock& view);
 /// Whether a write at this position would come between an update and the write it reads from.
 bool splits_update(const Graph& graph, Location location, int position);
 
-/// Whether SC fences are ordered. To be asked after adding anything that is not newest.
-bool sc_fences_ordered(const Graph& graph);
+/// Whether SC fences are ordered, as they were before `added`: the last accesses of their threads.
+/// To be asked where one of these is not the newest of its location.
+bool sc_fences_ordered(const Graph& graph, std::initializer_list<EventId> added);
 
 /// An access that races with the plain access `id`, not yet linked.
 std::optional<EventId> racing(const Graph& graph, EventId id);

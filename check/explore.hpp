@@ -130,8 +130,8 @@ class Explorer {
   EventId append_update_write(EventId read);
   void add_update_write(EventId read);
 
-  void append_read(unsigned thread, const Operation& op, EventId from);
-  bool consistent() const;
+  EventId append_read(unsigned thread, const Operation& op, EventId from);
+  bool consistent(std::initializer_list<EventId> added) const;
   int oldest_readable(unsigned thread, Location location) const;
   bool may_read(unsigned thread, const Operation& op, EventId from);
   bool may_satisfy(unsigned thread, std::uint16_t wait);

@@ -40,17 +40,19 @@ void Explorer::add_choice(unsigned thread, const Operation& op) {
   }
 }
 
-void Explorer::append_read(unsigned thread, const Operation& op, EventId from) {
+EventId Explorer::append_read(unsigned thread, const Operation& op, EventId from) {
   const EventId id = graph_->append(thread, op);
   Event& event = graph_->at(id);
   event.from = from;
   event.read = graph_->value(from);
   set_views(*graph_, id, options_.flaw);
   graph_->link(id);
+  return id;
 }
 
-bool Explorer::consistent() const {
-  return graph_->sc_fences() < 2 || options_.flaw == Flaw::sc_fences || sc_fences_ordered(*graph_);
+bool Explorer::consistent(std::initializer_list<EventId> added) const {
+  return graph_->sc_fences().size() < 2 || options_.flaw == Flaw::sc_fences ||
+         sc_fences_ordered(*graph_, added);
 }
 
 int Explorer::oldest_readable(unsigned thread, Location location) const {
@@ -61,10 +63,9 @@ int Explorer::oldest_readable(unsigned thread, Location location) const {
 
 // Whether a read of a store that coherence allows is consistent: reading the newest always is.
 bool Explorer::may_read(unsigned thread, const Operation& op, EventId from) {
-  if (graph_->sc_fences() < 2) return true;
+  if (graph_->sc_fences().size() < 2) return true;
   const auto mark = graph_->mark();
-  append_read(thread, op, from);
-  const bool may = consistent();
+  const bool may = consistent({append_read(thread, op, from)});
   graph_->undo(mark);
   return may;
 }
@@ -86,8 +87,7 @@ void Explorer::add_load(unsigned thread, const Operation& op) {
   for (int p = oldest_readable(thread, op.location); p < newest; ++p) {
     const EventId from = graph_->co(op.location)[static_cast<std::size_t>(p)];
     const auto mark = graph_->mark();
-    append_read(thread, op, from);
-    if (consistent()) visit_alternative();
+    if (consistent({append_read(thread, op, from)})) visit_alternative();
     graph_->undo(mark);
   }
   append_read(thread, op, graph_->newest(op.location));
@@ -105,11 +105,11 @@ void Explorer::add_await(unsigned thread, const Operation& op) {
     const bool satisfied = waits_[op.wait].front().ready(graph_->value(from));
     if (!satisfied && p < newest) continue;
     const auto mark = graph_->mark();
-    append_read(thread, op, from);
-    graph_->at(graph_->order().back()).satisfied = satisfied;
+    const EventId id = append_read(thread, op, from);
+    graph_->at(id).satisfied = satisfied;
     if (!satisfied) graph_->set_status(thread, Graph::Status::stuck, op.wait);
     if (p == newest) return;
-    if (consistent()) visit_alternative();
+    if (consistent({id})) visit_alternative();
     graph_->undo(mark);
   }
 }
@@ -132,7 +132,7 @@ void Explorer::add_store(unsigned thread, const Operation& op) {
     if (splits_update(*graph_, op.location, p) && options_.flaw != Flaw::atomicity) continue;
     graph_->insert(id, p);
     graph_->link(id);
-    if (consistent()) visit_alternative();
+    if (consistent({id})) visit_alternative();
     graph_->undo(mark);
     id = append();
   }
@@ -146,8 +146,8 @@ void Explorer::add_update(unsigned thread, const Operation& op) {
   const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
   for (int p = oldest_readable(thread, op.location);; ++p) {
     const auto mark = graph_->mark();
-    append_read(thread, op, graph_->co(op.location)[static_cast<std::size_t>(p)]);
-    const EventId read = graph_->order().back();
+    const EventId read =
+        append_read(thread, op, graph_->co(op.location)[static_cast<std::size_t>(p)]);
     bool allowed = true;
     if (graph_->at(read).is_updating()) {
       const EventId write = append_update_write(read);
@@ -156,7 +156,7 @@ void Explorer::add_update(unsigned thread, const Operation& op) {
       graph_->link(write);
     }
     if (p == newest) return;
-    if (allowed && consistent()) visit_alternative();
+    if (allowed && consistent({read, graph_->order().back()})) visit_alternative();
     graph_->undo(mark);
   }
 }
@@ -181,7 +181,7 @@ void Explorer::add_update_write(EventId read) {
   graph_->insert(id, graph_->position(graph_->at(read).from) + 1);
   graph_->link(id);
   graph_->set_status(static_cast<unsigned>(read.thread), Graph::Status::runnable);
-  if (!consistent()) {
+  if (!consistent({id})) {
     abandoned_ = true;
     throw Suspend{};
   }

@@ -8,7 +8,7 @@ namespace muster::check {
 
 void Graph::reset(const Memory& memory, unsigned threads) {
   threads_ = threads;
-  sc_fences_ = 0;
+  sc_fences_.clear();
   memory_ = &memory;
   for (auto& events : events_) events.clear();
   order_.clear();
@@ -22,7 +22,7 @@ void Graph::reset(const Memory& memory, unsigned threads) {
 
 void Graph::copy_prefix(const Graph& other, const Clock& keep) {
   threads_ = other.threads_;
-  sc_fences_ = 0;
+  sc_fences_.clear();
   memory_ = other.memory_;
   const std::size_t locations = other.co_.size();
   last_.resize(threads_ * locations);
@@ -43,7 +43,7 @@ void Graph::copy_prefix(const Graph& other, const Clock& keep) {
     if (!keep.contains(id)) continue;
     Event& event = at(id);
     event.stamp = static_cast<std::int16_t>(order_.size());
-    if (event.is_sc_fence()) ++sc_fences_;
+    if (event.is_sc_fence()) sc_fences_.push_back(id);
     order_.push_back(id);
   }
   co_.resize(locations);
@@ -68,7 +68,7 @@ EventId Graph::append(unsigned thread, const Operation& op) {
   Event& event = events.emplace_back();
   event.op = op;
   event.stamp = static_cast<std::int16_t>(order_.size());
-  if (event.is_sc_fence()) ++sc_fences_;
+  if (event.is_sc_fence()) sc_fences_.push_back(id);
   order_.push_back(id);
   return id;
 }
@@ -111,7 +111,7 @@ void Graph::undo(const Mark& mark) {
     const EventId id = order_.back();
     order_.pop_back();
     const Event& event = at(id);
-    if (event.is_sc_fence()) --sc_fences_;
+    if (event.is_sc_fence()) sc_fences_.pop_back();
     unlink(id);
     remove(id);
     events_[static_cast<unsigned>(id.thread)].pop_back();

@@ -44,7 +44,7 @@ class Graph {
   std::span<const EventId> order() const { return order_; }
   std::span<const EventId> co(Location location) const { return co_[location]; }
   std::size_t locations() const { return co_.size(); }
-  unsigned sc_fences() const { return sc_fences_; }
+  std::span<const EventId> sc_fences() const { return sc_fences_; }
 
   Event& at(EventId id) { return events_[id.thread][static_cast<std::size_t>(id.index)]; }
   const Event& at(EventId id) const {
@@ -89,10 +89,10 @@ class Graph {
 
  private:
   unsigned threads_ = 0;
-  unsigned sc_fences_ = 0;
   const Memory* memory_ = nullptr;
   std::array<std::vector<Event>, max_threads> events_;
   std::vector<EventId> order_;
+  std::vector<EventId> sc_fences_;  ///< of these
   std::vector<std::vector<EventId>> co_;
   std::vector<std::int16_t> last_;
   Statuses statuses_;

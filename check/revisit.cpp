@@ -149,7 +149,7 @@ void Explorer::place_revisited(Graph& graph, EventId read, EventId write, int po
   } else if (event.is_updating()) {
     graph.set_status(thread, Graph::Status::updating);
   }
-  if (allowed && consistent()) visit();
+  if (allowed && consistent({read, write})) visit();
 
   graph.undo(mark);
   graph.unlink(read);
