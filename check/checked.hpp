@@ -134,12 +134,13 @@ class Checked : public NobodySleeps<Checked> {
     }
     template <class Pred, Order O>
     bool await(Cell& cell, Pred pred, OrderTag<O>, Site site = Site::here()) {
-      thread_.await(cell.location, Predicate(pred), at(site, "await", O), site);
-      return true;
+      return thread_.await_or_over(cell.location, Predicate(pred), at(site, "await", O), site)
+          .has_value();
     }
 
    private:
     Ordering at(const Site& site, const char* what, Order order) {
+      thread_.go_on();
       return tuning_.order_at(site, what, ordering(order));
     }
     Thread& thread_;
@@ -207,8 +208,7 @@ class Checked : public NobodySleeps<Checked> {
     const Ordering order = at(site, "await", O);
     if (gives_up(site)) return false;
     if (patience_.broken != nullptr) return await_patiently({&cell}, pred, order, site) != no_cell;
-    thread_->await(cell.location, Predicate(pred), order, site);
-    return true;
+    return thread_->await_or_over(cell.location, Predicate(pred), order, site).has_value();
   }
 
   /// One after another: each has to be satisfied, so the order in which they are does not matter.
@@ -217,11 +217,11 @@ class Checked : public NobodySleeps<Checked> {
     const Ordering order = at(site, "await_all", O);
     if (gives_up(site)) return false;
     for (const Cell* cell : cells) {
-      if (patience_.broken == nullptr) {
-        thread_->await(cell->location, Predicate(pred), order, site);
-      } else if (await_patiently({cell}, pred, order, site) == no_cell) {
-        return false;
-      }
+      const bool ready =
+          patience_.broken == nullptr
+              ? thread_->await_or_over(cell->location, Predicate(pred), order, site).has_value()
+              : await_patiently({cell}, pred, order, site) != no_cell;
+      if (!ready) return false;
     }
     return true;
   }
@@ -234,9 +234,9 @@ class Checked : public NobodySleeps<Checked> {
     if (patience_.broken != nullptr) {
       return await_patiently({cells.begin(), cells.end()}, pred, order, site, from);
     }
-    std::vector<Location> locations;
-    for (const Cell* cell : cells) locations.push_back(cell->location);
-    return thread_->await_any(locations, Predicate(pred), order, from, site);
+    std::vector<Awaitable> any;
+    for (const Cell* cell : cells) any.push_back({cell->location, Predicate(pred), order, site});
+    return thread_->await_first_or_over(any, from).value_or(no_cell);
   }
 
   template <class T>
@@ -268,7 +268,9 @@ class Checked : public NobodySleeps<Checked> {
   bool all_arrived() { return !completion_ || completion_(); }
 
  private:
+  /// Of an access that is carried out.
   Ordering at(const Site& site, const char* what, Order order) {
+    thread_->go_on();
     return tuning_.order_at(site, what, ordering(order));
   }
   bool gives_up(const Site& site) { return tuning_.may_give_up && thread_->choose(2, site) != 0; }
@@ -293,7 +295,7 @@ class Checked : public NobodySleeps<Checked> {
       any.push_back({cells[(from + n) % cells.size()]->location, Predicate(pred), order, site});
     }
     any.push_back({patience_.broken->location, Predicate(Broken{}), Ordering::relaxed, site});
-    const std::size_t found = thread_->await_first(any);
+    const std::size_t found = thread_->await_first_or_over(any, 0).value_or(no_cell);
     return found < cells.size() ? (from + found) % cells.size() : no_cell;
   }
 

@@ -43,7 +43,10 @@ Thread::Thread(Explorer& explorer, unsigned id) : explorer_(&explorer), id_(id) 
   if (id < past.size()) past_ = past[id];
 }
 
+void Thread::end() { throw Explorer::Suspend{}; }
+
 Word Thread::step(const Operation& op) {
+  go_on();
   if (is_in_past()) return past_[recalled_++];
   if (beginning_ != nullptr) return beginning_->step(op);
   if (explorer_->options_.spoiled.fault == Fault::late && explorer_->is_spoiled(op)) {
@@ -85,28 +88,26 @@ Word Thread::step_faultily(Operation op) {
 }
 
 void Thread::fail(const char* message, Site site) {
+  go_on();
   if (beginning_ != nullptr) throw Error(Status::invalid, message);
   explorer_->fail(Verdict::violated, {message, site, {}, {}, *explorer_->graph_});
 }
 
-Word Thread::await(Location where, const Predicate& ready, Ordering order, Site site) {
+std::optional<Word> Thread::await_or_over(Location where, const Predicate& ready, Ordering order,
+                                          Site site) {
+  go_on();
   if (is_in_past()) return past_[recalled_++];
   if (beginning_ != nullptr) return beginning_->await(where, ready);
   const Operation op{.kind = Kind::await, .order = order, .location = where, .site = site};
   if (explorer_->is_spoiled(op)) return step(op);
-  const Word seen = explorer_->await(*this, op, ready);
-  make_up();
+  const std::optional<Word> seen = explorer_->await(*this, op, ready);
+  if (seen) make_up();
   return seen;
 }
 
-std::size_t Thread::await_any(const std::vector<Location>& where, const Predicate& ready,
-                              Ordering order, std::size_t first, Site site) {
-  std::vector<Awaitable> any;
-  for (const Location l : where) any.push_back({l, ready, order, site});
-  return await_first(any, first);
-}
-
-std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t first) {
+std::optional<std::size_t> Thread::await_first_or_over(const std::vector<Awaitable>& any,
+                                                       std::size_t first) {
+  go_on();
   if (is_in_past()) return past_[recalled_++];
   if (beginning_ != nullptr) return beginning_->await_first(any, first);
   const Operation op{.kind = Kind::await, .site = any.front().site};
@@ -114,8 +115,8 @@ std::size_t Thread::await_first(const std::vector<Awaitable>& any, std::size_t f
     step(op);
     return first;
   }
-  const std::size_t found = explorer_->await_first(*this, any, first);
-  make_up();
+  const std::optional<std::size_t> found = explorer_->await_first(*this, any, first);
+  if (found) make_up();
   return found;
 }
 
@@ -227,6 +228,7 @@ void Explorer::run(unsigned thread) {
   Thread face(*this, thread);
   try {
     program_.body(face);
+    if (face.is_over_) return;
     face.make_up();
     if (face.next_ < graph_->size(thread)) {
       throw Error(Status::invalid,
@@ -327,7 +329,10 @@ Word Explorer::step(Thread& thread, const Operation& op) {
         add_load(id, op);
         break;
       case Kind::await:
-        add_await(id, op);
+        if (!add_await(id, op)) {
+          thread.is_over_ = true;
+          return 0;
+        }
         break;
       case Kind::store:
         add_store(id, op);
@@ -353,7 +358,7 @@ Word Explorer::step(Thread& thread, const Operation& op) {
   return graph_->at(id, at).read;
 }
 
-Word Explorer::await(Thread& thread, const Operation& op, const Predicate& ready) {
+std::optional<Word> Explorer::await(Thread& thread, const Operation& op, const Predicate& ready) {
   Operation with_wait = op;
   const bool again = thread.next_ < graph_->size(thread.id_);
   if (!again) {
@@ -361,19 +366,22 @@ Word Explorer::await(Thread& thread, const Operation& op, const Predicate& ready
     with_wait.wait = intern({&one, 1});
   }
   const Word read = step(thread, with_wait);
-  if (!graph_->at(thread.id_, thread.next_ - 1).satisfied) throw Suspend{};
-  return read;
+  if (!thread.is_over_ && !graph_->at(thread.id_, thread.next_ - 1).satisfied) {
+    thread.is_over_ = true;
+  }
+  return thread.is_over_ ? std::nullopt : std::optional(read);
 }
 
 // A pass of loads, which is started only once one of them may be satisfied.
-std::size_t Explorer::await_first(Thread& thread, std::span<const Awaitable> any,
-                                  std::size_t first) {
+std::optional<std::size_t> Explorer::await_first(Thread& thread, std::span<const Awaitable> any,
+                                                 std::size_t first) {
   const unsigned id = thread.id_;
   const std::uint16_t wait = intern(any);
   if (thread.next_ == graph_->size(id)) {
     if (!may_satisfy(id, wait)) {
       graph_->set_status(id, Graph::Status::waiting, wait);
-      throw Suspend{};
+      thread.is_over_ = true;
+      return {};
     }
     graph_->set_status(id, Graph::Status::runnable);
   }
@@ -385,7 +393,8 @@ std::size_t Explorer::await_first(Thread& thread, std::span<const Awaitable> any
     if (one.ready(read)) return index;
   }
   graph_->set_status(id, Graph::Status::stuck, wait);
-  throw Suspend{};
+  thread.is_over_ = true;
+  return {};
 }
 
 std::uint16_t Explorer::intern(std::span<const Awaitable> any) {

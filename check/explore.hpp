@@ -104,8 +104,9 @@ class Explorer {
   Result explore_on_this_stack();
   bool is_spoiled(const Operation& op) const;
   Word step(Thread& thread, const Operation& op);
-  Word await(Thread& thread, const Operation& op, const Predicate& ready);
-  std::size_t await_first(Thread& thread, std::span<const Awaitable> any, std::size_t first);
+  std::optional<Word> await(Thread& thread, const Operation& op, const Predicate& ready);
+  std::optional<std::size_t> await_first(Thread& thread, std::span<const Awaitable> any,
+                                         std::size_t first);
   std::uint16_t intern(std::span<const Awaitable> any);
   void note(Verdict verdict, Violation violation);
   [[noreturn]] void fail(Verdict verdict, Violation violation);
@@ -124,7 +125,7 @@ class Explorer {
   void add_local(unsigned thread, const Operation& op);
   void add_choice(unsigned thread, const Operation& op);
   void add_load(unsigned thread, const Operation& op);
-  void add_await(unsigned thread, const Operation& op);
+  bool add_await(unsigned thread, const Operation& op);
   void add_store(unsigned thread, const Operation& op);
   void add_update(unsigned thread, const Operation& op);
   EventId append_update_write(EventId read);

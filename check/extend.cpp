@@ -93,10 +93,11 @@ void Explorer::add_load(unsigned thread, const Operation& op) {
   append_read(thread, op, graph_->newest(op.location));
 }
 
-void Explorer::add_await(unsigned thread, const Operation& op) {
+// False: nothing satisfies it yet.
+bool Explorer::add_await(unsigned thread, const Operation& op) {
   if (!may_satisfy(thread, op.wait)) {
     graph_->set_status(thread, Graph::Status::waiting, op.wait);
-    throw Suspend{};
+    return false;
   }
   graph_->set_status(thread, Graph::Status::runnable);
   const auto newest = static_cast<int>(graph_->co(op.location).size()) - 1;
@@ -108,10 +109,11 @@ void Explorer::add_await(unsigned thread, const Operation& op) {
     const EventId id = append_read(thread, op, from);
     graph_->at(id).satisfied = satisfied;
     if (!satisfied) graph_->set_status(thread, Graph::Status::stuck, op.wait);
-    if (p == newest) return;
+    if (p == newest) break;
     if (consistent({id})) visit_alternative();
     graph_->undo(mark);
   }
+  return true;
 }
 
 // VisitCOs of the paper, for the graphs in which nothing is revisited; those in which something is

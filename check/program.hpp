@@ -51,7 +51,8 @@ struct Awaitable {
 
 /// A participant's face to the explorer. The body is run again and again from its start: the calls
 /// it made before return what they returned, the next one is explored. A call may throw (an
-/// object that is no std::exception) to end this run of the body: let it through.
+/// object that is no std::exception) to end this run of the body: let it through. A wait may also
+/// say that it is over, which takes less time: then return, and ask for nothing more.
 class Thread {
  public:
   Thread(Explorer& explorer, unsigned id);
@@ -59,6 +60,10 @@ class Thread {
       : beginning_(&beginning), past_(past), id_(id) {}
 
   unsigned id() const { return id_; }
+  /// Ends a run that is over, as any call does.
+  void go_on() const {
+    if (is_over_) end();
+  }
 
   Word load(Location where, Ordering order, Site site = Site::here()) {
     return step({.kind = Kind::load, .order = order, .location = where, .site = site});
@@ -90,12 +95,18 @@ class Thread {
     step({.kind = Kind::fence, .order = order, .site = site});
   }
   /// Returns the value that satisfied.
-  Word await(Location where, const Predicate& ready, Ordering order, Site site = Site::here());
-  /// Any one of several: returns its index in `where`, which is read pass by pass from `first` on.
-  std::size_t await_any(const std::vector<Location>& where, const Predicate& ready, Ordering order,
-                        std::size_t first = 0, Site site = Site::here());
-  /// The same, each with its own condition.
-  std::size_t await_first(const std::vector<Awaitable>& any, std::size_t first = 0);
+  Word await(Location where, const Predicate& ready, Ordering order, Site site = Site::here()) {
+    return or_end(await_or_over(where, ready, order, site));
+  }
+  /// The same; nothing: this run is over.
+  std::optional<Word> await_or_over(Location where, const Predicate& ready, Ordering order,
+                                    Site site);
+  /// Any one of several: returns its index, which are read pass by pass from `first` on.
+  std::size_t await_first(const std::vector<Awaitable>& any, std::size_t first = 0) {
+    return or_end(await_first_or_over(any, first));
+  }
+  std::optional<std::size_t> await_first_or_over(const std::vector<Awaitable>& any,
+                                                 std::size_t first);
   Word read(Location where, Site site = Site::here()) {
     return step({.kind = Kind::plain_read, .location = where, .site = site});
   }
@@ -120,6 +131,12 @@ class Thread {
                  .operand = operand,
                  .site = site});
   }
+  template <class T>
+  static T or_end(std::optional<T> result) {
+    if (!result) end();
+    return *result;
+  }
+  [[noreturn]] static void end();
   friend class Explorer;
   Word step(const Operation& op);
   Word step_faultily(Operation op);
@@ -133,6 +150,7 @@ class Thread {
   std::size_t recalled_ = 0;
   unsigned id_;
   std::int16_t next_ = 0;  // how many of its events it has passed in this run
+  bool is_over_ = false;   // this run
   std::optional<Operation> late_{};
 };
 

@@ -343,7 +343,9 @@ TEST(Litmus, Waits) {
   EXPECT_EQ(verdict({seq({store(x, 1), store(x, 0)}), await(x, 1)}), Verdict::hang);
   EXPECT_EQ(verdict({await(x, 1), seq({store(x, 1), store(x, 0), store(x, 1)})}), Verdict::holds);
   const Body any = [](Thread& t) {
-    const std::size_t which = t.await_any({x, y}, Predicate(equals(1)), acq);
+    const Predicate set(equals(1));
+    const std::size_t which =
+        t.await_first({{x, set, acq, Site::here()}, {y, set, acq, Site::here()}});
     t.check(t.read(z) == 1, "the data of whichever came");
     t.check(which < 2, "an index");
   };

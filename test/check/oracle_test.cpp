@@ -58,9 +58,14 @@ void interpret(const RandomProgram& program, Thread& self) {
       case Code::await_at_least:
         last = self.await(where, Predicate(at_least(i.value)), order);
         break;
-      case Code::await_any:
-        last = static_cast<Word>(self.await_any(atomics, Predicate(equals(i.value)), order));
+      case Code::await_any: {
+        std::vector<Awaitable> any;
+        for (const Location atomic : atomics) {
+          any.push_back({atomic, Predicate(equals(i.value)), order, Site::here()});
+        }
+        last = static_cast<Word>(self.await_first(any));
         break;
+      }
       case Code::fence:
         self.fence(order);
         break;
