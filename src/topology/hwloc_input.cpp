@@ -30,12 +30,6 @@ double pus_of(const std::string& description) {
   return pus;
 }
 
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++found;
-  return found;
-}
-
 }  // namespace
 
 void check_synthetic(const std::string& description) {
@@ -46,8 +40,13 @@ void check_synthetic(const std::string& description) {
 }
 
 void check_xml(const std::string& text, const std::string& path) {
-  for (const std::string set : {"cpuset", "nodeset"}) {
-    if (count(text, " complete_" + set + "=\"") < count(text, " " + set + "=\"")) {
+  for (std::size_t at = 0; (at = text.find("<object ", at)) != std::string::npos; ++at) {
+    const std::string object = text.substr(at, text.find('>', at) - at);
+    const auto has = [&](const std::string& name) {
+      return object.find(" " + name + "=\"") != std::string::npos;
+    };
+    for (const std::string set : {"cpuset", "nodeset"}) {
+      if (!has(set) || has("complete_" + set)) continue;
       throw Error(Status::invalid,
                   format("topology file '{}' is damaged: an object has no complete_{}", path, set));
     }

@@ -157,11 +157,12 @@ TEST(Topology, SpecChoosesTheKind) {
   EXPECT_FALSE(Topology::from_spec(test::machines / "hybrid-6p8e.xml").is_this_machine());
 }
 
-/// A machine's file with the last `word` spoiled.
-std::filesystem::path spoiled(const std::string& word) {
+/// A machine's file where `by` stands for so many characters of the last `word`.
+std::filesystem::path spoiled(const std::string& word, std::size_t replaced = 2,
+                              const std::string& by = "xx") {
   std::ifstream file(test::machines / "hybrid-6p8e.xml");
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  text.replace(text.rfind(word), 2, "xx");
+  text.replace(text.rfind(word), replaced, by);
   std::string path = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
   close(mkstemp(path.data()));
   std::ofstream(path) << text;
@@ -182,6 +183,10 @@ TEST(Topology, AFileThatHwlocWouldCrashOnIsRefused) {
     EXPECT_THROW(static_cast<void>(Topology::from_spec(path)), Error) << set;
     std::filesystem::remove(path);
   }
+  // What is no object has fewer words.
+  const auto path = spoiled("</topology>", 0, "<cpukind cpuset=\"0x1\"></cpukind>");
+  EXPECT_NO_THROW(static_cast<void>(Topology::from_spec(path)));
+  std::filesystem::remove(path);
 }
 
 TEST(Topology, WhatHwlocWouldTakeHoursForIsRefused) {
