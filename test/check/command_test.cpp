@@ -48,8 +48,8 @@ double seconds_of_children() {
          1e-6 * static_cast<double>(used.ru_utime.tv_usec);
 }
 
-// All of what `muster check` does when it is told nothing. In processor time, so that other programs
-// do not matter.
+// All of what `muster check` does when it is told nothing. In processor time, so that other
+// programs do not matter.
 TEST(CheckCommand, CoversEverythingByDefaultWithinFourMinutes) {
   const double begin = seconds_of_children();
   const json results = results_of({});
