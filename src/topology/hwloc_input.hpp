@@ -6,8 +6,10 @@
 
 namespace muster {
 
-/// Throws Error(invalid) for a synthetic topology of too many PUs.
-void check_synthetic(const std::string& description);
+/// Whether a synthetic topology would have too many PUs.
+bool is_too_large(const std::string& description);
+/// For messages.
+std::string how_to_describe();
 
 /// Throws Error(invalid) for a topology's XML, read from `path`, that hwloc 2.8 crashes on.
 void check_xml(const std::string& text, const std::string& path);

@@ -312,15 +312,10 @@ Topology Topology::this_machine(Cpus cpus) {
 
 namespace {
 
-constexpr const char* how_to_describe =
-    "write one outermost first and down to PUs, like 'package:2 numa:2 l3:1 core:32 pu:1', or give "
-    "a file made by 'lstopo file.xml'";
-
-/// Null if hwloc does not understand it.
+/// Null if hwloc does not understand it, or would take too long.
 HwlocTopology load_synthetic(const std::string& description) {
-  check_synthetic(description);
   HwlocTopology hwloc = make_hwloc_topology();
-  if (trimmed(description).empty() ||
+  if (trimmed(description).empty() || is_too_large(description) ||
       hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0 ||
       hwloc_topology_load(hwloc.get()) != 0) {
     return nullptr;
@@ -346,7 +341,7 @@ Topology Topology::from_file(const std::string& path) {
     if (hwloc == nullptr) {
       throw Error(Status::invalid,
                   format("topology file '{}' is neither XML nor a synthetic topology; {}", path,
-                         how_to_describe));
+                         how_to_describe()));
     }
     return TopologyReader(hwloc.get(), path, false, nullptr).take();
   }
@@ -382,7 +377,7 @@ Topology Topology::from_synthetic(const std::string& description) {
   const HwlocTopology hwloc = load_synthetic(description);
   if (hwloc == nullptr) {
     throw Error(Status::invalid, format("'{}' is neither a file nor a synthetic topology; {}",
-                                        description, how_to_describe));
+                                        description, how_to_describe()));
   }
   return TopologyReader(hwloc.get(), "synthetic " + trimmed(description), false, nullptr).take();
 }

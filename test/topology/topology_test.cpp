@@ -183,16 +183,18 @@ TEST(Topology, AFileThatHwlocWouldCrashOnIsRefused) {
     EXPECT_THROW(static_cast<void>(Topology::from_spec(path)), Error) << set;
     std::filesystem::remove(path);
   }
-  // What is no object has fewer words.
-  const auto path = spoiled("</topology>", 0, "<cpukind cpuset=\"0x1\"></cpukind>");
-  EXPECT_NO_THROW(static_cast<void>(Topology::from_spec(path)));
-  std::filesystem::remove(path);
+  // What is no object has fewer words, and words may be on several lines.
+  for (const auto& path : {spoiled("</topology>", 0, "<cpukind cpuset=\"0x1\"></cpukind>"),
+                           spoiled(" complete_cpuset", 1, "\n")}) {
+    EXPECT_NO_THROW(static_cast<void>(Topology::from_spec(path)));
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Topology, WhatHwlocWouldTakeHoursForIsRefused) {
-  for (const char* const large :
-       {"package:128 [numa(memory=1)] core:65 pu:1", "128 0x41 1", "core:100000(indexes=1,2) pu:1",
-        "core:99999999999999999999 pu:1"}) {
+  for (const char* const large : {"package:128 [numa(memory=1)] core:65 pu:1", "128 0x41 1",
+                                  "core:100000(indexes=1,2) pu:1", "core:99999999999999999999 pu:1",
+                                  "2(memory=1)100000 1", "core:1(size=(1) core:100000 pu:1"}) {
     ASSERT_THROW(static_cast<void>(Topology::from_spec(large)), Error) << large;
   }
   EXPECT_EQ(Topology::from_spec("package:64 [numa(memory=8192)] l3:8 core:8 pu:2").pus().count(),
@@ -227,10 +229,12 @@ TEST(Topology, UnreadableFiles) {
               "has no <topology>");
   const ScratchFile damaged("<?xml version=\"1.0\"?>\n<topology version=\"2.0\"><object type=\"Ma");
   expect_part(error_of(Status::invalid, [&] { Topology::from_spec(damaged.path); }), "damaged");
-  const ScratchFile prose("Lorem ipsum", ".txt");
-  const std::string said = error_of(Status::invalid, [&] { Topology::from_spec(prose.path); });
-  expect_part(said, "is neither XML nor a synthetic topology");
-  EXPECT_EQ(said.find("Lorem"), std::string::npos) << "what stands in it is told: " << said;
+  for (const char* const text : {"Lorem ipsum", "Lorem 127.0.0.1 ipsum 127.0.0.2"}) {
+    const ScratchFile prose(text, ".txt");
+    const std::string said = error_of(Status::invalid, [&] { Topology::from_spec(prose.path); });
+    expect_part(said, "is neither XML nor a synthetic topology");
+    EXPECT_EQ(said.find("Lorem"), std::string::npos) << "what stands in it is told: " << said;
+  }
   const ScratchFile version("<topology version=\"secret\"></topology>");
   const std::string told = error_of(Status::invalid, [&] { Topology::from_spec(version.path); });
   EXPECT_EQ(told.find("secret"), std::string::npos) << told;
