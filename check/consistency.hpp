@@ -44,8 +44,8 @@ int newest_seen(const Graph& graph, Location location, const Clock& view);
 /// Whether a write at this position would come between an update and the write it reads from.
 bool splits_update(const Graph& graph, Location location, int position);
 
-/// Whether SC fences are ordered, as they were before `added`: the last accesses of their threads.
-/// To be asked where one of these is not the newest of its location.
+/// Whether SC fences are ordered, as they were before `added`: accesses that nothing follows but an
+/// update's other half. To be asked where one of these is not the newest of its location.
 bool sc_fences_ordered(const Graph& graph, std::initializer_list<EventId> added);
 
 /// An access that races with the plain access `id`, not yet linked.

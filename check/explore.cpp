@@ -145,7 +145,11 @@ Result Explorer::explore() {
       },
       &task);
   pthread_attr_destroy(&attributes);
-  if (error != 0) throw Error(Status::system, "no thread with a stack of 512 MiB");
+  if (error != 0) {
+    throw Error(Status::system,
+                "no thread with a stack of 512 MiB: see `ulimit -v`, or explore one program at a "
+                "time, by `taskset -c 0`");
+  }
   pthread_join(thread, nullptr);
   return task.get_future().get();
 }

@@ -101,7 +101,7 @@ class Thread {
   /// The same; nothing: this run is over.
   std::optional<Word> await_or_over(Location where, const Predicate& ready, Ordering order,
                                     Site site);
-  /// Any one of several: returns its index, which are read pass by pass from `first` on.
+  /// Any one of several, which are read pass by pass from `first` on: returns its index.
   std::size_t await_first(const std::vector<Awaitable>& any, std::size_t first = 0) {
     return or_end(await_first_or_over(any, first));
   }

@@ -365,7 +365,8 @@ void run_programs(const CheckOptions& options) {
   std::string example;
   std::string shown;
   const auto take = [&](Ran done) {
-    if (!done.row) return static_cast<void>(example = done.example);
+    if (!done.example.empty()) example = done.example;
+    if (!done.row) return;
     const Row& row = *done.row;
     const Job& job = row.job;
     if (ran == 0 && !options.json) {

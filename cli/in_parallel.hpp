@@ -25,7 +25,11 @@ template <class Work, class Take, class Show>
 void in_parallel(std::size_t count, Work work, Take take, Show show) {
   using Result = std::invoke_result_t<Work&, std::size_t>;
   std::vector<std::packaged_task<Result()>> tasks;
-  for (std::size_t i = 0; i < count; ++i) tasks.emplace_back([&work, i] { return work(i); });
+  std::vector<std::future<Result>> results;
+  for (std::size_t i = 0; i < count; ++i) {
+    tasks.emplace_back([&work, i] { return work(i); });
+    results.push_back(tasks.back().get_future());
+  }
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
   const struct End {
@@ -44,9 +48,9 @@ void in_parallel(std::size_t count, Work work, Take take, Show show) {
     if (threads.empty()) throw too_few(0, wanted, "threads", error.what());
   }
   for (std::size_t i = 0; i < count; ++i) {
-    std::future<Result> result = tasks[i].get_future();
-    while (result.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) show(i);
-    take(result.get());
+    const auto ready = std::future_status::ready;
+    while (results[i].wait_for(std::chrono::milliseconds(100)) != ready) show(i);
+    take(results[i].get());
   }
 }
 
