@@ -229,8 +229,10 @@ class Run {
       c.row.pattern = pattern;
       setting.lock = entry->name;
       c.team = std::make_unique<LockTeam>(*entry, setting);
-      if (c.team->await_idle(clock_ns() + kStart_ns) != LockTeam::State::idle) {
-        c.end(RowStatus::failed, c.team->error());
+      const LockTeam::State begun = c.team->await_idle(clock_ns() + kStart_ns);
+      if (begun != LockTeam::State::idle) {
+        c.end(RowStatus::failed,
+              begun == LockTeam::State::failed ? c.team->error() : "its threads did not start");
       }
       candidates.push_back(std::move(c));
     }
