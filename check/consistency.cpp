@@ -110,7 +110,8 @@ int first_after(const Graph& graph, EventId fence, Location location) {
   return first;
 }
 
-/// Whether the last access of a thread is what puts one fence before another, or the same.
+/// Whether this access puts a fence before another, or itself: a newer one of its location happens
+/// before that.
 bool orders_fences(const Graph& graph, EventId id) {
   const Event& access = graph.at(id);
   const int place = eco_place(graph, access);

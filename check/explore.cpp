@@ -370,10 +370,9 @@ std::optional<Word> Explorer::await(Thread& thread, const Operation& op, const P
     with_wait.wait = intern({&one, 1});
   }
   const Word read = step(thread, with_wait);
-  if (!thread.is_over_ && !graph_->at(thread.id_, thread.next_ - 1).satisfied) {
-    thread.is_over_ = true;
-  }
-  return thread.is_over_ ? std::nullopt : std::optional(read);
+  thread.is_over_ = thread.is_over_ || !graph_->at(thread.id_, thread.next_ - 1).satisfied;
+  if (thread.is_over_) return {};
+  return read;
 }
 
 // A pass of loads, which is started only once one of them may be satisfied.

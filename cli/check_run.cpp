@@ -25,9 +25,9 @@
 #include "check/suite/sleeping.hpp"
 #include "check/suite/station.hpp"
 #include "cli/check.hpp"
-#include "cli/in_parallel.hpp"
 #include "cli/output.hpp"
 #include "machine/error.hpp"
+#include "machine/in_parallel.hpp"
 
 namespace muster {
 namespace {

@@ -2,12 +2,10 @@
 #include "sim/predict.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
-#include <thread>
 
-#include "machine/usable_cpus.hpp"
+#include "machine/in_parallel.hpp"
 
 namespace muster::sim {
 namespace {
@@ -148,31 +146,13 @@ std::vector<Predicted> beside_best(const MachineModel& machine, const Query& que
 }
 
 void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> thrown(count);
-  const auto work = [&] {
-    StackPool pool;
-    for (std::size_t n = next++; n < count; n = next++) {
-      try {
-        job(n, pool);
-      } catch (...) {
-        thrown[n] = std::current_exception();
-        next = count;
-      }
-    }
+  const auto work = [&](std::size_t n) {
+    thread_local StackPool pool;
+    job(n, pool);
+    return n;
   };
-  const std::size_t threads = std::min<std::size_t>(usable_cpus(), count);
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (std::size_t n = 1; n < threads; ++n) others.emplace_back(work);
-    } catch (const std::exception&) {  // no more can be made: fewer do it
-    }
-    work();
-  }
-  for (const std::exception_ptr& exception : thrown) {
-    if (exception) std::rethrow_exception(exception);
-  }
+  in_parallel(
+      count, work, [](std::size_t) {}, [](std::size_t) {});
 }
 
 }  // namespace muster::sim
