@@ -102,8 +102,6 @@ class Engine {
   void delay(unsigned participant, Time duration);
   /// From then on every wait gives up, and no time passes.
   bool is_abandoned() const { return abandoned_; }
-  /// So many turns of a waiting loop.
-  void linger(unsigned participant, unsigned turns) { delay(participant, poll_turn_ * turns); }
 
  private:
   enum class Purpose : std::uint8_t { load, poll, ahead, scan, reserve, update, store };

@@ -130,7 +130,9 @@ class Modelled : public NobodySleeps<Modelled> {
     return where.share_memory(where.die_of(participant_), where.die_of(participant));
   }
   /// What locks wait before they try again.
-  void linger(unsigned turns) { engine_->linger(participant_, turns); }
+  void linger(unsigned turns) {
+    engine_->delay(participant_, from_ns(static_cast<double>(turns * linger_turn_ns)));
+  }
   std::int64_t time_ns() const {
     return static_cast<std::int64_t>(to_ns(engine_->clock(participant_)));
   }

@@ -70,8 +70,11 @@ class Port : public Hardware {
   static void give_way() noexcept;
 
   static std::int64_t time_ns() noexcept { return now_ns(); }
-  void linger(unsigned turns) noexcept {
-    for (; turns > 0; --turns) relax();
+  static void linger(unsigned turns) noexcept {
+    const std::int64_t until_ns = now_ns() + turns * linger_turn_ns;
+    do {
+      relax();
+    } while (now_ns() < until_ns);
   }
 
   /// Who waits for a lock sleeps elsewhere, so nobody is to be woken.
