@@ -44,8 +44,8 @@ bool Share::await_turn(std::int64_t end_ns) {
   };
   Others all = others(mine, now);
   const std::int64_t until = now + ahead_ns(all) * all.count;
-  while (now < std::min(until, end_ns) && ahead_ns(all) != 0) {
-    nap(0, std::min(until - now, end_ns - now));
+  for (unsigned naps = 0; now < std::min(until, end_ns) && ahead_ns(all) != 0; ++naps) {
+    nap(naps, std::min(until - now, end_ns - now));
     now = now_ns();
     mine.seen_ns = now;
     all = others(mine, now);
