@@ -120,7 +120,7 @@ class Auto {
   /// Executes what others have posted; if they have and a server runs, that is its from now on.
   [[gnu::noinline]] void give_after_visit(M& m, Habit& h, auto& work, auto combines) const {
     const auto served = [&] { return is_served(m); };
-    unsigned executed = 0;
+    unsigned executed = 0, visits = 0;  // of these two: while others sleep they have requests
     do {
       const bool nobody_waits = wanted_.is_by_section(m);
       wanted_.clear(m);
@@ -134,7 +134,7 @@ class Auto {
       const bool goes_on = nobody_waits || (combines() && h.goes_on_after_visit(m));
       if (goes_on && !wanted_.is_slept_on(m)) continue;
       wanted_.let_one_in(m, *desk_.held);
-    } while (executed != 0 && wanted_.is_dozing(m) && take(m));
+    } while (++visits < 2 && executed != 0 && wanted_.is_dozing(m) && take(m));
     wanted_.look_back(m, desk_);
   }
 
