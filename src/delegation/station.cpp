@@ -114,6 +114,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   }
   join_watchdog();
   register_heavy_fence(false);
+  cpus_of_process();  // counts them
   place_ = place;
   misplaced_.clear();
   term_.begin(house_);
@@ -219,12 +220,7 @@ class Station::Server : public locks::Walk<RingPort> {
       : Walk(port, station.cells().global(0)), station_(station), self_(self) {}
 
   [[gnu::noinline]] bool goes_on(bool found) {
-    if (found) {
-      idle_.reset();
-    } else {
-      if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
-      if (idle_->next() == RingPort::Next::sleep) sleep();
-    }
+    found ? idle_.reset() : idle();
     if (!station_.crew().is_alone(station_.house_, self_)) {
       pu_ = 0;  // another one has shown its own
       idle_.reset();
@@ -267,6 +263,19 @@ class Station::Server : public locks::Walk<RingPort> {
   }
 
  private:
+  bool is_any_pending() const {
+    return locks::any_pending(port_, station_.rings_, station_.cells().global(0));
+  }
+  void idle() {
+    if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
+    if (idle_->next() != RingPort::Next::sleep) {
+      if (cpus_last_counted() == 1) sched_yield();  // it is its clients', too
+    } else if (is_any_pending()) {
+      nap(0);  // others have the locks: a sleep would be over at once, but interrupt all CPUs
+    } else {
+      sleep();
+    }
+  }
   /// To clients, unless the server leaves.
   [[gnu::cold, gnu::noinline]] void show_pu() {
     pu_ = port_.pu();
@@ -277,10 +286,8 @@ class Station::Server : public locks::Walk<RingPort> {
   /// Until there is a request, or for a slice: a long one, since whoever posts rings. It counts the
   /// sleep when that is over: till then it is `asleep`, and the steward sees one or the other.
   void sleep() const {
-    const auto is_any_pending = [this] {
-      return locks::any_pending(port_, station_.rings_, station_.cells().global(0));
-    };
-    station_.crew().sleep(station_.house_, is_any_pending, [this](auto is_over) {
+    const auto is_wanted = [this] { return is_any_pending(); };
+    station_.crew().sleep(station_.house_, is_wanted, [this](auto is_over) {
       FutexLot lot(false);
       lot.set_slice(lot.longest_slice_ns());
       locks::Bell<FutexLot>::sleep(lot, station_.bell_, is_over);
