@@ -80,10 +80,12 @@ struct Port::Pace {
   }
 };
 
-/// Of sleeps that somebody ends.
+/// Of sleeps that somebody ends. All threads together wake some thousand times a second at most.
 FutexLot Port::lot_for_long() noexcept {
   FutexLot lot(false);
-  lot.set_slice(std::max(std::min(Asking::sleep_ns, lot.longest_slice_ns()),
+  const std::int64_t threads = seated_threads.load(std::memory_order_relaxed);
+  const std::int64_t slice_ns = std::max(Asking::sleep_ns, threads * Asking::sleep_ns / 64);
+  lot.set_slice(std::max(std::min(slice_ns, lot.longest_slice_ns()),
                          shortest_sleep_ns.load(std::memory_order_relaxed)));
   return lot;
 }
@@ -92,7 +94,8 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
               const Expectation<Cell>& expected) noexcept {
   FutexLot lot = lot_for_long();
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
-  Asking asking(is_crowded() && own != nullptr, asked_, expected.lost, is_time_limited());
+  const bool yields = is_crowded() && own != nullptr;
+  Asking asking(yields, asked_, expected.lost, is_time_limited() || is_crowded() != yields);
   Pace pace{asking, expected};
   const int over = locks::ask(*this, own, expected.answer, held, wanted, pace, [&] {
     const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };

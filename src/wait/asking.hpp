@@ -33,6 +33,10 @@ class Asking {
   /// In a crowd, before a sleep. Most to fewest sections of 64 threads on two CPUs: 34 without, 8
   /// to 11 with 4 or 16.
   static constexpr unsigned yields = 16;
+  /// Where each thread has a CPU, before a sleep: as long as a sleep and a wake-up take, which
+  /// interrupt every CPU of the process and keep the lock's holder. The more clients, the longer
+  /// each waits: 127 of an EPYC 27 us and more in the model.
+  static constexpr unsigned polls = 25;
   /// A sleep that nobody ends. With 1 ms 64 threads behind a long section would wake 64,000 times a
   /// second.
   static constexpr std::int64_t sleep_ns = 8'000'000;
@@ -41,11 +45,12 @@ class Asking {
   /// asked() after the client's last wait. Who asks is let in, so it yields twice, and another one
   /// asks first: without these yields the most to the fewest sections of 64 threads is 7,000.
   /// `lost`: races for the lock, since it came. `limited`: yields are naps (delegation/port.cpp),
-  /// so that none come before a sleep.
+  /// or others need this PU, so that it sleeps soon.
   constexpr Asking(bool crowded, bool asked, unsigned lost, bool limited = false) noexcept
       : polls_(crowded ? 1 : patience),
         yields_(crowded ? (asked ? 2 : 1) : 0),
-        yields_before_sleep_(crowded && !limited ? yields : 0) {
+        yields_before_sleep_(crowded && !limited ? yields : 0),
+        polls_before_sleep_(crowded || limited ? 0 : polls) {
     if (lost >= races) polls_ = 0;
   }
 
@@ -56,6 +61,7 @@ class Asking {
     was_told_ = !was_told_;
     if (!was_told_) return polls_ = 1, Next::sleep;
     yields_ = yields_before_sleep_;
+    polls_ = polls_before_sleep_;
     if (said) return next(said);
     asked_ = true;
     return Next::ask;
@@ -66,6 +72,7 @@ class Asking {
   unsigned polls_;
   unsigned yields_;
   unsigned yields_before_sleep_;
+  unsigned polls_before_sleep_;
   bool was_told_ = false;  ///< the holder, since the client began or slept
   bool asked_ = false;
 };
