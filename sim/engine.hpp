@@ -7,6 +7,7 @@
 // that waits reads the line once and looks again only when somebody committed a store to it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <functional>
@@ -86,6 +87,8 @@ class Engine {
   enum class Update : std::uint8_t { add, exchange, compare_exchange };
 
   Word load(unsigned participant, const Line& line);
+  /// Has the line come, unless as many are on their way as stores may wait for.
+  void expect_load(unsigned participant, const Line& line);
   void store(unsigned participant, Line& line, Word value);
   /// Returns what was there before.
   Word update(unsigned participant, Line& line, Update kind, Word operand, Word expected = 0);
@@ -251,6 +254,10 @@ class Engine {
   void request_stores(unsigned participant);
 
   // scan.cpp
+  static bool is_on_its_way(const Core& core, const Line& line) {
+    const std::vector<const Line*>& reading = core.scan.reading;
+    return std::find(reading.begin(), reading.end(), &line) != reading.end();
+  }
   void scan(unsigned participant);
   void scan_any(unsigned participant);
   void scan_read(unsigned participant, const Line& line, bool stale);

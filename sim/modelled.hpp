@@ -129,6 +129,7 @@ class Modelled : public NobodySleeps<Modelled> {
     const Geometry& where = engine_->geometry();
     return where.share_memory(where.die_of(participant_), where.die_of(participant));
   }
+  void expect_load(const Cell& cell) { engine_->expect_load(participant_, cell); }
   /// What locks wait before they try again.
   void linger(unsigned turns) {
     engine_->delay(participant_, from_ns(static_cast<double>(turns * linger_turn_ns)));

@@ -49,10 +49,20 @@ Word Engine::load(unsigned participant, const Line& line) {
     core.clock += hit_;
     return own != nullptr ? own->value : line.value;
   }
+  core.line = &lines_[line.index];
   core.doing = Doing::loading;
-  request(participant, lines_[line.index], Purpose::load, core.clock);
+  if (!is_on_its_way(core, line)) request(participant, *core.line, Purpose::load, core.clock);
   block(participant);
   return core.result;
+}
+
+void Engine::expect_load(unsigned participant, const Line& line) {
+  Core& core = cores_[participant];
+  std::vector<const Line*>& reading = core.scan.reading;
+  if (abandoned_ || present(line, participant) || core.stores.forward(line) != nullptr) return;
+  if (reading.size() >= store_overlap_ || is_on_its_way(core, line)) return;
+  reading.push_back(&line);
+  request(participant, lines_[line.index], Purpose::scan, core.clock);
 }
 
 void Engine::store(unsigned participant, Line& line, Word value) {

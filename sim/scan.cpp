@@ -16,6 +16,10 @@ void Engine::scan_read(unsigned participant, const Line& line, bool stale) {
     scan(participant);
     return;
   }
+  if (core.doing == Doing::loading && core.line == &line) {
+    core.result = line.value;
+    resume(participant, now_);
+  }
   if (core.doing != Doing::scanning || !s.any || s.waiting) return;  // of a wait that is over
   bool awaited = false;
   for (std::size_t turn = 0; turn < s.visited; ++turn) {
@@ -49,7 +53,7 @@ void Engine::scan_any(unsigned participant) {
       if (s.outstanding >= overlap_at(s.visited)) break;
       ++s.outstanding;
       known = Scan::Known::reading;
-      if (std::find(s.reading.begin(), s.reading.end(), &line) == s.reading.end()) {
+      if (!is_on_its_way(core, line)) {
         at += load_gap_;
         s.reading.push_back(&line);
         request(participant, line, Purpose::scan, at);

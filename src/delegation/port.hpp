@@ -35,6 +35,8 @@ class Port : public Hardware {
     return locks::Seats<SeatMachine>::next(machine, from, end);
   }
 
+  static void expect_load(const Cell& cell) noexcept { __builtin_prefetch(&cell); }
+
   /// More threads use locks than there are CPUs, though perhaps not just now.
   static bool is_crowded() noexcept {
     const unsigned threads = seated_threads.load(std::memory_order_relaxed);

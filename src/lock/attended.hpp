@@ -97,6 +97,7 @@ class Attended {
       at_ = m_.await_any(watched_, at_least(1), relaxed, from);
       return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
     }
+    Word count() const { return static_cast<Word>(news_); }
     bool take(Word) {
       was_refused_ = !lock_.auto_.take(m_);
       return !was_refused_;

@@ -36,6 +36,7 @@ class Walk {
     const Word client = port_.next_client(from, count_);
     return client < count_ ? client : no_client;
   }
+  Word count() const { return count_; }
 
  protected:
   M& port_;
@@ -64,6 +65,7 @@ template <Machine M, class Work, class GoesOn>
 /// waits for it. `Server` knows the clients, the locks, and how requests are executed:
 ///   Word next(Word from)                        the first client from there on that may have a
 ///                                               request; else no_client
+///   Word count()                                more than any of theirs
 ///   bool take(Word lock)                        true: it now has the lock
 ///   auto lock(Word number)                      an Auto (auto.hpp), or what has its ask(m),
 ///                                               is_wanted(m) and give_and_let_in(m)
@@ -82,6 +84,7 @@ template <Machine M, class Server>
     return server.has_given();
   };
   for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
+    fetch_ahead(m, rings, client, server.count());
     auto pending = rings.next(m, client);
     if (pending.request == 0) continue;
     if (!pending.is_of(has)) {

@@ -24,6 +24,24 @@ TEST_F(EngineTest, AMissGoesToMemoryAHitDoesNot) {
          }}});
 }
 
+TEST_F(EngineTest, LinesThatAreExpectedComeMeanwhileAsManyAsStoresMayAwait) {
+  parameters_.store_overlap = 2;
+  play({{0, [&](Modelled& m) {
+           const Time miss = across + from_ns(50);
+           for (unsigned n = 0; n < 3; ++n) {
+             m.engine().set_home(n, 2);
+             m.expect_load(cell(n));
+           }
+           m.engine().delay(0, across);
+           m.load(cell(0), acquire);
+           EXPECT_EQ(clock(m), miss) << "the rest of the way";
+           m.load(cell(1), acquire);
+           EXPECT_EQ(clock(m), miss + from_ns(1)) << "it is here";
+           m.load(cell(2), acquire);
+           EXPECT_EQ(clock(m), miss + from_ns(1) + miss) << "one too many";
+         }}});
+}
+
 TEST_F(EngineTest, AnOwnerAddsUntilTheOthersRequestHasCome) {
   // Within 10 ns: the request is there after 5, when the owner's second addition has begun.
   mechanisms_ = mechanisms_.without(Mechanism::ll_sc);
