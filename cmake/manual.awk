@@ -67,9 +67,9 @@ in_comment {
 }
 
 # A function in line, without its body.
-/^static inline / {
+/^static __inline / {
   declaration = $0
-  sub(/^static inline /, "", declaration)
+  sub(/^static __inline /, "", declaration)
   sub(/ {$/, ";", declaration)
   is_function = 1
   end_declaration()

@@ -86,7 +86,7 @@ typedef struct muster_lock_options {
 
 /** Sets the defaults. Else as muster_options_init_sized(). */
 MUSTER_API void muster_lock_options_init_sized(muster_lock_options* options, size_t size);
-static inline void muster_lock_options_init(muster_lock_options* options) {
+static __inline void muster_lock_options_init(muster_lock_options* options) {
   muster_lock_options_init_sized(options, sizeof *options);
 }
 

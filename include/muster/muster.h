@@ -126,7 +126,7 @@ typedef struct muster_options {
  * more options takes the others' defaults; one that has fewer refuses what it lacks. NULL is
  * ignored. C and C++ call muster_options_init(). */
 MUSTER_API void muster_options_init_sized(muster_options* options, size_t size);
-static inline void muster_options_init(muster_options* options) {
+static __inline void muster_options_init(muster_options* options) {
   muster_options_init_sized(options, sizeof *options);
 }
 

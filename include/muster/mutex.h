@@ -64,17 +64,17 @@ MUSTER_API int muster_mutex_timedlock(muster_mutex* mutex, int64_t timeout_ns);
 #endif
 
 /** Takes it; waits for it. */
-static inline void muster_mutex_lock(muster_mutex* mutex) {
+static __inline void muster_mutex_lock(muster_mutex* mutex) {
   if (!MUSTER_MUTEX_CHANGE(mutex, 0, 1, __ATOMIC_ACQUIRE)) muster_mutex_lock_slowly(mutex);
 }
 
 /** Takes it if it is free; nonzero if so, where pthread_mutex_trylock() returns 0. */
-static inline int muster_mutex_trylock(muster_mutex* mutex) {
+static __inline int muster_mutex_trylock(muster_mutex* mutex) {
   return MUSTER_MUTEX_CHANGE(mutex, 0, 1, __ATOMIC_ACQUIRE) || muster_mutex_trylock_slowly(mutex);
 }
 
 /** Gives it back. Touches nothing of it afterwards: who takes it next may free it. */
-static inline void muster_mutex_unlock(muster_mutex* mutex) {
+static __inline void muster_mutex_unlock(muster_mutex* mutex) {
   if (!MUSTER_MUTEX_CHANGE(mutex, 1, 0, __ATOMIC_RELEASE)) muster_mutex_unlock_slowly(mutex);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all functions return, and texts for it. Part of muster.h. */
+/* What all functions return, and texts for it. Part of muster.h. Functions in line are `__inline`:
+ * C90 has no `inline`. */
 #ifndef MUSTER_STATUS_H
 #define MUSTER_STATUS_H
 

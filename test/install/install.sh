@@ -42,7 +42,7 @@ for page in man1/muster.1 man3/muster.3 man3/muster_barrier_wait.3 man7/muster.7
   ! command -v groff >/dev/null || [ -z "$(cd "$prefix/share/man" &&
     groff -man -ww -Tutf8 -z "$page" 2>&1)" ] || fail "$page is not whole"
 done
-functions=$(sed -nE 's/^(MUSTER_API|static inline) .*[ *](muster_[a-z_]*)\(.*/\2/p' \
+functions=$(sed -nE 's/^(MUSTER_API|static __inline) .*[ *](muster_[a-z_]*)\(.*/\2/p' \
   "$prefix"/include/muster/*.h)
 for name in $functions; do
   [ -s "$prefix/share/man/man3/$name.3" ] || fail "no manual page of $name()"
@@ -67,6 +67,7 @@ printf '#include <muster/muster.h>\nint main(void) { return 0; }\n' >"$scratch/a
 printf '#include <muster/muster.hpp>\nint main() {}\n' >"$scratch/alone.cpp"
 strict="-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I$prefix/include"
 $CC -std=c11 $strict "$scratch/alone.c"
+$CC -ansi $strict "$scratch/alone.c"
 $CXX -std=c++17 $strict "$scratch/alone.cpp"
 if command -v clang++ >/dev/null; then
   clang -std=c11 $strict "$scratch/alone.c"
