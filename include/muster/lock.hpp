@@ -18,7 +18,7 @@
 
 #if __cplusplus <= 201703L
 #error "muster/lock.hpp is C++20: -std=c++20; in CMake target_compile_features(... cxx_std_20)"
-#endif
+#else
 
 #include <atomic>
 #include <chrono>
@@ -524,3 +524,5 @@ class guarded {
 };
 
 }  // namespace muster
+
+#endif

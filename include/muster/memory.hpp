@@ -8,7 +8,7 @@
 
 #if __cplusplus <= 201703L
 #error "muster/memory.hpp is C++20: compile with -std=c++20 or later (muster.hpp is C++17)"
-#endif
+#else
 
 #include <cstddef>
 #include <limits>
@@ -99,3 +99,5 @@ inline std::string explain_memory() {
 }
 
 }  // namespace muster
+
+#endif

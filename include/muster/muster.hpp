@@ -14,7 +14,7 @@
 
 #if __cplusplus < 201703L
 #error "muster/muster.hpp is C++17: compile with -std=c++17 or later"
-#endif
+#else
 
 #include <algorithm>
 #include <atomic>
@@ -292,3 +292,5 @@ class barrier {
 };
 
 }  // namespace muster
+
+#endif

@@ -10,6 +10,8 @@
 #include "muster/muster.hpp"
 #include "muster/mutex.h"
 
+#if __cplusplus >= 201703L  // else muster.hpp has said so
+
 namespace muster {
 
 /// TimedLockable; 28 bytes, constant-initialised, trivially destructible. What clang's thread
@@ -62,3 +64,5 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) mutex {
 };
 
 }  // namespace muster
+
+#endif

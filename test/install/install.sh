@@ -75,11 +75,12 @@ if command -v clang++ >/dev/null; then
 else
   echo "skipped: the headers under clang (package clang)"
 fi
-for wanted in 'muster 14 17' 'lock 17 20'; do
+for wanted in 'muster 14 17' 'mutex 14 17' 'lock 17 20'; do
   read -r header standard needed <<<"$wanted"
   said=$(echo "#include <muster/$header.hpp>" | $CXX -std=c++$standard -x c++ -fsyntax-only \
     -I"$prefix/include" - 2>&1) && fail "$header.hpp: compiled as C++$standard"
-  grep -q "muster/$header.hpp is C++$needed" <<<"$said" || fail "$said"
+  grep -q "hpp is C++$needed" <<<"$said" || fail "$said"
+  [ "$(grep -c 'error:' <<<"$said")" = 1 ] || fail "$header.hpp: more than one error: $said"
 done
 
 echo "-- find_package"
