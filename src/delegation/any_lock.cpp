@@ -111,11 +111,10 @@ void AnyLock::require_held_here() const {
 
 void AnyLock::refuse_recursion() const {
   throw Error(Status::invalid,
-              "a section of this " + std::string(traits_.name) +
-                  " lock, or who has acquired it, would wait for itself: post() it "
-                  "instead. Or a fibre has "
-                  "switched inside of one, which cannot be told apart: leave "
-                  "sections before switching");
+              "this thread is in a section of this " + std::string(traits_.name) +
+                  " lock, or has acquired it, and would wait for itself. post() the section; or "
+                  "call a function that expects the lock taken. If a fibre has switched inside of "
+                  "a section, which looks the same: leave sections before switching");
 }
 
 bool AnyLock::run_all_deferred() noexcept {
