@@ -287,11 +287,12 @@ std::string format_contention(const Json& process) {
   const Json& contended = process.at("contended");
   std::string text =
       wrapped(fmt::format(
-                  "muster run: {} (process {}): {} in {}; {} of {}, {} "
+                  "muster run: {} (process {}): {} took a mutex in {}; {} of {}, {} "
                   "waited for, {} in all: {} of the threads' time",
                   printable(process.at("program").get<std::string>()),
-                  process.at("process").get<long>(), counted(whole(threads), "threads"),
-                  bench::format_ns(elapsed), counted(count(number(process, "locks")), "locks"),
+                  process.at("process").get<long>(),
+                  counted(whole(number(process, "threads")), "threads"), bench::format_ns(elapsed),
+                  counted(count(number(process, "locks")), "locks"),
                   counted(whole(number(process, "mutexes")), "mutexes"),
                   count(number(process, "waited")), bench::format_ns(number(process, "waited_ns")),
                   share(number(process, "waited_ns"), elapsed * threads)),

@@ -395,6 +395,10 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   }
   if (all.empty()) {
     note("muster run: no report: no process of the program ended by exit\n");
+  } else {
+    note(
+        "not watched: read-write locks, spin locks, semaphores; Muster's own locks, of\n"
+        "  which lock.explain() tells; threads that take no mutex\n");
   }
   fs::remove(file);
   if (!options.json.empty() && !all.empty()) write_file(options.json, all);

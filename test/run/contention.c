@@ -52,9 +52,15 @@ static void* holder(void* unused) {
   return unused;
 }
 
+static int read_it(void) {
+  static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  return pthread_rwlock_rdlock(&lock) + pthread_rwlock_unlock(&lock);
+}
+
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "leave") == 0) _exit(3);
   if (argc > 1 && strcmp(argv[1], "die") == 0) abort();
+  if (argc > 1 && strcmp(argv[1], "readers") == 0) return read_it();
   pthread_barrier_init(&meeting, NULL, 2);
   pthread_t thread;
   expect(pthread_create(&thread, NULL, holder, NULL) == 0, "pthread_create");

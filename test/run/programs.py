@@ -257,6 +257,8 @@ def case_contention():
                               env=ENVIRONMENT)
         expect(done.returncode == 2 and not done.stdout,
                f"{words}: {done.returncode}, {done.stderr}")
+    seen = report("--", program, "readers").stderr
+    expect(": 0 threads took a mutex" in seen and "not watched: read-write locks" in seen, seen)
     expect("no report" in report(program, "leave", code=3).stderr, "nothing said of _exit")
     odd = shutil.copy(program, os.path.join(scratch, "odd\x1b]0;title\a"))
     said = report("--", odd).stderr
