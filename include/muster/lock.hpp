@@ -169,7 +169,8 @@ struct lock_options {
 };
 
 /// Executes critical sections, and is TimedLockable for those that stay where they are: for
-/// std::lock_guard, unique_lock, scoped_lock, condition_variable_any. Thread-safe, but for
+/// std::lock_guard, unique_lock, scoped_lock, condition_variable_any. It is not SharedLockable: who
+/// only reads calls execute_shared(), or lock(), which excludes all others. Thread-safe, but for
 /// construction and destruction. What clang's thread safety analysis takes for a capability.
 class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
  public:
@@ -413,7 +414,8 @@ class thread_place {
   unsigned core_ = 0;
 };
 
-/// A condition for sections of a lock: made before the lock is used, waited for inside of sections.
+/// A condition for sections of a lock: declared after the lock, made before the lock is used
+/// (muster_cond_create), waited for inside of sections.
 class condition {
  public:
   explicit condition(lock& of) : order_(&of) {
@@ -431,7 +433,9 @@ class condition {
     detail::check(status);
   }
   template <class Predicate>
-  void wait(Predicate holds) {
+  void wait(Predicate&& holds) {
+    static_assert(std::is_invocable_r_v<bool, Predicate&>,
+                  "wait() takes a predicate or nothing: not the lock, which a condition knows");
     while (!holds()) wait();
   }
   /// False if the time was over. Any duration will do: seconds::max() is for ever; zero or less is
