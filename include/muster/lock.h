@@ -131,7 +131,8 @@ MUSTER_API int muster_lock_execute_copy(muster_lock* lock, muster_section sectio
  * the lock has readers, which is "phase-fair" [BA10, PF-T]; else in mutual exclusion. There it runs
  * on the calling thread, waits for one writer at most, and lets the next one in when it ends. A
  * section of that kind does not post to this lock, wait for its conditions or give it up:
- * MUSTER_EINVAL. Else as muster_lock_execute(). */
+ * MUSTER_EINVAL. So it is where this lock is read in any section of it: readers do not nest. Else
+ * as muster_lock_execute(). */
 MUSTER_API int muster_lock_execute_shared(muster_lock* lock, muster_section section,
                                           void* argument);
 
@@ -242,8 +243,10 @@ MUSTER_API int muster_lock_explain(const muster_lock* lock, const char* format, 
 MUSTER_API void muster_lock_destroy(muster_lock* lock);
 
 /** A condition variable for sections of `lock`, between the threads of the calling process, also if
- * the lock is shared: no other process can signal it. Before the lock is used: "auto" then no
- * longer lets clients execute each other's sections. MUSTER_ENOTSUP for kinds that always do. */
+ * the lock is shared: no other process can signal it. Before the lock is used: "auto" and "rcl"
+ * then no longer let clients execute each other's sections. In one that a client already executes
+ * for another, muster_cond_wait() returns MUSTER_ENOTSUP. So does this, for kinds whose clients
+ * always do that. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
 /** Inside a section of its lock, which is the innermost one: gives the lock up, waits to be
  * signalled, takes it again. Locks of sections around it stay taken meanwhile. It may return
