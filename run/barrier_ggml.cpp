@@ -7,7 +7,8 @@
 // 1. A graph has a number of its own. A pool in the plan has it before its threads begin; one that
 //    is made for the graph has new threads, which have seen no graph.
 // 2. So all threads of a graph take the same barrier in each episode.
-// 3. Who is late in leaving a graph's last barrier finds it open for good.
+// 3. Who is late in leaving a graph's last barrier has left it before another graph takes it, for
+//    which it begins anew: that may have another number of threads.
 #include <mutex>
 
 #include "run/barrier_anyone.hpp"
@@ -51,6 +52,8 @@ Computing& computing_in(const void* pool, bool is_new) {
     its = &make<Computing>();
     its->next = std::exchange(computing, its);
   }
+  await_left(&its->barrier);
+  new (&its->barrier) WithoutRanks{};
   its->threads = 0;
   its->graph = ++graphs;
   its->pool = pool;

@@ -9,12 +9,16 @@
 // Source: Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, algorithm 7; the word is ours.
 //
 // Invariants:
-// 1. The arrivals of an episode are counted below `one_episode`; the last one's sum is the next
-//    episode's start.
+// 1. The arrivals of an episode are counted below `one_episode_`; the last one's sum is the next
+//    episode's start. So the cells are of one number of participants.
 // 2. Episodes are opened by additions: who completed one may come after who completed the next, and
 //    must not take it back.
-// 3. A wait is over before 2^15 more episodes are.
+// 3. A wait is over before 2^30 more have arrived, which takes half a minute at 30 ns each: nobody
+//    waits for who is late in leaving. With room for 2^16 arrivals in each episode two threads had
+//    passed 2^15 of these in 0.1 s, and who missed them hung.
 #pragma once
+
+#include <bit>
 
 #include "barrier/shape.hpp"
 
@@ -26,7 +30,6 @@ class Anyone {
   static constexpr Traits traits{"anyone", Champion::last_to_arrive, true,
                                  "P atomic additions on one line, in sequence",
                                  "Mellor-Crummey and Scott 1991, algorithm 7, without ranks"};
-  static constexpr Word one_episode = participants_max;
 
   struct Ticket {
     Word end = 0;  ///< of the episode
@@ -38,7 +41,8 @@ class Anyone {
 
   Anyone(const Shape& shape, typename M::Cells cells)
       : participants_(shape.participants),
-        start_(shape.first_episode * one_episode),
+        one_episode_(std::bit_ceil(shape.participants)),
+        start_(shape.first_episode * one_episode_),
         cells_(cells) {}
 
   void prepare(M& m) const {
@@ -51,8 +55,8 @@ class Anyone {
     Word before = m.load(arrivals(), relaxed);
     Word after = 0;
     do {
-      t.end = (before | (one_episode - 1)) + 1;
-      t.place = before % one_episode;
+      t.end = (before | (one_episode_ - 1)) + 1;
+      t.place = before & (one_episode_ - 1);
       t.was_last = t.place + 1 == participants_;
       after = t.was_last ? t.end : before + 1;
       // Releases this participant's writes and, read from by the next one, all earlier ones'; the
@@ -60,7 +64,7 @@ class Anyone {
     } while (!m.compare_exchange(arrivals(), before, after, acq_rel));
     if (!t.was_last) return true;
     if (!m.all_arrived()) return false;
-    m.fetch_add(opened(), one_episode, release);  // pairs with the await in depart
+    m.fetch_add(opened(), one_episode_, release);  // pairs with the await in depart
     return true;
   }
 
@@ -75,6 +79,7 @@ class Anyone {
   auto& opened() const { return cells_.global(1); }
 
   Word participants_;
+  Word one_episode_;
   Word start_;
   typename M::Cells cells_;
 };

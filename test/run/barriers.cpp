@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An unmodified program: pthread barriers, and nothing of ours. It runs alone and under
 // `muster run --barrier`; "passed" is its last word. What it checks is what POSIX says.
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,6 +64,26 @@ void crowd(unsigned threads, unsigned count, unsigned episodes) {
     while (tickets.fetch_add(1) < count * episodes) chosen += wait_at(barrier) ? 1 : 0;
   });
   EXPECT(chosen == episodes);
+  EXPECT(pthread_barrier_destroy(&barrier) == 0);
+}
+
+/// One that is stopped where it waits, while others pass so many episodes.
+std::atomic<bool> goes_on{false};
+void late(unsigned episodes) {
+  pthread_barrier_t barrier;
+  EXPECT(pthread_barrier_init(&barrier, nullptr, 2) == 0);
+  std::signal(SIGUSR1, [](int) {
+    while (!goes_on) poll(nullptr, 0, 1);
+  });
+  std::thread stopped([&] { wait_at(barrier); });
+  usleep(20'000);
+  pthread_kill(stopped.native_handle(), SIGUSR1);
+  std::atomic<unsigned> tickets{0};
+  in_threads(2, [&](unsigned) {
+    while (tickets.fetch_add(1) <= 2 * episodes) wait_at(barrier);
+    goes_on = true;
+  });
+  stopped.join();
   EXPECT(pthread_barrier_destroy(&barrier) == 0);
 }
 
@@ -160,13 +182,14 @@ void ends() {
 
 int main() {
   team(1, 1000);
-  team(2, 70'000);  // more than there are numbers of episodes
+  team(2, 5000);
   team(3, 5000);
   team(4, 5000);
   team(16, 500);
   crowd(5, 2, 5000);
   crowd(7, 3, 5000);
   crowd(8, 1, 5000);
+  late(40'000);  // of at most 65,536 threads: a half of 32 bits would number 32,768 episodes
   destruction(2, 5000);
   destruction(6, 1000);
   again();
