@@ -73,6 +73,7 @@ class Station final : public LeavesRequests {
     std::atomic<unsigned> cpu{0};         ///< where it did that last
     std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
     std::uint64_t sections_seen = 0;      ///< by the steward
+    std::uint64_t meets_seen = 0;         ///< likewise
     locks::Steward::Seen pace_seen{};     ///< likewise
 
     bool is_pending() const noexcept {
@@ -265,6 +266,11 @@ class Station final : public LeavesRequests {
   std::int64_t process_cpu_ns_ = 0;  ///< at the last look
   std::int64_t server_cpu_ns_ = 0;
   std::uint64_t sleeps_seen_ = 0;
+  // What seats have counted that were used at a look, or at the one before. A thread that comes and
+  // goes between two is counted when its seat is used again.
+  std::uint64_t sections_ = 0;
+  std::uint64_t meets_ = 0;
+  SeatMachine::Bits looked_at_[SeatMachine::words]{};  ///< used at the last look
 };
 
 /// A servicing thread that waits lets a spare serve in the meantime.

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "delegation/cpus.hpp"
@@ -80,15 +81,26 @@ locks::Steward::Advice Station::look(std::int64_t at_ns, std::vector<int>& threa
 /// `thread_ids`: of the clients that had sections since the last look.
 locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_ids) {
   locks::Steward::Look look{.now_ns = at_ns};
-  seats_.for_each([&](Seat& seat) {
-    const std::uint64_t sections = seat.sections.value();
-    look.sections += sections;
-    look.meets += seat.meets.value();
-    look.add(seat.pace, seat.pace_seen, seat.cpu.load(std::memory_order_relaxed));
-    if (sections == seat.sections_seen) return;
-    seat.sections_seen = sections;
-    thread_ids.push_back(seat.thread_id.load(std::memory_order_relaxed));
-  });
+  for (unsigned word = 0; word < SeatMachine::words; ++word) {
+    // Those whose threads have ended since the last look, too, but not all that there ever were:
+    // after 8,000 threads these took 1.6 ms.
+    const SeatMachine::Bits used = SeatMachine::used(word);
+    auto bits = used | std::exchange(looked_at_[word], used);
+    for (; bits != 0; bits &= bits - 1) {
+      Seat* const seat = seats_.find(word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
+      if (seat == nullptr) continue;
+      look.add(seat->pace, seat->pace_seen, seat->cpu.load(std::memory_order_relaxed));
+      const std::uint64_t meets = seat->meets.value();
+      meets_ += meets - std::exchange(seat->meets_seen, meets);
+      const std::uint64_t sections = seat->sections.value();
+      const std::uint64_t before = std::exchange(seat->sections_seen, sections);
+      sections_ += sections - before;
+      if (sections == before) continue;
+      thread_ids.push_back(seat->thread_id.load(std::memory_order_relaxed));
+    }
+  }
+  look.sections = sections_;
+  look.meets = meets_;
   // A thread has a seat for each depth of its sections.
   std::sort(thread_ids.begin(), thread_ids.end());
   thread_ids.erase(std::unique(thread_ids.begin(), thread_ids.end()), thread_ids.end());

@@ -312,6 +312,36 @@ TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
   EXPECT_TRUE(station->wanted(0).standing_back({}).did(station->seat(0).port));
 }
 
+TEST(WhatAStewardSees, IsWhatThreadsHaveDoneThatHaveEnded) {
+  const auto station = std::make_shared<delegation::Station>();
+  unsigned looks = 0;
+  locks::Steward::Look seen{};
+  station->employ({}, [&](const locks::Steward::Look& look) {
+    ++looks;
+    seen = look;
+  });
+  const auto look = [&] {
+    for (const unsigned before = looks; looks == before; sleep_ms(1)) station->consider();
+  };
+  for (unsigned turn = 0; turn < 3; ++turn) {
+    // A thread's first section of a lock is told of at once.
+    const auto first = make_lock({.kind = "auto", .station = station});
+    const auto second = make_lock({.kind = "auto", .station = station});
+    run_threads(1, [&](unsigned) {  // in the same seat
+      execute_section(*first, nothing);
+      look();
+      EXPECT_EQ(2 * turn + 1, seen.sections);
+      execute_section(*second, nothing);
+    });
+    look();
+    EXPECT_EQ(2 * turn + 2, seen.sections) << "and those since it was last looked at";
+    EXPECT_EQ(1U, seen.clients);
+    look();
+    EXPECT_EQ(2 * turn + 2, seen.sections);
+    EXPECT_EQ(0U, seen.clients);
+  }
+}
+
 // What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)
 TEST(WhatAStewardSees, IsWhoseTimeItWas) {
   using Look = locks::Steward::Look;

@@ -97,10 +97,10 @@ TEST(Crowd, AThreadCountsOnceHoweverManySeatsItHas) {
     execute(*outer, around);
     EXPECT_EQ(2U, delegation::this_thread.seats);
     EXPECT_EQ(before + 1, seated_threads);
+    station->consider();
   });
   EXPECT_EQ(before, seated_threads) << "one that has ended counts no longer";
-  station->consider();
-  EXPECT_EQ(2U, seen) << "this thread and the other one, lately";
+  EXPECT_EQ(2U, seen) << "this thread and the other one";
 }
 
 TEST(Crowd, AForksChildHasItsOwnThreadAtMost) {
