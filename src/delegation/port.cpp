@@ -49,7 +49,7 @@ void Port::change_policy() noexcept {
 
 /// Where there are more threads than CPUs, one of the others may need this CPU.
 void Port::back_off() noexcept {
-  if (is_crowded()) return static_cast<void>(sched_yield());
+  if (finds_crowd()) return static_cast<void>(sched_yield());
   poll_for(Asking::poll_ns, [] { return false; });
 }
 
@@ -94,8 +94,9 @@ int Port::ask(Cell* own, const Cell& held, Cell& wanted, Cell& dozing,
               const Expectation<Cell>& expected) noexcept {
   FutexLot lot = lot_for_long();
   // Who waits for the lock itself is woken for it, and let in. A yield would cost it a time slice.
-  const bool yields = is_crowded() && own != nullptr;
-  Asking asking(yields, asked_, expected.lost, is_time_limited() || is_crowded() != yields);
+  const bool is_crowd = finds_crowd();
+  const bool yields = is_crowd && own != nullptr;
+  Asking asking(yields, asked_, expected.lost, is_time_limited() || is_crowd != yields);
   Pace pace{asking, expected};
   const int over = locks::ask(*this, own, expected.answer, held, wanted, pace, [&] {
     const auto bed = [](Cell& cell) { return locks::Bed<Atom>{cell.value, cell.sleepers}; };

@@ -37,10 +37,14 @@ class Port : public Hardware {
 
   static void expect_load(const Cell& cell) noexcept { __builtin_prefetch(&cell); }
 
-  /// More threads use locks than there are CPUs, though perhaps not just now.
+  /// More threads use locks than there are CPUs, though perhaps not just now: by the last count,
+  /// since who has a lock is not to count for milliseconds.
   static bool is_crowded() noexcept {
-    const unsigned threads = seated_threads.load(std::memory_order_relaxed);
-    return threads > cpus_last_counted() && threads > cpus_of_process();
+    return seated_threads.load(std::memory_order_relaxed) > cpus_last_counted();
+  }
+  /// Likewise, by who is to wait: it counts anew before it says so.
+  static bool finds_crowd() noexcept {
+    return is_crowded() && seated_threads.load(std::memory_order_relaxed) > cpus_of_process();
   }
   /// `place`: a CPU.
   [[gnu::noinline]] bool is_near(Word place) const noexcept;
@@ -54,7 +58,7 @@ class Port : public Hardware {
     if (pred(cell.value.load(std_order(O)))) return true;
     if (awaited == Awaited::combiner) {
       // In a crowd the next look comes after a yield, and a combiner may be at it now.
-      for (unsigned polls = is_crowded() ? polls_per_clock : 0; polls > 0; --polls, relax()) {
+      for (unsigned polls = finds_crowd() ? polls_per_clock : 0; polls > 0; --polls, relax()) {
         if (pred(cell.value.load(std_order(O)))) return true;
       }
       for (unsigned looks = Asking::patience; looks > 0; --looks) {
@@ -187,7 +191,7 @@ class Port : public Hardware {
   /// Before a wait. Where more threads use locks than there are CPUs whoever is awaited may need
   /// this one.
   void follow_crowd() noexcept {
-    if (is_crowded() == (policy().spin_ns != 0)) change_policy();
+    if (finds_crowd() == (policy().spin_ns != 0)) change_policy();
   }
   [[gnu::noinline]] void change_policy() noexcept;
   /// Between two looks for a combiner's answer: each look takes the lines from whoever could run

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "delegation/cpus.hpp"
 #include "delegation/generation.hpp"
 #include "machine/error.hpp"
 
@@ -140,7 +141,11 @@ unsigned take_seat(unsigned depth) {
     }
     const unsigned number = ThreadSeats::instance().take();
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
-    if (t.seats++ == 0) seated_threads.fetch_add(1, std::memory_order_relaxed);
+    if (t.seats++ != 0) continue;
+    // Where nobody waits for long nobody else counts (Port::finds_crowd).
+    if (seated_threads.fetch_add(1, std::memory_order_relaxed) >= cpus_last_counted()) {
+      cpus_of_process();
+    }
   }
   return t.seat(depth);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether more threads use locks than there are CPUs: who waits goes by it.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,6 +31,8 @@ struct Yields {
   std::vector<Word> seen{};
 };
 thread_local Yields* yields = nullptr;
+/// Looks at all threads of the process.
+std::atomic<unsigned> counts{0};
 
 }  // namespace
 }  // namespace muster::test
@@ -39,6 +42,11 @@ extern "C" int sched_yield() noexcept {
   if (auto* const mine = muster::test::yields) mine->seen.push_back(mine->word.value.load());
   static const auto real = reinterpret_cast<int (*)()>(dlsym(RTLD_NEXT, "sched_yield"));
   return real();
+}
+extern "C" DIR* opendir(const char* path) {
+  ++muster::test::counts;
+  static const auto real = reinterpret_cast<DIR* (*)(const char*)>(dlsym(RTLD_NEXT, "opendir"));
+  return real(path);
 }
 
 namespace muster::test {
@@ -192,6 +200,21 @@ TEST(Crowd, WhoWaitsYieldsBeforeItAsksAndBeforeItSleeps) {
   }
   ASSERT_FALSE(Port::is_crowded());
   EXPECT_EQ(0U, yields_of_one_that_sleeps({0})[0].size());
+}
+
+TEST(Crowd, IsCountedByWhoWaitsOrComesNotByWhoHasALock) {
+  const auto lock = make_lock({.kind = "cas-spin", .station = nullptr});
+  const Users users(*lock, delegation::cpus_of_process() + 1);
+  const auto counts_after = [](auto action) {
+    sleep_ms(1100);  // the last count is old
+    const unsigned before = counts;
+    action();
+    return counts - before;
+  };
+  EXPECT_EQ(0U, counts_after([] { EXPECT_TRUE(Port::is_crowded()); }));
+  EXPECT_EQ(1U, counts_after([] { yields_of_one_that_sleeps({0}); }));
+  EXPECT_EQ(1U, counts_after(
+                    [&] { run_threads(1, [&](unsigned) { execute_section(*lock, nothing); }); }));
 }
 
 TEST(Crowd, WhoSpinsOnTheServersPuYieldsIt) {
