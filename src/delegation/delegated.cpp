@@ -60,7 +60,7 @@ Delegated::~Delegated() {
     return;
   }
   await_kept_posts(*this);
-  station_->remove(desk_.lock);
+  station_->remove(desk_.lock, [this](unsigned seat) { return habits_.find(seat) != nullptr; });
   if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
   // A server cannot await its own end: another thread does.
   auto* const left = new (std::nothrow) std::shared_ptr<Station>(std::move(station_));

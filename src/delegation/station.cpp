@@ -86,11 +86,6 @@ void Station::open(Word number, AnyLock* lock) {
   row(number).lock.store(lock, std::memory_order_release);
 }
 
-void Station::remove(Word number) {
-  NumbersPort machine = numbers_port();
-  numbers_.remove(machine, number, row(number), [this](auto look) { for_each_entry(look); });
-}
-
 void Station::start(const ServerOptions& options) {
   require_own_process();
   {
@@ -340,7 +335,7 @@ void Station::depart(auto wait) {
     if (register_heavy_fence(false) == HeavyFence::none) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    this->for_each_entry(look);
+    this->for_each_entry(look, [](unsigned) { return true; });
   };
   locks::depart(port, FutexLot(false), server_cell().value, each_entry, wait);
 }

@@ -134,8 +134,13 @@ class Station final : public LeavesRequests {
   Word add();
   /// The lock may be used from here on.
   void open(Word number, AnyLock* lock);
-  /// When nothing is pending for this lock, and nobody has it.
-  void remove(Word number);
+  /// When nothing is pending for this lock, and nobody has it. `is_client(seat)`: whether anything
+  /// may have been posted to it from there.
+  void remove(Word number, auto is_client) {
+    NumbersPort machine = numbers_port();
+    numbers_.remove(machine, number, row(number),
+                    [&](auto look) { for_each_entry(look, is_client); });
+  }
 
   /// Wakes the server if it sleeps; after each request.
   void ring_bell() noexcept { locks::Bell<FutexLot>::ring(FutexLot(), bell_); }
@@ -204,10 +209,11 @@ class Station final : public LeavesRequests {
 
   Crew& crew() const noexcept { return term_.crew; }
   static std::optional<unsigned> numa_of(std::optional<unsigned> core);
-  /// Calls fn(entry) for each of the rings.
-  void for_each_entry(auto fn) const {
+  /// Calls fn(entry) for each of the clients' rings.
+  void for_each_entry(auto fn, auto is_client) const {
     const Word count = cells().global(0).value.load(std::memory_order_acquire);
     for (unsigned client = 0; client < count; ++client) {
+      if (!is_client(client)) continue;
       for (unsigned at = 0; at < depth; ++at) fn(cells().of(client, at));
     }
   }

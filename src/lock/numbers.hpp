@@ -45,7 +45,8 @@ struct Numbers {
     });
   }
 
-  /// By who ends the lock, after all that was posted to it. `each_entry(look)`: of all clients.
+  /// By who ends the lock, after all that was posted to it. `each_entry(look)`: of all clients
+  /// that may have posted to it.
   void remove(M& m, Word number, Row& row, auto each_entry) {
     each_entry([&](const Cell& entry) {
       const auto is_pending = [&] {
