@@ -51,12 +51,17 @@ class Watch {
   Word inspect(std::int64_t began_ns, std::int64_t now) noexcept;
   Word find_dead(bool first) const noexcept;
   Word find_nonsense(std::int64_t began_ns) noexcept;
-  bool is_strange(unsigned rank, Word pid) noexcept;
+  bool is_strange(unsigned rank, Word pid, bool near) noexcept;
+  /// Whom it looks up at each look: the ranks after its own, up to the second that waits as well,
+  /// which looks up those behind it. So all who wait look up everybody together, twice at most.
+  /// `waiting`: how many between do.
+  static bool is_near(unsigned waiting) noexcept { return waiting < 2; }
   void report_missing(std::int64_t waited_ns) const noexcept;
 
   const Engine& engine_;
   const UserHooks& hooks_;
   unsigned rank_;
+  unsigned looks_ = 0;
   Follower* follower_ = nullptr;
   std::int64_t limit_ns_;         // what takes longer is reported
   std::int64_t swept_ns_ = 0;     // when all others were last looked at

@@ -159,6 +159,35 @@ INSTANTIATE_TEST_SUITE_P(All, Death,
                          testing::Combine(testing::ValuesIn(all_names()),
                                           testing::Values("auto", "sleep", "spin")));
 
+// Whoever waits looks up those behind it, up to others that wait. Here these are stopped.
+TEST(StoppedRanks, HideNoDeath) {
+  const HangGuard guard(60);
+  constexpr unsigned dead = 12;
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    const CapiSubject barrier(shared_options(dead + 1, algorithm(round), policy(round)));
+    std::vector<std::unique_ptr<Child>> others;
+    Shared<std::atomic<unsigned>> inside;
+    for (unsigned rank = 1; rank < dead; ++rank) {
+      others.push_back(std::make_unique<Child>([&, rank] {
+        if (muster_barrier_wait(barrier.handle(), rank) != MUSTER_OK) _exit(1);
+        inside->fetch_add(1);
+        muster_barrier_wait(barrier.handle(), rank);
+      }));
+    }
+    Child child([&] { _exit(muster_barrier_wait(barrier.handle(), dead) == MUSTER_OK ? 0 : 1); });
+    ASSERT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK);
+    while (inside->load() < dead - 1) usleep(1'000);
+    usleep(10'000);
+    for (const auto& other : others) kill(other->pid(), SIGSTOP);
+    int status = MUSTER_OK;
+    while (status == MUSTER_OK) status = muster_barrier_wait(barrier.handle(), 0);
+    EXPECT_EQ(status, MUSTER_EPEER) << algorithm(round);
+    EXPECT_THAT(muster_last_error(), HasSubstr("rank 12"));
+    for (const auto& other : others) other->kill();
+    EXPECT_EQ(child.wait(), "");
+  }
+}
+
 TEST(NormalExit, OfOneThatHasLeftIsNoDeath) {
   const HangGuard guard(60);
   for (unsigned round = 0; round < std::max<std::size_t>(fault_rounds(), all_names().size());

@@ -2,8 +2,10 @@
 // A wait in which nobody sleeps allocates nothing and makes no system call, so it waits for no lock
 // either: a filter kills the process at the first one. A long wait sleeps, and uses no CPU. What
 // takes the kernel long is done when a barrier or a lock is made.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
 #include <muster/lock.h>
@@ -13,6 +15,7 @@
 
 #include <bit>
 #include <csignal>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -25,8 +28,24 @@ namespace {
 thread_local bool counting = false;
 thread_local bool has_memory = true;
 std::atomic<unsigned> allocations{0};
+std::atomic<unsigned> looked_up{0};
+std::atomic<unsigned> slept{0};
 
 }  // namespace
+
+/// Counts the library's.
+extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
+  va_list rest;
+  va_start(rest, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_pidfd_open) ++looked_up;
+  if (number == SYS_futex && arguments[1] == FUTEX_WAIT) ++slept;
+  static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
+  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+              arguments[5]);
+}
 
 // The library's go through the program's operators, as C++ has it. Inlined, they look mismatched to
 // the compiler.
@@ -249,6 +268,32 @@ TEST_P(Quiet, SleepsWhileTheLastIsMillisecondsLate) {
 TEST(QuietAuto, SleepsWhileTheLastIsMillisecondsLate) {
   const HangGuard guard(60);
   for (const unsigned participants : {2U, 4U, 8U, 16U, 64U}) expect_asleep("auto", participants);
+}
+
+// Each sleep is followed by a look. Not everybody looks up the one that is late.
+TEST(LongWaits, ShareOutWhomTheyLookUp) {
+  const HangGuard guard(60);
+  constexpr unsigned waiting = 63;
+  const CapiSubject barrier(shared_options(waiting + 1, "sense-reversing", "sleep"));
+  const Shared<std::atomic<bool>> all_look;
+  Child late([&] {
+    if (muster_barrier_wait(barrier.handle(), waiting) != MUSTER_OK) _exit(1);
+    while (!all_look->load()) usleep(1'000);
+    if (muster_barrier_wait(barrier.handle(), waiting) != MUSTER_OK) _exit(2);
+  });
+  std::thread counter([&] {
+    while (slept < 4 * waiting) usleep(1'000);
+    looked_up = slept = 0;
+    while (slept < 8 * waiting) usleep(1'000);
+    EXPECT_GT(looked_up, 0U);
+    EXPECT_LT(looked_up, slept / 3);
+    all_look->store(true);
+  });
+  run_threads(waiting, [&](unsigned rank) {
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(muster_barrier_wait(barrier.handle(), rank), MUSTER_OK);
+  });
+  counter.join();
+  EXPECT_EQ(late.wait(), "");
 }
 
 bool forbid_registrations() {
