@@ -89,12 +89,16 @@ std::shared_ptr<std::byte> callers_memory(const muster_options& options,
   return {static_cast<std::byte*>(options.memory), [](std::byte*) {}};
 }
 
-/// On several NUMA nodes each rank's block goes to its own, whoever touches it first.
+/// On several NUMA nodes each rank's block goes to its own, whoever touches it first. Neighbours on
+/// one go together, since each move takes as long as many.
 void bind_blocks(const Plan& plan, const BlockLayout& layout, std::byte* memory) {
   if (!layout.paged) return;
-  for (unsigned rank = 0; rank < plan.numa_of_rank.size(); ++rank) {
-    bind_to_numa(memory + layout.ranks + rank * layout.rank_stride, layout.rank_stride,
-                 plan.numa_of_rank[rank]);
+  const auto end = plan.numa_of_rank.end();
+  for (auto at = plan.numa_of_rank.begin(), next = at; at != end; at = next) {
+    next = std::find_if(at, end, [at](unsigned numa) { return numa != *at; });
+    const auto rank = static_cast<std::size_t>(at - plan.numa_of_rank.begin());
+    bind_to_numa(memory + layout.ranks + rank * layout.rank_stride,
+                 static_cast<std::size_t>(next - at) * layout.rank_stride, *at);
   }
 }
 

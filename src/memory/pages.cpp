@@ -117,14 +117,18 @@ bool bind_to_numa(void* address, std::size_t bytes, unsigned numa_os_index) noex
     return false;
   }
   const std::size_t length = (bytes + page - 1) / page * page;
+  const auto all_there = [&] {
+    for (std::size_t at = 0; at < length; at += page) {
+      if (numa_of_page(first + at) != static_cast<int>(numa_os_index)) return false;
+    }
+    return true;
+  };
   // First, so that pages to come are allocated there.
   if (set_policy(address, length, numa_os_index, 0) != 0) return false;
   touch(first, length);
-  if (set_policy(address, length, numa_os_index, MPOL_MF_MOVE) != 0) return false;
-  for (std::size_t at = 0; at < length; at += page) {
-    if (numa_of_page(first + at) != static_cast<int>(numa_os_index)) return false;
-  }
-  return true;
+  // A move makes all CPUs empty their lists of new pages: 0.3 ms, were there nothing to move.
+  return all_there() ||
+         (set_policy(address, length, numa_os_index, MPOL_MF_MOVE) == 0 && all_there());
 }
 
 int prefer_numa(void* address, std::size_t bytes, std::optional<unsigned> numa_os_index) noexcept {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory/pages.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cstdarg>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +17,22 @@
 
 #include "machine/error.hpp"
 #include "memory/segment.hpp"
+
+namespace {
+unsigned moves = 0;
+}
+
+extern "C" long syscall(long number, ...) noexcept {
+  va_list rest;
+  va_start(rest, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_mbind && (arguments[5] & MPOL_MF_MOVE) != 0) ++moves;
+  static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
+  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+              arguments[5]);
+}
 
 namespace muster {
 namespace {
@@ -70,6 +90,20 @@ TEST(Pages, BlocksAreMovedToEveryNumaNodeAndKeepTheirContents) {
       ASSERT_EQ(segment->data()[i], std::byte{0x5a}) << i;
     }
   }
+}
+
+// To move takes long, even nothing.
+TEST(Pages, OnlyWhatIsElsewhereIsMoved) {
+  const std::size_t bytes = 4 * page_size();
+  void* const fresh =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(fresh, MAP_FAILED);
+  moves = 0;
+  if (!bind_to_numa(fresh, bytes, numa_nodes_with_memory().at(0))) {
+    GTEST_SKIP() << "mbind is not allowed here";
+  }
+  EXPECT_EQ(moves, 0U);
+  munmap(fresh, bytes);
 }
 
 TEST(Pages, BindingIsRefusedWhereItMakesNoSense) {
