@@ -262,8 +262,10 @@ class Hardware {
   }
 
   /// On the PU whose number the kernel gives, modulo `ranks`: with more PUs, some share a line.
-  /// Nothing but the store of a line that stays in this PU's cache.
+  /// Nothing but the store of a line that stays in this PU's cache. Where waits spin first, which
+  /// the answer does not change, not even that: with few ranks the line would be other PUs', too.
   Awaited count_in_on_pu(const auto& cells, unsigned ranks, Word episode) noexcept {
+    if (policy().spin_ns > 0) return Awaited::anyone;
     Atom& here = cells.of(static_cast<unsigned>(std::max(0, sched_getcpu())) % ranks, 0).value;
     PuCount count(here.load(std::memory_order_relaxed));
     const bool all_here = count.count_in(episode);

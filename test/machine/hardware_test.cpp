@@ -409,5 +409,22 @@ TEST(PuCount, TellsTheLastOfThoseWhoWereThereBefore) {
   EXPECT_EQ(PuCount(count.word()).count_in(16), false);
 }
 
+// Where waits spin first nobody asks who shares a PU.
+TEST(PuCount, IsTakenOnlyWhereWaitsDoNotSpin) {
+  struct {
+    Hardware::Cell& of(unsigned, unsigned) const { return world->cells[0]; }
+    Shared<World> world;
+  } counts;
+  Hardware port(counts.world->domain, 0, WaitPolicy::dedicated(), false);
+  EXPECT_EQ(port.count_in_on_pu(counts, 2, 1), Awaited::anyone);
+  EXPECT_EQ(counts.of(0, 0).value.load(), 0U);
+  port.set_policy(WaitPolicy::oversubscribed());
+  for (Word episode = 1; episode <= 2; ++episode) {
+    EXPECT_EQ(port.count_in_on_pu(counts, 2, episode),
+              episode == 2 ? Awaited::other_pus : Awaited::anyone);
+  }
+  EXPECT_NE(counts.of(0, 0).value.load(), 0U);
+}
+
 }  // namespace
 }  // namespace muster::test
