@@ -13,6 +13,12 @@ inline void relax() noexcept {
 #elif defined(__aarch64__)
   // `yield` is a no-op on most cores; isb takes about as long as x86's pause.
   asm volatile("isb" ::: "memory");
+#elif defined(__powerpc64__)
+  // "yield". Unlike Linux's pair of priorities it leaves the thread's as it was.
+  asm volatile("or 27,27,27" ::: "memory");
+#elif defined(__riscv)
+  // `pause`, which assemblers take only with Zihintpause: a fence of nothing where that is lacking.
+  asm volatile(".4byte 0x0100000f" ::: "memory");
 #endif
 }
 
