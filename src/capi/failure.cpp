@@ -14,7 +14,7 @@ thread_local char last_error[1024];
 
 }  // namespace
 
-int fail(Status code, const std::string& text) noexcept {
+int fail(Status code, std::string_view text) noexcept {
   const std::size_t length = std::min(text.size(), sizeof last_error - 1);
   std::memcpy(last_error, text.data(), length);
   last_error[length] = '\0';

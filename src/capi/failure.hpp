@@ -4,7 +4,7 @@
 
 #include <cerrno>
 #include <new>
-#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "machine/error.hpp"
@@ -12,8 +12,9 @@
 
 namespace muster {
 
-/// Keeps the text for muster_last_error() and returns the code.
-int fail(Status code, const std::string& text) noexcept;
+/// Keeps the text for muster_last_error() and returns the code. Allocates nothing: who has failed
+/// for want of memory says so.
+int fail(Status code, std::string_view text) noexcept;
 
 /// Calls `fn`, which returns a Status or nothing, and may throw.
 int caught(auto&& fn) {

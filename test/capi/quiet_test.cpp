@@ -26,10 +26,20 @@
 namespace {
 
 thread_local bool counting = false;
-thread_local bool has_memory = true;
+constexpr unsigned any_number = ~0U;
+thread_local unsigned allocations_left = any_number;  ///< then there is no memory
 std::atomic<unsigned> allocations{0};
 std::atomic<unsigned> looked_up{0};
 std::atomic<unsigned> slept{0};
+
+void* take(void* memory) {
+  if (memory != nullptr) return memory;
+  throw std::bad_alloc();
+}
+bool may_allocate() {
+  if (counting) ++allocations;
+  return allocations_left == any_number || (allocations_left > 0 && allocations_left-- > 0);
+}
 
 }  // namespace
 
@@ -50,16 +60,12 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
 // The library's go through the program's operators, as C++ has it. Inlined, they look mismatched to
 // the compiler.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  if (counting) ++allocations;
-  if (void* const memory = has_memory ? std::malloc(bytes) : nullptr) return memory;
-  throw std::bad_alloc();
+  return take(may_allocate() ? std::malloc(bytes) : nullptr);
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  if (counting) ++allocations;
   const auto to = static_cast<std::size_t>(alignment);
   const std::size_t whole = (bytes + to - 1) / to * to;
-  if (void* const memory = has_memory ? std::aligned_alloc(to, whole) : nullptr) return memory;
-  throw std::bad_alloc();
+  return take(may_allocate() ? std::aligned_alloc(to, whole) : nullptr);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -81,6 +87,13 @@ unsigned allocated_in(const std::function<void()>& call) {
   return allocations;
 }
 
+int with_allocations(unsigned most, const std::function<int()>& call) {
+  allocations_left = most;
+  const int status = call();
+  allocations_left = any_number;
+  return status;
+}
+
 TEST(Allocations, AreSeen) {
   const CapiSubject barrier(options_for(1));
   // A rank's first wait allocates its seat.
@@ -90,11 +103,23 @@ TEST(Allocations, AreSeen) {
 
 TEST(Allocations, ThatFailInAFirstWaitLeaveTheBarrierAsItWas) {
   const CapiSubject barrier(options_for(1));
-  has_memory = false;
-  const int failed = muster_barrier_wait(barrier.handle(), 0);
-  has_memory = true;
+  const int failed = with_allocations(0, [&] { return muster_barrier_wait(barrier.handle(), 0); });
   EXPECT_EQ(failed, MUSTER_ENOMEM);
   EXPECT_EQ(muster_barrier_wait(barrier.handle(), 0), MUSTER_OK) << muster_last_error();
+}
+
+TEST(Allocations, ThatFailInARefusalLeaveACode) {
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "clh";
+  muster_lock* lock = nullptr;
+  ASSERT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
+  int status = MUSTER_ENOMEM;
+  for (unsigned most = 0; status == MUSTER_ENOMEM; ++most) {
+    status = with_allocations(most, [&] { return muster_lock_try_acquire(lock); });
+  }
+  EXPECT_EQ(status, MUSTER_ENOTSUP);
+  muster_lock_destroy(lock);
 }
 
 class Quiet : public testing::TestWithParam<std::string> {};
