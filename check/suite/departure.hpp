@@ -121,7 +121,8 @@ class DepartureRehearsal {
     const auto each_entry = [&](auto look) {
       for_each_entry(m, [&](unsigned, const Checked::Cell& entry) { look(entry); });
     };
-    const auto last = locks::depart(m, lot(m), server_cell(), each_entry, [&] {
+    locks::Pending<Checked> last;
+    locks::depart(m, lot(m), server_cell(), each_entry, last, [&] {
       if (desk().take(m)) {
         desk().pass(m, work);
         desk().give(m);

@@ -308,7 +308,8 @@ class DozingRehearsal {
       for (unsigned client = 0; client < scenario_.clients; ++client) look(cells_.of(client, 0));
     };
     CheckedWork work(data_, 0);
-    locks::depart(m, DepartureLot{{m.thread(), tuning_}}, server(), each_entry, [&] {
+    locks::Pending<M> last;
+    locks::depart(m, DepartureLot{{m.thread(), tuning_}}, server(), each_entry, last, [&] {
       if (!lock.take(m)) return static_cast<void>(m.await(held(), equals(0), relaxed));
       desk().pass(m, work);
       lock.give_and_let_in(m);

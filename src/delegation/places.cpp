@@ -200,9 +200,13 @@ void Places::tell_observer() {
   const std::scoped_lock lock(telling_);
   const Observer* const told = observer.load();
   if (told == nullptr) return;
-  const std::vector<unsigned> nodes = servers_numa_nodes();
-  told_of_some = nodes.empty() ? 0 : generation();
-  (*told)(nodes);
+  try {
+    const std::vector<unsigned> nodes = servers_numa_nodes();
+    told_of_some = nodes.empty() ? 0 : generation();
+    (*told)(nodes);
+  } catch (const std::bad_alloc&) {
+    // The server has changed all the same: the next change is told.
+  }
 }
 
 }  // namespace muster::delegation

@@ -62,7 +62,7 @@ class Places {
   using Observer = std::function<void(const std::vector<unsigned>& numa_nodes)>;
   void set_observer(Observer observer);
   static constexpr unsigned no_numa_node = ~0U;
-  /// By whoever has changed the servers, once they run or have ended.
+  /// By whoever has changed the servers, once they run or have ended. Nothing without memory.
   void tell_observer();
 
  private:

@@ -114,6 +114,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   misplaced_.clear();
   term_.begin(house_);
   try {
+    last_.reserve(seats_max * depth);  // while it may still be refused
     const std::string failure = bind(add_servant(), place_.cpus, options.cpus);
     if (!failure.empty()) throw Error(Status::invalid, "the server does not start: " + failure);
     const NoSignals its_own;
@@ -337,7 +338,7 @@ void Station::depart(auto wait) {
     }
     this->for_each_entry(look, [](unsigned) { return true; });
   };
-  locks::depart(port, FutexLot(false), server_cell().value, each_entry, wait);
+  locks::depart(port, FutexLot(false), server_cell().value, each_entry, last_, wait);
 }
 
 void Station::stop() {

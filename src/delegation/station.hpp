@@ -261,6 +261,7 @@ class Station final : public LeavesRequests {
   std::string misplaced_;  ///< why one of its threads is not where the server is; empty: none is
   ServerCounters counters_;
   Places::Server place_;
+  locks::Pending<RingPort> last_;  ///< what it owes when it leaves; its room is made at its start
   Rings rings_;
 
   // The steward's; `stewarding_` is locked before the crew's mutex.

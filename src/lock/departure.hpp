@@ -32,13 +32,12 @@ Word request_in(M& m, const typename M::Cell& entry) {
 }
 /// `each_entry(look)`: of all clients.
 template <LockMachine M, class EachEntry>
-Pending<M> pending(M& m, EachEntry each_entry) {
-  Pending<M> found;
+void find_pending(M& m, EachEntry each_entry, Pending<M>& found) {
+  found.clear();
   each_entry([&](const typename M::Cell& entry) {
     if (const Word request = request_in(m, entry); request != 0)
       found.emplace_back(&entry, request);
   });
-  return found;
 }
 /// Each has a number: whatever is there now came later.
 template <LockMachine M>
@@ -55,15 +54,14 @@ bool is_left_to_server(auto&& lot, const auto& server) {
 }
 
 /// By who makes the server leave: from here on clients see to their requests themselves. What was
-/// posted before is the server's: until that is executed, `wait()` between two looks. It is
-/// returned.
+/// posted before is the server's: until that is executed, `wait()` between two looks. It is `last`,
+/// whose room is the caller's care: once the server leaves, nothing may fail.
 template <LockMachine M, class L, class Atom, class EachEntry, class Wait>
-Pending<M> depart(M& m, L lot, Atom& server, EachEntry each_entry, Wait wait) {
+void depart(M& m, L lot, Atom& server, EachEntry each_entry, Pending<M>& last, Wait wait) {
   lot.swap_in(server, 0);
   lot.heavy_fence();  // pairs with the light one above, and that behind each store
-  Pending<M> last = pending(m, each_entry);
+  find_pending(m, each_entry, last);
   while (!are_executed(m, last)) wait();
-  return last;
 }
 
 }  // namespace muster::locks

@@ -55,6 +55,18 @@ unsigned least_busy(const std::vector<unsigned>& candidates, const Occupancy& no
                              [&](unsigned core) { return now.threads[core]; });
 }
 
+/// `had_server`, and the NUMA node that all of them shared; `is`: that of those now.
+MemoryDecision decide_memory(bool had_server, std::optional<unsigned> was,
+                             std::optional<unsigned> is) {
+  MemoryDecision decision;
+  if (is != was) {
+    decision.binding = is ? MemoryDecision::Binding::bind : MemoryDecision::Binding::lift;
+  }
+  if (decision.binding == MemoryDecision::Binding::bind) decision.numa = is;
+  decision.migrate = !had_server && is;
+  return decision;
+}
+
 }  // namespace
 
 std::string_view policy_name(ServerPolicy policy) {
@@ -121,22 +133,17 @@ BlockDecision decide_block(const CoreTree& tree, const Occupancy& now) {
 
 MemoryDecision decide_memory(const CoreTree& tree, const Occupancy& before,
                              const Occupancy& after) {
-  const std::optional<unsigned> was = servers_numa(tree, before);
-  const std::optional<unsigned> is = servers_numa(tree, after);
-  MemoryDecision decision;
-  if (is != was) {
-    decision.binding = is ? MemoryDecision::Binding::bind : MemoryDecision::Binding::lift;
-  }
-  if (decision.binding == MemoryDecision::Binding::bind) decision.numa = is;
-  decision.migrate = !first_server(before) && is;
-  return decision;
+  return decide_memory(first_server(before).has_value(), servers_numa(tree, before),
+                       servers_numa(tree, after));
 }
 
+/// Allocates nothing: a server that has left cannot fail.
 MemoryDecision Placer::change_servers(unsigned core, int by) {
-  const Occupancy before = now_;
+  const bool had_server = first_server(now_).has_value();
+  const std::optional<unsigned> was = servers_numa(tree_, now_);
   now_.servers[core] += static_cast<unsigned>(by);
   candidates_.clear();
-  return decide_memory(tree_, before, now_);
+  return decide_memory(had_server, was, servers_numa(tree_, now_));
 }
 
 Placer::Server Placer::add_server(ServerPolicy policy) {

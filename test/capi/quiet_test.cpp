@@ -122,6 +122,36 @@ TEST(Allocations, ThatFailInARefusalLeaveACode) {
   muster_lock_destroy(lock);
 }
 
+TEST(Allocations, ThatFailWhenAServerEndsDoNotKeepItFromThat) {
+  const HangGuard guard(60);
+  muster_server* others = nullptr;  // whose place the observer is told
+  muster_server* server = nullptr;
+  ASSERT_EQ(muster_server_start(&others, nullptr), MUSTER_OK);
+  ASSERT_EQ(muster_server_start(&server, nullptr), MUSTER_OK);
+  ASSERT_EQ(muster_server_set_observer([](const unsigned*, unsigned, void*) {}, nullptr),
+            MUSTER_OK);
+  muster_lock_options options;
+  muster_lock_options_init(&options);
+  options.kind = "rcl";
+  options.server = server;
+  muster_lock* lock = nullptr;
+  ASSERT_EQ(muster_lock_create(&lock, &options), MUSTER_OK);
+  std::atomic<bool> blocks{true};
+  const auto block = [](void* argument) {
+    while (*static_cast<std::atomic<bool>*>(argument)) usleep(100);
+  };
+  ASSERT_EQ(muster_lock_post(lock, block, &blocks), MUSTER_OK);
+  std::thread unblocks([&] {
+    usleep(20'000);
+    blocks = false;
+  });
+  EXPECT_EQ(with_allocations(0, [&] { return muster_server_destroy(server); }), MUSTER_OK);
+  unblocks.join();
+  muster_lock_destroy(lock);
+  EXPECT_EQ(muster_server_set_observer(nullptr, nullptr), MUSTER_OK);
+  EXPECT_EQ(muster_server_destroy(others), MUSTER_OK);
+}
+
 class Quiet : public testing::TestWithParam<std::string> {};
 
 TEST_P(Quiet, WaitsAllocateNothing) {
