@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/topology.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <hwloc.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,7 +14,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "describe.hpp"
 
@@ -20,12 +24,28 @@ namespace {
 
 std::atomic<unsigned> bindings{0};
 
+/// hwloc's, as far as the tests know.
+std::mutex of_hwloc;
+std::atomic<bool> stays_in_hwloc{false};
+std::atomic<bool> is_in_hwloc{false};
+
 }  // namespace
 
 /// Instead of the C library's: hwloc's calls are counted.
 extern "C" int sched_setaffinity(pid_t thread, std::size_t bytes, const cpu_set_t* cpus) noexcept {
   ++bindings;
   return static_cast<int>(syscall(SYS_sched_setaffinity, thread, bytes, cpus));
+}
+
+/// hwloc's, which may take as long with its mutex as its plugins do.
+extern "C" int hwloc_topology_init(hwloc_topology_t* made) {
+  static const auto real =
+      reinterpret_cast<int (*)(hwloc_topology_t*)>(dlsym(RTLD_NEXT, "hwloc_topology_init"));
+  const std::scoped_lock lock(of_hwloc);
+  is_in_hwloc = true;
+  while (stays_in_hwloc) sched_yield();
+  is_in_hwloc = false;
+  return real(made);
 }
 
 namespace muster {
@@ -414,6 +434,40 @@ TEST(PuSet, Arithmetic) {
   EXPECT_EQ(a.next(201), PuSet::kEnd);
   // Equality is of contents, whatever was there before.
   EXPECT_EQ(PuSet{1000} - PuSet{1000}, PuSet{});
+}
+
+/// Forks while another thread is in hwloc, where that has its mutex, for so long. Status of a child
+/// that reads a topology: 0, or 1 + that of the error.
+int status_of_child(useconds_t in_hwloc_us) {
+  stays_in_hwloc = true;
+  std::thread reads([] { Topology::from_synthetic("pu:2"); });
+  while (!is_in_hwloc) sched_yield();
+  std::thread lets_it_go([&] {
+    usleep(in_hwloc_us);
+    stays_in_hwloc = false;
+  });
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    try {
+      Topology::from_synthetic("pu:2");
+      _exit(0);
+    } catch (const Error& error) {
+      _exit(1 + static_cast<int>(error.code()));
+    }
+  }
+  lets_it_go.join();
+  reads.join();
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "it hung";
+  return WEXITSTATUS(status);
+}
+
+TEST(Fork, AwaitsAnotherThreadThatIsInHwloc) { EXPECT_EQ(status_of_child(20'000), 0); }
+
+TEST(Fork, LeavesAChildWithoutHwlocWhereAThreadStaysThere) {
+  EXPECT_EQ(status_of_child(3'000'000), 1 + static_cast<int>(Status::busy));
 }
 
 }  // namespace
