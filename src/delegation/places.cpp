@@ -11,6 +11,7 @@
 #include <string>
 
 #include "delegation/cpus.hpp"
+#include "delegation/thread.hpp"
 #include "machine/error.hpp"
 #include "machine/preload.hpp"
 
@@ -48,24 +49,20 @@ void tell_preload(const Places::Server& server, int more) {
 
 }  // namespace
 
-/// The calling thread's place; given back when it ends.
+/// A thread's place.
 struct Places::Bound {
-  Places* places = nullptr;
-  unsigned core = 0;
+  Places& places;
+  unsigned core;
   PuSet before;  ///< empty: it was not bound
 
-  ~Bound() { give_back(); }
-  void give_back() noexcept {
-    if (places == nullptr) return;
-    if (places->birth_.is_here()) {
-      const std::scoped_lock lock(places->mutex_);
-      places->placer_.remove_thread(core);
-    }
-    places = nullptr;
-  }
-  static Bound& mine() {
-    thread_local Bound bound;
-    return bound;
+  /// The calling thread's. Kept as its seats are: destructors of its own may bind it again.
+  static Bound* mine() { return static_cast<Bound*>(this_thread.bound); }
+  static void give_back() noexcept {
+    const std::unique_ptr<const Bound> mine(Bound::mine());
+    this_thread.bound = nullptr;
+    if (!mine->places.birth_.is_here()) return;
+    const std::scoped_lock lock(mine->places.mutex_);
+    mine->places.placer_.remove_thread(mine->core);
   }
 };
 
@@ -128,8 +125,10 @@ void Places::remove_server(const Server& server) {
 }
 
 unsigned Places::place_thread(std::optional<unsigned> near) {
+  first_seat();  // what gives the place back, too
   unplace_thread();
-  PuSet before = topology_.is_this_machine() ? binding_of(0) : PuSet{};
+  auto bound = std::make_unique<Bound>(
+      Bound{*this, 0, topology_.is_this_machine() ? binding_of(0) : PuSet{}});
   std::optional<unsigned> core;
   {
     const std::scoped_lock lock(mutex_);
@@ -140,14 +139,12 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
     throw Error(Status::declined,
                 "no server runs that a thread could be near: start one, then place the threads");
   }
-  Bound& bound = Bound::mine();
-  bound.places = this;
-  bound.core = *core;
-  bound.before = std::move(before);
+  bound->core = *core;
+  this_thread.bound = bound.release();
   if (!topology_.is_this_machine()) return *core;
   const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {
-    bound.give_back();
+    Bound::give_back();
     throw Error(Status::system, "the thread cannot be bound to " +
                                     pus_of(topology_, *core).to_string() + ": " +
                                     std::strerror(error));
@@ -156,21 +153,21 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
 }
 
 void Places::unplace_thread() noexcept {
-  Bound& bound = Bound::mine();
-  if (bound.places == nullptr) return;
-  if (!bound.before.empty()) bind_thread(pthread_self(), bound.before);
-  bound.give_back();
+  const Bound* const bound = Bound::mine();
+  if (bound == nullptr) return;
+  if (!bound->before.empty()) bind_thread(pthread_self(), bound->before);
+  Bound::give_back();
 }
 
 unsigned Places::core_of_this_thread(unsigned number) const {
   unsigned core = number % tree().cores();
-  const Bound& bound = Bound::mine();
+  const Bound* const bound = Bound::mine();
   if (topology_.is_this_machine()) {
     const int cpu = sched_getcpu();
     const unsigned at = cpu < 0 ? kOutside : topology_.core_of(static_cast<unsigned>(cpu));
     core = is_unit(at) ? at : 0;
-  } else if (bound.places == this) {
-    core = bound.core;
+  } else if (bound != nullptr && &bound->places == this) {
+    core = bound->core;
   }
   return core;
 }

@@ -45,7 +45,7 @@ class Places {
 
   /// RCLHierarchicalAffinity: binds the calling thread, near the server on core `near` if there is
   /// one, else near the first; anew if it has a place. Given back when the thread ends. Returns the
-  /// core. Throws Error: declined (there is no server), system.
+  /// core. Throws Error: declined (there is no server), no_memory (as take_seat()), system.
   unsigned place_thread(std::optional<unsigned> near);
   /// Binds the calling thread as it was before; nothing if it has no place.
   static void unplace_thread() noexcept;

@@ -16,6 +16,7 @@
 
 #include "delegation/cpus.hpp"
 #include "delegation/generation.hpp"
+#include "delegation/places.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -67,6 +68,7 @@ class ThreadSeats {
 
  private:
   static void leave() {
+    Places::unplace_thread();
     Thread& t = this_thread;
     instance().give_back(t);
     std::free(t.others);

@@ -63,6 +63,7 @@ struct Thread {
   Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
   void* servant = nullptr;      ///< what it is there
   std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
+  void* bound = nullptr;        ///< where it was placed (places.cpp)
   int* error = nullptr;         ///< where its errno is: asking costs a call
   int id = 0;                   ///< to the operating system; once it has a seat
   bool for_another = false;     ///< the section is another client's

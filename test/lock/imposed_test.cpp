@@ -126,6 +126,26 @@ TEST_F(Imposed, ThreadsGoWhereTheRuleSays) {
   });
 }
 
+/// Places its thread when that ends.
+struct PlacedLate {
+  bool is_wanted = false;
+  ~PlacedLate() {
+    if (is_wanted) Places::instance().place_thread(std::nullopt);
+  }
+};
+thread_local PlacedLate placed_late;
+
+TEST_F(Imposed, APlaceThatAThreadsDestructorTakesIsFreeAgain) {
+  Station station;
+  station.start({});
+  for (int threads = 0; threads < 3; ++threads) {
+    std::thread([] {
+      placed_late.is_wanted = true;
+      EXPECT_EQ(1U, Places::instance().place_thread(std::nullopt));
+    }).join();
+  }
+}
+
 TEST_F(Imposed, HSynchHasAClusterForEachNumaNode) {
   Station servers[4];
   for (Station& server : servers) server.start({.policy = ServerPolicy::spread});
