@@ -75,6 +75,7 @@ void AnyLock::execute_by_share(Section section) {
 void AnyLock::post_by_share(Section section) {
   if (in_own_process()) share_->await_turn(WaitPolicy::forever);
   auto counted = std::make_unique<Share::Counted>(Share::Counted{section, *share_, share_->mine()});
+  counted->tell_posted();
   post({Share::Counted::run_once, counted.get()});
   static_cast<void>(counted.release());  // it has run, or will
 }

@@ -6,6 +6,12 @@
 
 #include "wait/linger.hpp"
 
+extern "C" {
+// The program's, if it is built with ThreadSanitizer.
+[[gnu::weak]] void __tsan_acquire(void* address);
+[[gnu::weak]] void __tsan_release(void* address);
+}
+
 namespace muster::delegation {
 
 void Share::Counted::run(void* counted) {
@@ -23,7 +29,12 @@ void Share::Counted::run(void* counted) {
   self.section.function(self.section.argument);
 }
 
+void Share::Counted::tell_posted() {
+  if (__tsan_release != nullptr) __tsan_release(this);
+}
+
 void Share::Counted::run_once(void* counted) {
+  if (__tsan_acquire != nullptr) __tsan_acquire(counted);
   const std::unique_ptr<Counted> self(static_cast<Counted*>(counted));
   run(counted);
 }

@@ -46,6 +46,7 @@ class Share {
 
     static void run(void* counted);
     static void run_once(void* counted);  ///< and deletes it
+    void tell_posted();  ///< before; for ThreadSanitizer, as the C++ face (section.hpp) does
   };
   /// Who has not been seen for so long counts no more, and comes back with no claim to what it has
   /// not used meanwhile. A choice, not measured.

@@ -108,7 +108,9 @@ int main(int argc, char** argv) {
   bool good = meet();
   for (const muster::lock_options options :
        {muster::lock_options{"auto", nullptr}, muster::lock_options{"auto", &server},
-        muster::lock_options{"rcl", &server}, muster::lock_options{"mcs", nullptr}}) {
+        muster::lock_options{"rcl", &server}, muster::lock_options{"mcs", nullptr},
+        muster::lock_options{
+            .kind = "rcl", .of = &server, .share = std::chrono::milliseconds(2)}}) {
     muster::lock lock(options);
     good = is_counted(lock) && good;
   }
