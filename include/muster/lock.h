@@ -113,7 +113,7 @@ MUSTER_API size_t muster_lock_memory(void);
  * nonsense was written to its memory, and nothing was executed: see muster_lock_recover(). It takes
  * some 20 to 40 ms to find that out.
  * MUSTER_ENOMEM: more than 16,384 threads use locks at once; one that has nested sections counts up
- * to once more for each level. */
+ * to once more for each level, until it ends. */
 MUSTER_API int muster_lock_execute(muster_lock* lock, muster_section section, void* argument);
 
 /** The same, and faster where another thread executes the section: the `bytes` at its argument may
@@ -279,11 +279,12 @@ typedef struct muster_place {
 
 /** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
  * "rcl" and "auto" ones as there are.
- * Sections that block do not stop its other locks: spare threads go on. It sleeps when there is
- * nothing to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where
- * RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has
- * the most servers) or "spread" (the fewest); one core stays free of servers. On a machine
- * that MUSTER_TOPOLOGY imposes, where it is decided and counted, and the thread is not bound.
+ * Sections that block do not stop its other locks: spare threads go on. If no thread can be made
+ * the locks wait until one can, or the section goes on: also one that waits for a condition which
+ * they would signal. It sleeps when there is nothing to do. `where`: CPUs it may use ("3", "2-3";
+ * RCLLockInitDefault), or where RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack"
+ * (NULL: the NUMA node that has the most servers) or "spread" (the fewest); one core stays free of
+ * servers. On a machine that MUSTER_TOPOLOGY imposes, where it is decided and counted, and the thread is not bound.
  * MUSTER_EINVAL: not to there, or the process may not use one of the CPUs; MUSTER_EUNKNOWN: no such
  * policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where);
