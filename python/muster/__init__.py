@@ -31,7 +31,7 @@ class Barrier(_barrier.Barrier):
     def __reduce__(self):
         from multiprocessing import reduction
 
-        return _rebuild, (type(self), self._arguments, reduction.DupFd(self._fd))
+        return _rebuild, (reduction.DupFd(self._fd), type(self), self._arguments)
 
     def __repr__(self):
         state = "broken" if self.broken else f"waiters={self.n_waiting}/{self.parties}"
@@ -39,7 +39,7 @@ class Barrier(_barrier.Barrier):
         return f"<{kind.__module__}.{kind.__qualname__} at {id(self):#x}: {state}>"
 
 
-def _rebuild(kind, arguments, descriptor):
+def _rebuild(descriptor, kind, arguments):
     import os
 
     fd = descriptor.detach()

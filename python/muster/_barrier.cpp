@@ -94,8 +94,6 @@ struct Barrier {
   unsigned forks;                             ///< before which these were made
 };
 
-PyObject* broken_error = nullptr;  ///< threading.BrokenBarrierError
-
 Shared& shared_of(const Barrier* self) {
   return *std::launder(reinterpret_cast<Shared*>((*self->segment)->data()));
 }
@@ -117,20 +115,54 @@ void raise(const Error& error) {
   }
 }
 
+/// threading's, of the interpreter that runs: each has its own.
+void raise_broken() {
+  PyObject* const threading = PyImport_ImportModule("threading");
+  if (threading == nullptr) return;
+  PyObject* const error = PyObject_GetAttrString(threading, "BrokenBarrierError");
+  Py_DECREF(threading);
+  if (error != nullptr) PyErr_SetNone(error);
+  Py_XDECREF(error);
+}
+
+/// Null, with an exception, where __init__() did not make it.
+Barrier* made(PyObject* object) {
+  auto* const self = reinterpret_cast<Barrier*>(object);
+  if (*self->segment != nullptr) return self;
+  PyErr_SetString(PyExc_RuntimeError, "Barrier.__init__() was not called, or failed");
+  return nullptr;
+}
+
+/// A call that takes the interpreter. Where that is ending, CPython up to 3.13 ends a daemon's
+/// thread in there by pthread_exit(), which would unwind frames that are noexcept, and so abort the
+/// process. Such a thread stands still instead, as CPython's own do from 3.14 on.
+template <class Call>
+auto with_interpreter(Call call) {
+  try {
+    return call();
+  } catch (...) {  // the unwinding, which is no exception, and must not be ended
+    for (;;) pause();
+  }
+}
+
 /// The Python interpreter is not ours.
 class Released {
  public:
   Released() : state_(PyEval_SaveThread()) {}
-  ~Released() { PyEval_RestoreThread(state_); }
+  ~Released() {
+    with_interpreter([&] { PyEval_RestoreThread(state_); });
+  }
   Released(const Released&) = delete;
   Released& operator=(const Released&) = delete;
   /// It is for the time of a call.
   template <class Call>
   auto inside(Call call) {
-    PyEval_RestoreThread(state_);
-    const auto result = call();
-    state_ = PyEval_SaveThread();
-    return result;
+    return with_interpreter([&] {
+      PyEval_RestoreThread(state_);
+      const auto result = call();
+      state_ = PyEval_SaveThread();
+      return result;
+    });
   }
 
  private:
@@ -271,7 +303,8 @@ void give_port(Barrier* self, std::unique_ptr<Port> port) {
 
 PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"timeout", nullptr};
-  auto* const self = reinterpret_cast<Barrier*>(object);
+  Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
   PyObject* timeout = Py_None;
   if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:wait", const_cast<char**>(names),
                                   &timeout) == 0) {
@@ -289,13 +322,14 @@ PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
   if (forks_before == forks) give_port(self, std::move(port));  // an action may fork
   Py_DECREF(object);
   if (outcome == Outcome::passed) return PyLong_FromUnsignedLong(place);
-  if (outcome == Outcome::broken) PyErr_SetNone(broken_error);
+  if (outcome == Outcome::broken) raise_broken();
   return nullptr;
 }
 
 PyObject* abort(PyObject* object, PyObject*) {
-  Shared& shared = shared_of(reinterpret_cast<Barrier*>(object));
-  Hardware(shared.domain).break_domain({Status::broken, 0});
+  const Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
+  Hardware(shared_of(self).domain).break_domain({Status::broken, 0});
   Py_RETURN_NONE;
 }
 
@@ -325,7 +359,8 @@ bool make_new(Shared& shared, std::span<const Seat> seats) {
 }
 
 PyObject* reset(PyObject* object, PyObject*) {
-  const auto* const self = reinterpret_cast<Barrier*>(object);
+  const Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
   const bool done = [&] {
     const Released released;
     return make_new(shared_of(self), seats_in(**self->segment));
@@ -337,24 +372,30 @@ PyObject* reset(PyObject* object, PyObject*) {
 }
 
 PyObject* parties(PyObject* object, void*) {
-  return PyLong_FromUnsignedLong(
-      shared_of(reinterpret_cast<Barrier*>(object)).parties.load(std::memory_order_relaxed));
+  const Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
+  return PyLong_FromUnsignedLong(shared_of(self).parties.load(std::memory_order_relaxed));
 }
 
 PyObject* n_waiting(PyObject* object, void*) {
-  Shared& shared = shared_of(reinterpret_cast<Barrier*>(object));
+  const Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
+  const Shared& shared = shared_of(self);
   const bool whole = Hardware::breakage_of(shared.domain).cause == Status::ok;
   const Word arrived = shared.arrivals.value.load() % Anyone<Hardware>::one_episode;
   return PyLong_FromUnsignedLong(whole ? arrived : 0);
 }
 
 PyObject* broken(PyObject* object, void*) {
-  Shared& shared = shared_of(reinterpret_cast<Barrier*>(object));
+  const Barrier* const self = made(object);
+  if (self == nullptr) return nullptr;
+  const Shared& shared = shared_of(self);
   return PyBool_FromLong(Hardware::breakage_of(shared.domain).cause != Status::ok);
 }
 
 PyObject* fd(PyObject* object, void*) {
-  return PyLong_FromLong((*reinterpret_cast<Barrier*>(object)->segment)->fd());
+  const Barrier* const self = made(object);
+  return self == nullptr ? nullptr : PyLong_FromLong((*self->segment)->fd());
 }
 
 void make(Barrier* self, unsigned count) {
@@ -524,12 +565,8 @@ PyType_Spec spec = {"muster._barrier.Barrier", sizeof(Barrier), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 int fill(PyObject* module) {
-  PyObject* const threading = PyImport_ImportModule("threading");
-  if (threading == nullptr) return -1;
-  broken_error = PyObject_GetAttrString(threading, "BrokenBarrierError");
-  Py_DECREF(threading);
   PyObject* const type = PyType_FromSpec(&spec);
-  if (broken_error == nullptr || type == nullptr) return -1;
+  if (type == nullptr) return -1;
   pthread_atfork(nullptr, nullptr, [] { ++forks; });
   return PyModule_AddObject(module, "Barrier", type);
 }

@@ -51,7 +51,8 @@ def run(*arguments, muster="muster"):
     done = subprocess.run(
         [program, *map(str, arguments), "--json"],
         stdout=subprocess.PIPE,
-        stderr=None if sys.stderr.isatty() else subprocess.PIPE,  # a notebook is no terminal
+        # A notebook is no terminal; and some programs have none.
+        stderr=None if sys.stderr and sys.stderr.isatty() else subprocess.PIPE,
         encoding="utf-8",
         check=False,
     )
@@ -60,7 +61,7 @@ def run(*arguments, muster="muster"):
         raise ValueError(
             f"muster {' '.join(map(str, arguments))}: exit code {done.returncode}{said}"
         )
-    if done.stderr:
+    if done.stderr and sys.stderr:
         sys.stderr.write(done.stderr)  # warnings
     import io
 

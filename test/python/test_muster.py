@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """muster.Barrier is held to CPython's own tests of barriers, and to what these do not ask."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -80,6 +81,39 @@ print("met")
 """
         said = child(code).communicate(timeout=LONG)
         self.assertEqual(said, ("met\n", ""))
+
+    def test_daemons_when_the_interpreter_ends(self):
+        code = """
+import muster, threading, time
+class AtEnd:
+    def __del__(self, sleep=time.sleep): sleep(0.2)  # meanwhile the daemons ask for the interpreter
+keep = AtEnd()
+def work():
+    while True: time.sleep(0.01)
+for barrier in muster.Barrier(2), muster.Barrier(2, timeout=0.1), muster.Barrier(1, work):
+    threading.Thread(target=barrier.wait, daemon=True).start()
+time.sleep(0.05)
+"""
+        one = child(code)
+        self.assertEqual((*one.communicate(timeout=LONG), one.returncode), ("", "", 0))
+
+    def test_of_another_interpreter(self):
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            self.skipTest("interpreters are made otherwise here")
+        barrier = muster.Barrier(2)
+        other = interpreters.create(isolated=False)
+        interpreters.run_string(other, f"import sys; sys.path[:] = {sys.path!r}\n" + """
+import muster
+try:
+    muster.Barrier(2).wait(0.01)
+except muster.BrokenBarrierError:
+    pass
+""")
+        interpreters.destroy(other)
+        with self.assertRaises(threading.BrokenBarrierError):
+            barrier.wait(0.01)
 
 
 class Processes(unittest.TestCase):
@@ -232,6 +266,21 @@ class Arguments(unittest.TestCase):
         self.assertEqual(barrier.wait(), 0)
         self.assertEqual(barrier.wait(0), 0)
 
+    def test_of_one_that_was_not_made(self):
+        class Forgets(muster.Barrier):
+            def __init__(self):
+                try:
+                    super().__init__(0)
+                except ValueError:
+                    pass
+
+        for barrier in muster.Barrier.__new__(muster.Barrier), Forgets():
+            for use in (repr, pickle.dumps, muster.Barrier.wait, muster.Barrier.reset,
+                        muster.Barrier.abort, lambda one: one.parties, lambda one: one.n_waiting,
+                        lambda one: one.broken, lambda one: one._fd):
+                with self.assertRaisesRegex(RuntimeError, "__init__"):
+                    use(barrier)
+
     def test_an_action_that_raises(self):
         def fail():
             raise KeyError("no")
@@ -282,6 +331,15 @@ class Results(unittest.TestCase):
                     file.write(text)
                 with self.assertRaisesRegex(ValueError, "no results of Muster"):
                     muster.read_results(path)
+
+    def test_of_a_run_without_standard_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "muster")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("""#!/bin/sh\necho warning >&2; echo '{"results": []}'\n""")
+            os.chmod(program, 0o755)
+            with contextlib.redirect_stderr(None):
+                self.assertEqual(len(muster.run(muster=program)), 0)
 
     def test_of_a_run_in_a_locale_without_letters(self):
         with tempfile.TemporaryDirectory() as folder:
