@@ -184,11 +184,13 @@ std::string why_not(const std::string& path, int scripts = 0) {
   if (!its || !own || its->e_machine != own->e_machine) {
     return fmt::format("{} is for another architecture than this muster", path);
   }
+  const std::string own_loader = loader_of("/proc/self/exe", *own);
+  if (fs::equivalent(path, own_loader, none)) return {};  // it loads the program that it is told
   const std::string loader = loader_of(path, *its);
   if (loader.empty()) {
     return fmt::format("{} is linked statically, so nothing can be preloaded into it", path);
   }
-  if (loader != loader_of("/proc/self/exe", *own)) {
+  if (loader != own_loader) {
     return fmt::format("{} is loaded by {}, and so has another C library", path, loader);
   }
   if (const std::string sanitizer = sanitizer_in(dynamic_names(path, *its)); !sanitizer.empty()) {
@@ -241,7 +243,10 @@ std::string preloads(bool report, bool aware, bool barriers) {
                   fmt::format("LD_PRELOAD has {} ({}), which takes the place of the same functions",
                               sanitizer, library));
     }
-    if (!library.empty() && std::find(all.begin(), all.end(), library) == all.end()) {
+    // A `muster run` inside of another takes its place.
+    const bool is_ours = file == "libmuster_run.so" || file == "libmuster_contention.so" ||
+                         file == "libmuster_barriers.so";
+    if (!library.empty() && !is_ours && std::find(all.begin(), all.end(), library) == all.end()) {
       all.push_back(library);
     }
   }
@@ -358,17 +363,23 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
 /// program's, as shells say it.
 [[noreturn]] void become_watched(const Options& options) {
   if (!options.json.empty()) expect_writable(options.json);
-  std::string file = (fs::temp_directory_path() / "muster-run-XXXXXX").string();
+  const char* const tmpdir = secure_getenv("TMPDIR");
+  const std::string folder = fs::absolute(tmpdir != nullptr && *tmpdir != '\0' ? tmpdir : "/tmp");
+  std::string file = folder + "/muster-run-XXXXXX";
   const int made = mkstemp(file.data());
-  if (made < 0) throw Error(Status::system, fmt::format("{}: {}", file, std::strerror(errno)));
+  if (made < 0) {
+    throw Error(Status::system, fmt::format("TMPDIR: {}: {}", folder, std::strerror(errno)));
+  }
   close(made);
   set("MUSTER_RUN_JSON", file);
   // Ctrl-C is the program's: what it has done by then is told.
-  for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
+  const auto interrupt = std::signal(SIGINT, SIG_IGN);
+  const auto quit = std::signal(SIGQUIT, SIG_IGN);
   const pid_t child = fork();
   if (child < 0) throw Error(Status::system, fmt::format("fork: {}", std::strerror(errno)));
   if (child == 0) {
-    for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_DFL);
+    std::signal(SIGINT, interrupt);
+    std::signal(SIGQUIT, quit);
     become(options.program);
   }
   static pid_t program = 0;
@@ -380,27 +391,27 @@ void tell(const Options& options, const Topology* topology, const Plan& made) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   std::ifstream lines(file);
+  unlink(file.c_str());
   std::string all;
   for (std::string line; std::getline(lines, line);) {
-    auto process = nlohmann::json::parse(line, nullptr, false);
-    if (process.is_discarded()) {
+    try {
+      auto process = nlohmann::json::parse(line);
+      predict_contention(process, options.machine);
+      if (process.at("process") == child || process.at("waited") != 0) {
+        note("{}", format_contention(process));
+      }
+      all += process.dump() + "\n";
+    } catch (const nlohmann::json::exception&) {
       note("muster run: a line of the report is damaged, and left out\n");
-      continue;
     }
-    predict_contention(process, options.machine);
-    if (process.at("process") == child || process.at("waited") != 0) {
-      note("{}", format_contention(process));
-    }
-    all += process.dump() + "\n";
   }
   if (all.empty()) {
-    note("muster run: no report: no process of the program ended by exit\n");
+    note("muster run: no report: no process of the program ended by exit and could write one\n");
   } else {
     note(
         "not watched: read-write locks, spin locks, semaphores; Muster's own locks, of\n"
         "  which lock.explain() tells; threads that take no mutex\n");
   }
-  fs::remove(file);
   if (!options.json.empty() && !all.empty()) write_file(options.json, all);
   std::_Exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }

@@ -8,7 +8,6 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -18,11 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "run/escape.h"
+#include "run/report.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -139,6 +137,7 @@ static void start(void) {
 
 __attribute__((constructor)) static void begin(void) {
   start();
+  note_stderr();
   /* Programs that set their title write over their environment. */
   const char* const name = secure_getenv("MUSTER_RUN_JSON");
   if (name != NULL && strlen(name) < sizeof file_name) strcpy(file_name, name);
@@ -354,7 +353,7 @@ static void print_mutex(int file, const noted* at, const sums* its) {
   dprintf(file, "]}");
 }
 
-static void print(int file) {
+static bool print(int file) {
   static struct {
     const noted* which;
     sums its;
@@ -392,14 +391,10 @@ static void print(int file) {
     if (i > 0) dprintf(file, ", ");
     print_mutex(file, told[i].which, &told[i].its);
   }
-  dprintf(file, "]}\n");
+  return dprintf(file, "]}\n") > 0;
 }
 
 __attribute__((destructor)) static void report(void) {
-  if (file_name[0] == '\0') return;
-  const int file = open(file_name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) return;
-  flock(file, LOCK_EX); /* other processes append their lines */
-  print(file);
-  close(file);
+  /* Not made anew for a process that outlives the launcher, which has removed it. */
+  if (file_name[0] != '\0') append_report(file_name, 0, print);
 }

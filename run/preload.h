@@ -162,6 +162,7 @@ void muster_preload_print_barriers(int file, bool as_json);
 
 /* ---- report.c ---- */
 
+void run_note_stderr(void); /* which it is when the program starts */
 void run_report(void);
 
 #ifdef __cplusplus

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What happened in a process: for people on standard error, as a line of JSON in a file. */
+#include "run/report.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <string.h>
-#include <sys/file.h>
 
 #include "muster/memory.h"
-#include "run/escape.h"
 #include "run/preload.h"
 
 /* Where that library is preloaded, too. */
@@ -101,7 +99,6 @@ static void print(int file) {
           s_after(run_total(RUN_PASSED_ON)));
 }
 
-/* False, with errno, if the last of it could not be written: then this was no report. */
 static bool print_json(int file) {
   dprintf(file, "{\"schema\": 1, \"program\": \"");
   print_escaped(file, program_invocation_short_name, "u00");
@@ -138,22 +135,9 @@ static bool print_json(int file) {
   return dprintf(file, "}\n") > 0;
 }
 
-static void tell_of_file(const char* what) {
-  const int error = errno;
-  dprintf(STDERR_FILENO, "muster run: %s in ", what);
-  print_escaped(STDERR_FILENO, settings.json, "x");
-  dprintf(STDERR_FILENO, ": %s\n", strerror(error));
-}
+void run_note_stderr(void) { note_stderr(); }
 
 void run_report(void) {
-  if (settings.reports && is_worth_a_word()) print(STDERR_FILENO);
-  if (settings.json == NULL) return;
-  const int file = open(settings.json, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) {
-    tell_of_file("no report");
-    return;
-  }
-  flock(file, LOCK_EX); /* other processes append their lines */
-  if (!print_json(file)) tell_of_file("no whole report");
-  close(file);
+  if (settings.reports && is_worth_a_word()) print(own_stderr());
+  if (settings.json != NULL) append_report(settings.json, O_CREAT, print_json);
 }

@@ -131,6 +131,7 @@ void run_start(void) {
   settings.json = copy_of("MUSTER_RUN_JSON", json_file, sizeof json_file);
   settings.launcher = number_in("MUSTER_RUN_PID");
   settings.mutex = mutex_named(settings.mutex_name);
+  run_note_stderr();
   run_threads_start();
 }
 

@@ -277,6 +277,7 @@ TEST(RunReport, SaysWhatWasRefused) {
   settings.reports = true;
   settings.launcher = getpid();
   testing::internal::CaptureStderr();
+  run_note_stderr();
   run_report();
   const std::string said = testing::internal::GetCapturedStderr();
   settings.json = nullptr;

@@ -50,8 +50,12 @@ for program in ./no-such-program ./not-executable; do
     [ "$(cat kept)" = earlier ] || fail "$program does not start, and the earlier report is gone"
   done
 done
-damages='echo "{\"half" >>"$MUSTER_RUN_JSON"; exit 3'
-expect 3 'a line of the report is damaged' --report -- sh -c "$damages"
+mkdir tmp
+export TMPDIR=$PWD/tmp
+for line in '{"half' '{"a": 1}' '{"contended": [1]}' 5; do
+  damages="echo '$line' >>\"\$MUSTER_RUN_JSON\"; exit 3"
+  expect 3 'a line of the report is damaged' --report -- sh -c "$damages"
+done
 expect 0 '^\[a,b\] -x  --json$' -- printf '%s %s %s %s\n' '[a,b]' -x '' --json
 "$muster" run -- sh -c 'kill -TERM $$' 2>/dev/null
 [ $? = 143 ] || fail "a signal is not the program's end"
@@ -75,6 +79,9 @@ expect 1 'linked statically' -- ./static
 printf '#!%s/static\n' "$PWD" >script
 chmod +x script
 expect 1 'linked statically' -- ./script
+$CC empty.c -o dynamic
+loader=$(readelf -l dynamic | sed -n 's/.*interpreter: \(.*\)]/\1/p')
+expect 0 'muster run: .*\(process' --verbose -- "$loader" ./dynamic
 $CC empty.c -o privileged
 chmod u+s privileged
 if [ "$(id -u)" = 0 ]; then
@@ -146,6 +153,12 @@ grep -q "^/.*libmuster_run.so:$PWD/libbefore.so$" out || fail "LD_PRELOAD is $(h
 grep -q "libbefore.so$" out || fail "what was preloaded before is gone"
 "$muster" run -- "$muster" run -- sh -c 'echo $LD_PRELOAD' >out
 [ "$(grep -o libmuster_run out | wc -l)" = 1 ] || fail "preloaded twice: $(cat out)"
+for outer in '--mutex mcs' --report; do
+  for inner in --report '--mutex mcs'; do
+    expect 7 '' $outer -- "$muster" run $inner -- sh -c 'echo $LD_PRELOAD; exit 7'
+    [ "$(grep -o libmuster_ out | wc -l)" = 1 ] || fail "$outer, $inner: preloaded: $(cat out)"
+  done
+done
 
 echo "-- the report"
 expect 0 'threads: 0 created' --verbose -- true
@@ -158,6 +171,36 @@ if $muster run --servers 1 --memory aware -- true 2>/dev/null; then
 fi
 "$muster" run --json report --mutex cna -- true
 grep -q '"mutexes": {"name": "cna"' report || fail "the report says $(cat report)"
+cat >lacking.c <<'END'
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  close(STDERR_FILENO);
+  if (argc > 1) return open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0600) != STDERR_FILENO;
+  struct rlimit none = {3, 3};
+  return dup(STDOUT_FILENO) != STDERR_FILENO || setrlimit(RLIMIT_NOFILE, &none);
+}
+END
+$CC lacking.c -o lacking
+for options in --verbose '--json /dev/full'; do
+  expect 0 '' $options -- ./lacking precious
+  [ ! -s precious ] || fail "$options: written into a file of the program's own: $(cat precious)"
+done
+"$muster" run --report -- ./lacking 2>&1 | cat >err # one file behind both
+grep -q 'no report in .*/tmp/muster-run-.*: Too many open files' err || fail "it says $(cat err)"
+mkfifo held
+{ "$muster" run --report -- sh -c 'cat held &'; echo >held; } 2>&1 | cat >err # which cat outlives
+[ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+TMPDIR=$PWD/nowhere expect 1 "TMPDIR: $PWD/nowhere: No such file" --report -- true
+for signals in INT 'INT QUIT'; do
+  (
+    trap '' $signals
+    grep SigIgn /proc/self/status >expected
+    "$muster" run --report -- grep SigIgn /proc/self/status >out 2>err
+  )
+  diff expected out || fail "other signals are ignored"
+done
 
 echo "-- versions of names"
 preload=$("$muster" run -- sh -c 'echo $LD_PRELOAD')
