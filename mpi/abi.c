@@ -155,6 +155,7 @@ static bool set_functions(void) {
          find(&found.Comm_create_keyval, "PMPI_Comm_create_keyval") &&
          find(&found.Comm_set_attr, "PMPI_Comm_set_attr") &&
          find(&found.Comm_get_attr, "PMPI_Comm_get_attr") &&
+         find(&found.Comm_delete_attr, "PMPI_Comm_delete_attr") &&
          find(&found.Comm_set_errhandler, "PMPI_Comm_set_errhandler") &&
          find(&found.Comm_call_errhandler, "PMPI_Comm_call_errhandler") &&
          find(&found.Initialized, "PMPI_Initialized");

@@ -67,6 +67,7 @@ typedef struct mpi_abi {
                             void* extra);
   int (*Comm_set_attr)(mpi_handle comm, int keyval, void* attribute);
   int (*Comm_get_attr)(mpi_handle comm, int keyval, void* attribute, int* flag);
+  int (*Comm_delete_attr)(mpi_handle comm, int keyval);
   int (*Comm_set_errhandler)(mpi_handle comm, mpi_handle handler);
   int (*Comm_call_errhandler)(mpi_handle comm, int code);
   int (*Initialized)(int* flag);

@@ -371,7 +371,10 @@ static int part_from(mpi_free_function* theirs, void* handle) {
   if (abi == NULL || handle == NULL) return theirs(handle);
   departure own = {.comm = handle_from(abi, handle), .outer = departures};
   departures = &own;
-  const int status = theirs(handle);
+  /* MPICH's status is that of the attribute's function that it calls last: not to be ours. */
+  const bool is_first = mpi != NULL && abi->handles_are_ints && own.comm != abi->comm_null;
+  int status = is_first ? mpi->Comm_delete_attr(own.comm, team_key) : 0;
+  if (status == 0) status = theirs(handle);
   departures = own.outer;
   if (own.its == NULL) return status;
   atomic_fetch_add(&generation, 1); /* barriers since then have remembered it anew */
