@@ -160,7 +160,7 @@ int run_command_line(int argc, char** argv,
     const bool usage = error.code() == Status::invalid || error.code() == Status::unknown_name;
     return fail(usage ? kUsage : kFailure, error.what());
   } catch (const std::exception& error) {
-    return fail(kFailure, error.what());
+    if (std::ferror(stdout) == 0) return fail(kFailure, error.what());  // else of fmt::print()
   }
   // A full disk or a closed pipe must not look like success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -92,6 +92,9 @@ for standard in "" -DCMAKE_CXX_STANDARD=14; do
   "$scratch/consumer/consumer_c"
   "$scratch/consumer/consumer_cpp"
 done
+said=$("$cmake" -S "$here/consumer" -B "$scratch/consumer" "-Dcomponents=COMPONENTS;none" 2>&1) &&
+  fail "find_package: it has a component none"
+grep -q 'it has no component none' <<<"$said" || fail "$said"
 
 echo "-- pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
