@@ -141,6 +141,7 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
   }
   bound->core = *core;
   this_thread.bound = bound.release();
+  this_thread.unplace = unplace_thread;
   if (!topology_.is_this_machine()) return *core;
   const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
   if (error != 0) {

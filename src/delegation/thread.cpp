@@ -16,7 +16,6 @@
 
 #include "delegation/cpus.hpp"
 #include "delegation/generation.hpp"
-#include "delegation/places.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
@@ -68,8 +67,8 @@ class ThreadSeats {
 
  private:
   static void leave() {
-    Places::unplace_thread();
     Thread& t = this_thread;
+    if (t.unplace != nullptr) t.unplace();
     instance().give_back(t);
     std::free(t.others);
     t.others = nullptr;

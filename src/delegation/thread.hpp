@@ -64,6 +64,7 @@ struct Thread {
   void* servant = nullptr;      ///< what it is there
   std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
   void* bound = nullptr;        ///< where it was placed (places.cpp)
+  void (*unplace)() = nullptr;  ///< gives that back
   int* error = nullptr;         ///< where its errno is: asking costs a call
   int id = 0;                   ///< to the operating system; once it has a seat
   bool for_another = false;     ///< the section is another client's

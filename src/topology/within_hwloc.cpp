@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "topology/within_hwloc.hpp"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "machine/error.hpp"
+
+namespace muster {
+namespace {
+
+std::atomic<unsigned> in_hwloc{0};  ///< threads
+std::atomic<unsigned> forks{0};     ///< threads that fork
+/// So often at most: who is awaited may need what other fork handlers hold, or be awaited by them,
+/// or be the very thread that waits.
+constexpr unsigned naps_max = 1000;
+void nap() {
+  const timespec time{0, 1'000'000};
+  syscall(SYS_nanosleep, &time, nullptr);  // no cancellation point, as fork() is none
+}
+/// The process is a child that found a thread there all the same: it does without hwloc.
+bool hwloc_is_parents = false;
+
+[[gnu::constructor(101)]] void watch_forks() {
+  pthread_atfork(
+      [] {
+        ++forks;
+        for (unsigned naps = 0; in_hwloc != 0 && naps < naps_max && !hwloc_is_parents; ++naps)
+          nap();
+      },
+      [] { --forks; },
+      [] {
+        forks = 0;
+        hwloc_is_parents |= in_hwloc != 0;
+      });
+}
+
+}  // namespace
+
+void enter_hwloc() {
+  ++in_hwloc;
+  for (unsigned naps = 0; forks != 0 && naps < naps_max; ++naps) {
+    --in_hwloc;
+    nap();
+    ++in_hwloc;
+  }
+}
+
+void leave_hwloc() noexcept { --in_hwloc; }
+
+void require_hwloc() {
+  if (!hwloc_is_parents) return;
+  throw Error(Status::busy,
+              "another thread was in hwloc when this process was forked, and hwloc's mutex stays "
+              "taken here: fork while no thread makes barriers, locks or servers");
+}
+
+}  // namespace muster
