@@ -279,8 +279,8 @@ mutant_of_dozing("doze: no look after the lock is given in line" auto.hpp inline
 replace([[return m.is_dozing(all.dozing());]] [[return false;]])
 
 mutant_of_dozing("doze: no look after a visit" auto.hpp dozes)
-replace([[while (executed != 0 && wanted_.is_dozing(m) && take(m));
-    wanted_.look_back(m, desk_);]] [[while (executed == ~0U);]])
+replace([[while (++visits < 2 && executed != 0 && wanted_.is_dozing(m) && take(m));
+    wanted_.look_back(m, desk_);]] [[while (visits == ~0U);]])
 
 mutant_of_dozing("doze: no look where only own sections are executed" habit.hpp nested)
 replace([[while (is_dozing(m) && desk.is_free(m)) {]] [[while (false) {]])
