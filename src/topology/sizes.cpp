@@ -5,19 +5,17 @@
 #include <hwloc/distances.h>
 
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "machine/error.hpp"
+#include "topology/hwloc_topology.hpp"
 #include "topology/text_file.hpp"
 
 namespace muster {
 
 Sizes read_sizes(const std::string& spec) {
-  hwloc_topology_t made = nullptr;
-  if (hwloc_topology_init(&made) != 0) throw Error(Status::no_memory, "hwloc: out of memory");
-  const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> hwloc(
-      made, &hwloc_topology_destroy);
+  const HwlocTopology hwloc = make_hwloc_topology();
+  hwloc_topology_t const made = hwloc.get();
 #if HWLOC_API_VERSION >= 0x00020500
   hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
 #endif

@@ -16,9 +16,9 @@
 
 #include "machine/format.hpp"
 #include "topology/hwloc_input.hpp"
+#include "topology/hwloc_topology.hpp"
 #include "topology/partition.hpp"
 #include "topology/text_file.hpp"
-#include "topology/within_hwloc.hpp"
 
 namespace muster {
 
@@ -35,22 +35,6 @@ namespace {
     if (!std::string_view(*at).starts_with("HWLOC_")) *kept++ = *at;
   }
   *kept = nullptr;
-}
-
-struct TopologyDeleter {
-  void operator()(hwloc_topology_t topology) const {
-    within_hwloc([topology] { return hwloc_topology_destroy(topology), 0; });
-  }
-};
-using HwlocTopology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
-
-HwlocTopology make_hwloc_topology() {
-  require_hwloc();
-  hwloc_topology_t topology = nullptr;
-  if (within_hwloc([&] { return hwloc_topology_init(&topology); }) != 0) {
-    throw Error(Status::no_memory, "hwloc_topology_init failed: out of memory");
-  }
-  return HwlocTopology(topology);
 }
 
 HwlocTopology load_this_machine(unsigned long flags) {

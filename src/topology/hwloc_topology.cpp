@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "topology/within_hwloc.hpp"
+#include "topology/hwloc_topology.hpp"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -13,8 +13,10 @@
 namespace muster {
 namespace {
 
-std::atomic<unsigned> in_hwloc{0};  ///< threads
-std::atomic<unsigned> forks{0};     ///< threads that fork
+/// Threads that are where hwloc holds its mutex, and those that fork. They wait for each other: a
+/// fork's child would never get the mutex that another thread had.
+std::atomic<unsigned> in_hwloc{0};
+std::atomic<unsigned> forks{0};
 /// So often at most: who is awaited may need what other fork handlers hold, or be awaited by them,
 /// or be the very thread that waits.
 constexpr unsigned naps_max = 1000;
@@ -39,24 +41,35 @@ bool hwloc_is_parents = false;
       });
 }
 
-}  // namespace
-
-void enter_hwloc() {
+auto within_hwloc(auto call) {
   ++in_hwloc;
   for (unsigned naps = 0; forks != 0 && naps < naps_max; ++naps) {
     --in_hwloc;
     nap();
     ++in_hwloc;
   }
+  const auto result = call();
+  --in_hwloc;
+  return result;
 }
 
-void leave_hwloc() noexcept { --in_hwloc; }
+}  // namespace
 
-void require_hwloc() {
-  if (!hwloc_is_parents) return;
-  throw Error(Status::busy,
-              "another thread was in hwloc when this process was forked, and hwloc's mutex stays "
-              "taken here: fork while no thread makes barriers, locks or servers");
+void HwlocTopologyDeleter::operator()(hwloc_topology_t topology) const noexcept {
+  within_hwloc([topology] { return hwloc_topology_destroy(topology), 0; });
+}
+
+HwlocTopology make_hwloc_topology() {
+  if (hwloc_is_parents) {
+    throw Error(Status::busy,
+                "another thread was in hwloc when this process was forked, and hwloc's mutex stays "
+                "taken here: fork while no thread makes barriers, locks or servers");
+  }
+  hwloc_topology_t topology = nullptr;
+  if (within_hwloc([&] { return hwloc_topology_init(&topology); }) != 0) {
+    throw Error(Status::no_memory, "hwloc_topology_init failed: out of memory");
+  }
+  return HwlocTopology(topology);
 }
 
 }  // namespace muster
