@@ -36,7 +36,8 @@ static void tell_of_file(const char* what, const char* name) {
 static void append_report(const char* name, int flags, bool (*print)(int)) {
   const int file = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
   if (file < 0) {
-    tell_of_file("no report", name);
+    /* The launcher has removed its own: it has its report. */
+    if (errno != ENOENT || (flags & O_CREAT) != 0) tell_of_file("no report", name);
     return;
   }
   flock(file, LOCK_EX); /* other processes append their lines */

@@ -342,7 +342,7 @@ MUSTER_API void muster_thread_unbind(void);
 /** Where `count` servers go, one after the other, on `topology` (as in muster_options: NULL for
  * $MUSTER_TOPOLOGY or this machine, as far as the caller may use it): the first `named` on these
  * `cores`, the others by RCLLockInitNUMA with `policy`. Nothing is started or bound: a pure
- * function. MUSTER_EINVAL, MUSTER_EUNKNOWN, MUSTER_ESYSTEM: as their texts say. */
+ * function. MUSTER_EINVAL, MUSTER_EUNKNOWN, MUSTER_EBUSY, MUSTER_ESYSTEM: as their texts say. */
 MUSTER_API int muster_place_servers(const char* topology, const char* policy, const unsigned* cores,
                                     unsigned named, muster_place* servers, unsigned count);
 /** Where `count` threads go by RCLHierarchicalAffinity, one after the other, with servers on these

@@ -134,8 +134,8 @@ static __inline void muster_options_init(muster_options* options) {
  * process) only if placements are given. A process's first one takes 5 to 20 ms if other threads
  * have been started before it. MUSTER_EINVAL, MUSTER_EUNKNOWN: the options;
  * MUSTER_EDECLINED: with MUSTER_EXACT; MUSTER_ENOTSUP: MUSTER_SPLIT or a completion with an
- * algorithm that has no place for it, or a segment of another process; MUSTER_ENOMEM;
- * MUSTER_ESYSTEM. */
+ * algorithm that has no place for it, or a segment of another process; MUSTER_EBUSY: a fork's child
+ * whose parent was reading the machine; MUSTER_ENOMEM; MUSTER_ESYSTEM. */
 MUSTER_API int muster_barrier_create(muster_barrier** barrier, const muster_options* options);
 
 /** What a barrier with these options needs of the caller's memory, for options.memory: bytes, and

@@ -9,12 +9,14 @@
 // 3. A seat is one thread's at a time; the last one is that of all for whom there is none.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <span>
@@ -78,7 +80,7 @@ struct Port {
 };
 /// After a fork the parent's seats are the parent's.
 unsigned forks = 0;
-constexpr std::uint64_t layout_hash = 0x707974686f6e0001;
+constexpr std::uint64_t layout_hash = 0x707974686f6e0002;
 constexpr std::int64_t second_ns = 1'000'000'000;
 /// What a killed process was inside of stays so.
 constexpr std::int64_t reset_limit_ns = 5 * second_ns;
@@ -140,8 +142,10 @@ template <class Call>
 auto with_interpreter(Call call) {
   try {
     return call();
-  } catch (...) {  // the unwinding, which is no exception, and must not be ended
+  } catch (const abi::__forced_unwind&) {
     for (;;) pause();
+  } catch (...) {
+    std::terminate();
   }
 }
 
@@ -382,7 +386,8 @@ PyObject* n_waiting(PyObject* object, void*) {
   if (self == nullptr) return nullptr;
   const Shared& shared = shared_of(self);
   const bool whole = Hardware::breakage_of(shared.domain).cause == Status::ok;
-  const Word arrived = shared.arrivals.value.load() % Anyone<Hardware>::one_episode;
+  const Word parties = shared.parties.load(std::memory_order_relaxed);
+  const Word arrived = shared.arrivals.value.load() % Anyone<Hardware>::one_episode_of(parties);
   return PyLong_FromUnsignedLong(whole ? arrived : 0);
 }
 

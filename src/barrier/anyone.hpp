@@ -31,6 +31,9 @@ class Anyone {
                                  "P atomic additions on one line, in sequence",
                                  "Mellor-Crummey and Scott 1991, algorithm 7, without ranks"};
 
+  /// What an episode adds to a word.
+  static constexpr Word one_episode_of(Word participants) { return std::bit_ceil(participants); }
+
   struct Ticket {
     Word end = 0;  ///< of the episode
     bool was_last = false;
@@ -41,7 +44,7 @@ class Anyone {
 
   Anyone(const Shape& shape, typename M::Cells cells)
       : participants_(shape.participants),
-        one_episode_(std::bit_ceil(shape.participants)),
+        one_episode_(one_episode_of(shape.participants)),
         start_(shape.first_episode * one_episode_),
         cells_(cells) {}
 

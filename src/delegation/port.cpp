@@ -80,7 +80,7 @@ struct Port::Pace {
   }
 };
 
-/// Of sleeps that somebody ends. All threads together wake some thousand times a second at most.
+/// Of sleeps that somebody ends, so that they may be long: 64 threads wake 8,000 times a second.
 FutexLot Port::lot_for_long() noexcept {
   FutexLot lot(false);
   const std::int64_t threads = seated_threads.load(std::memory_order_relaxed);

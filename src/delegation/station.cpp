@@ -268,6 +268,7 @@ class Station::Server : public locks::Walk<RingPort> {
       if (cpus_last_counted() == 1) sched_yield();  // it is its clients', too
     } else if (is_any_pending()) {
       nap(0);  // others have the locks: a sleep would be over at once, but interrupt all CPUs
+      station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
     } else {
       sleep();
     }

@@ -144,7 +144,8 @@ unsigned take_seat(unsigned depth) {
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
     if (t.seats++ != 0) continue;
     // Where nobody waits for long nobody else counts (Port::finds_crowd).
-    if (seated_threads.fetch_add(1, std::memory_order_relaxed) >= cpus_last_counted()) {
+    if (seated_threads.fetch_add(1, std::memory_order_relaxed) >= cpus_last_counted() &&
+        t.serving == nullptr) {
       cpus_of_process();
     }
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 
 #include "machine/error.hpp"
 
@@ -17,38 +18,51 @@ namespace {
 /// fork's child would never get the mutex that another thread had.
 std::atomic<unsigned> in_hwloc{0};
 std::atomic<unsigned> forks{0};
-/// So often at most: who is awaited may need what other fork handlers hold, or be awaited by them,
-/// or be the very thread that waits.
-constexpr unsigned naps_max = 1000;
-void nap() {
-  const timespec time{0, 1'000'000};
-  syscall(SYS_nanosleep, &time, nullptr);  // no cancellation point, as fork() is none
-}
+/// Of the former, those that are there: a fork is not under way, or takes too long.
+std::atomic<unsigned> have_mutex{0};
 /// The process is a child that found a thread there all the same: it does without hwloc.
 bool hwloc_is_parents = false;
+
+/// A second: who is awaited may need what other fork handlers hold, or be awaited by them, or be
+/// the very thread that waits.
+class Patience {
+ public:
+  /// Naps; false when it is over.
+  bool naps() const {
+    const timespec time{0, 1'000'000};
+    syscall(SYS_nanosleep, &time, nullptr);  // no cancellation point, as fork() is none
+    return std::chrono::steady_clock::now() < end_;
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point end_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds(1);
+};
 
 [[gnu::constructor(101)]] void watch_forks() {
   pthread_atfork(
       [] {
         ++forks;
-        for (unsigned naps = 0; in_hwloc != 0 && naps < naps_max && !hwloc_is_parents; ++naps)
-          nap();
+        for (const Patience left; in_hwloc != 0 && !hwloc_is_parents && left.naps();) continue;
       },
       [] { --forks; },
       [] {
         forks = 0;
-        hwloc_is_parents |= in_hwloc != 0;
+        hwloc_is_parents |= have_mutex != 0;
+        if (!hwloc_is_parents) in_hwloc = 0;  // the parent's threads
       });
 }
 
 auto within_hwloc(auto call) {
   ++in_hwloc;
-  for (unsigned naps = 0; forks != 0 && naps < naps_max; ++naps) {
+  bool waits = true;
+  for (const Patience left; forks != 0 && waits; ++in_hwloc) {
     --in_hwloc;
-    nap();
-    ++in_hwloc;
+    waits = left.naps();
   }
+  ++have_mutex;
   const auto result = call();
+  --have_mutex;
   --in_hwloc;
   return result;
 }

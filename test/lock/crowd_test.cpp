@@ -212,8 +212,8 @@ TEST(Crowd, IsCountedByWhoWaitsOrComesNotByWhoHasALock) {
     return counts - before;
   };
   EXPECT_EQ(0U, counts_after([] { EXPECT_TRUE(Port::is_crowded()); }));
-  EXPECT_EQ(1U, counts_after([] { yields_of_one_that_sleeps({0}); }));
-  EXPECT_EQ(1U, counts_after(
+  EXPECT_NE(0U, counts_after([] { yields_of_one_that_sleeps({0}); }));
+  EXPECT_NE(0U, counts_after(
                     [&] { run_threads(1, [&](unsigned) { execute_section(*lock, nothing); }); }));
 }
 
