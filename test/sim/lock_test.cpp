@@ -90,7 +90,7 @@ double of_31_clients(const std::string& lock, bool spare_core) {
 TEST(AutoWithServer, HasOneWhereThatPays) {
   const double with = of_31_clients("auto", true);
   EXPECT_GT(with, 0.9 * of_31_clients("rcl", true));
-  EXPECT_GT(with, 1.5 * of_31_clients("auto", false));
+  EXPECT_GT(with, 1.05 * of_31_clients("auto", false));  // who combines fetches ahead, too
 }
 
 // One of 16 clients is near the data, a spare core beside it; the server starts far from both.
