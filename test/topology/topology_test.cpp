@@ -436,8 +436,8 @@ TEST(PuSet, Arithmetic) {
   EXPECT_EQ(PuSet{1000} - PuSet{1000}, PuSet{});
 }
 
-/// Forks while another thread is in hwloc, where that has its mutex: for 20 ms, or until the fork is
-/// over. Status of a child that reads a topology: 0, or 1 + that of the error.
+/// Forks while another thread is in hwloc, where that has its mutex: for 20 ms, or until the fork
+/// is over. Status of a child that reads a topology: 0, or 1 + that of the error.
 int status_of_child(bool until_forked) {
   stays_in_hwloc = true;
   std::thread reads([] { Topology::from_synthetic("pu:2"); });
