@@ -84,9 +84,9 @@ template <Machine M, class Server>
     return server.has_given();
   };
   for (Word client = server.next(0); client != no_client; client = server.next(client + 1)) {
-    fetch_ahead(m, rings, client, server.count());
     auto pending = rings.next(m, client);
     if (pending.request == 0) continue;
+    fetch_ahead(m, rings, client, server.count());
     if (!pending.is_of(has)) {
       if (has != none && !give()) return found;
       const Word lock = Rings<M>::lock_of(pending.request);
