@@ -49,21 +49,18 @@ void tell_preload(const Places::Server& server, int more) {
 
 }  // namespace
 
-/// A thread's place.
-struct Places::Bound {
+struct Places::Bound final : Place {
   Places& places;
-  unsigned core;
-  PuSet before;  ///< empty: it was not bound
+  const PuSet before;            ///< empty: it was not bound
+  std::optional<unsigned> core;  ///< nothing: not counted yet
 
-  /// The calling thread's. Kept as its seats are: destructors of its own may bind it again.
-  static Bound* mine() { return static_cast<Bound*>(this_thread.bound); }
-  static void give_back() noexcept {
-    const std::unique_ptr<const Bound> mine(Bound::mine());
-    this_thread.bound = nullptr;
-    if (!mine->places.birth_.is_here()) return;
-    const std::scoped_lock lock(mine->places.mutex_);
-    mine->places.placer_.remove_thread(mine->core);
+  Bound(Places& in, PuSet was) : places(in), before(std::move(was)) {}
+  ~Bound() override {
+    if (!core || !places.birth_.is_here()) return;
+    const std::scoped_lock lock(places.mutex_);
+    places.placer_.remove_thread(*core);
   }
+  static const Bound* mine() { return static_cast<const Bound*>(this_thread.place); }
 };
 
 Places::Places() : topology_(read_machine()), placer_(CoreTree(topology_)) {}
@@ -125,39 +122,35 @@ void Places::remove_server(const Server& server) {
 }
 
 unsigned Places::place_thread(std::optional<unsigned> near) {
-  first_seat();  // what gives the place back, too
+  first_seat();  // a thread without one is not seen to end
   unplace_thread();
-  auto bound = std::make_unique<Bound>(
-      Bound{*this, 0, topology_.is_this_machine() ? binding_of(0) : PuSet{}});
-  std::optional<unsigned> core;
+  const bool binds = topology_.is_this_machine();
+  auto bound = std::make_unique<Bound>(*this, binds ? binding_of(0) : PuSet{});
   {
     const std::scoped_lock lock(mutex_);
     if (near && placer_.now().servers[*near] == 0) near.reset();
-    core = placer_.add_thread(near);
+    bound->core = placer_.add_thread(near);
   }
-  if (!core) {
+  if (!bound->core) {
     throw Error(Status::declined,
                 "no server runs that a thread could be near: start one, then place the threads");
   }
-  bound->core = *core;
-  this_thread.bound = bound.release();
-  this_thread.unplace = unplace_thread;
-  if (!topology_.is_this_machine()) return *core;
-  const int error = bind_thread(pthread_self(), pus_of(topology_, *core));
+  const unsigned core = *bound->core;
+  const int error = binds ? bind_thread(pthread_self(), pus_of(topology_, core)) : 0;
   if (error != 0) {
-    Bound::give_back();
     throw Error(Status::system, "the thread cannot be bound to " +
-                                    pus_of(topology_, *core).to_string() + ": " +
+                                    pus_of(topology_, core).to_string() + ": " +
                                     std::strerror(error));
   }
-  return *core;
+  this_thread.place = bound.release();
+  return core;
 }
 
 void Places::unplace_thread() noexcept {
-  const Bound* const bound = Bound::mine();
+  const std::unique_ptr<const Bound> bound(Bound::mine());
   if (bound == nullptr) return;
+  this_thread.place = nullptr;
   if (!bound->before.empty()) bind_thread(pthread_self(), bound->before);
-  Bound::give_back();
 }
 
 unsigned Places::core_of_this_thread(unsigned number) const {
@@ -168,7 +161,7 @@ unsigned Places::core_of_this_thread(unsigned number) const {
     const unsigned at = cpu < 0 ? kOutside : topology_.core_of(static_cast<unsigned>(cpu));
     core = is_unit(at) ? at : 0;
   } else if (bound != nullptr && &bound->places == this) {
-    core = bound->core;
+    core = *bound->core;
   }
   return core;
 }

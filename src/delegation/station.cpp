@@ -109,7 +109,6 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   }
   join_watchdog();
   register_heavy_fence(false);
-  cpus_of_process();  // counts them
   place_ = place;
   misplaced_.clear();
   term_.begin(house_);
@@ -264,14 +263,12 @@ class Station::Server : public locks::Walk<RingPort> {
   }
   void idle() {
     if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
-    if (idle_->next() != RingPort::Next::sleep) {
-      if (cpus_last_counted() == 1) sched_yield();  // it is its clients', too
-    } else if (is_any_pending()) {
-      nap(0);  // others have the locks: a sleep would be over at once, but interrupt all CPUs
-      station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      sleep();
-    }
+    if (idle_->next() != RingPort::Next::sleep) return;
+    // Where others have the locks of all that is pending a sleep would be over at once, but
+    // interrupt every CPU that runs the process.
+    is_any_pending() ? nap(0) : sleep();
+    // When it is over: till then it is `asleep`, and the steward sees one or the other.
+    station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
   }
   /// To clients, unless the server leaves.
   [[gnu::cold, gnu::noinline]] void show_pu() {
@@ -280,8 +277,7 @@ class Station::Server : public locks::Walk<RingPort> {
     Word seen = server.load(std::memory_order_relaxed);
     if (seen != 0) server.compare_exchange_strong(seen, pu_, std::memory_order_relaxed);
   }
-  /// Until there is a request, or for a slice: a long one, since whoever posts rings. It counts the
-  /// sleep when that is over: till then it is `asleep`, and the steward sees one or the other.
+  /// Until there is a request, or for a slice: a long one, since whoever posts rings.
   void sleep() const {
     const auto is_wanted = [this] { return is_any_pending(); };
     station_.crew().sleep(station_.house_, is_wanted, [this](auto is_over) {
@@ -289,7 +285,6 @@ class Station::Server : public locks::Walk<RingPort> {
       lot.set_slice(lot.longest_slice_ns());
       locks::Bell<FutexLot>::sleep(lot, station_.bell_, is_over);
     });
-    station_.sleeps_.fetch_add(1, std::memory_order_relaxed);
   }
   /// What a client's sections have left, or where no server runs executes it, which may block.
   [[gnu::noinline]] void send_posts() const {
@@ -320,6 +315,7 @@ class Station::Server : public locks::Walk<RingPort> {
   this_thread.servant = &self;
   this_thread.error = &errno;
   RingPort port(memory_.domain(), 0);
+  if (cpus_of_process() == 1) port.set_policy(WaitPolicy::oversubscribed());  // its clients', too
   locks::serve(port, rings_, Server(*this, self, port));
 }
 

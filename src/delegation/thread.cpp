@@ -68,7 +68,6 @@ class ThreadSeats {
  private:
   static void leave() {
     Thread& t = this_thread;
-    if (t.unplace != nullptr) t.unplace();
     instance().give_back(t);
     std::free(t.others);
     t.others = nullptr;
@@ -78,6 +77,8 @@ class ThreadSeats {
     t.quick = 0;
     delete t.kept;
     t.kept = nullptr;
+    delete t.place;
+    t.place = nullptr;
   }
   void give_back(const Thread& t) {
     seats_.give_back(

@@ -41,6 +41,11 @@ struct Kept {
   bool is_sending = false;
 };
 
+/// Where a thread was placed (places.cpp), until it ends.
+struct Place {
+  virtual ~Place() = default;
+};
+
 struct Thread {
   // The first line: all that a section of the lock used last needs. Four words of it are
   // muster_this_thread in lock.h.
@@ -63,8 +68,7 @@ struct Thread {
   Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
   void* servant = nullptr;      ///< what it is there
   std::uint64_t last_lock = 0;  ///< number of the lock that it used last, outside of any section
-  void* bound = nullptr;        ///< where it was placed (places.cpp)
-  void (*unplace)() = nullptr;  ///< gives that back
+  Place* place = nullptr;       ///< null: it has none
   int* error = nullptr;         ///< where its errno is: asking costs a call
   int id = 0;                   ///< to the operating system; once it has a seat
   bool for_another = false;     ///< the section is another client's

@@ -23,9 +23,9 @@ std::atomic<unsigned> have_mutex{0};
 /// The process is a child that found a thread there all the same: it does without hwloc.
 bool hwloc_is_parents = false;
 
-/// A second: who is awaited may need what other fork handlers hold, or be awaited by them, or be
-/// the very thread that waits.
-class Patience {
+/// How long they wait: no longer, since whoever is awaited may need what other fork handlers hold,
+/// or be awaited by them, or be the very thread that waits.
+class Second {
  public:
   /// Naps; false when it is over.
   bool naps() const {
@@ -43,7 +43,7 @@ class Patience {
   pthread_atfork(
       [] {
         ++forks;
-        for (const Patience left; in_hwloc != 0 && !hwloc_is_parents && left.naps();) continue;
+        for (const Second left; in_hwloc != 0 && !hwloc_is_parents && left.naps();) continue;
       },
       [] { --forks; },
       [] {
@@ -56,7 +56,7 @@ class Patience {
 auto within_hwloc(auto call) {
   ++in_hwloc;
   bool waits = true;
-  for (const Patience left; forks != 0 && waits; ++in_hwloc) {
+  for (const Second left; forks != 0 && waits; ++in_hwloc) {
     --in_hwloc;
     waits = left.naps();
   }

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "wait/policy.hpp"
+
 namespace muster {
 
 class Asking {
@@ -33,10 +35,10 @@ class Asking {
   /// In a crowd, before a sleep. Most to fewest sections of 64 threads on two CPUs: 34 without, 8
   /// to 11 with 4 or 16.
   static constexpr unsigned yields = 16;
-  /// Where each thread has a CPU, before a sleep: as long as a sleep and a wake-up take, which
-  /// interrupt every CPU of the process and keep the lock's holder. The more clients, the longer
-  /// each waits: 127 of an EPYC 27 us and more in the model.
-  static constexpr unsigned polls = 25;
+  /// Where each thread has a CPU, before a sleep: for as long as a sleep and a wake-up take, which
+  /// also interrupt the other CPUs and keep the lock's holder. In the model 127 clients of an EPYC
+  /// wait 4 us each, 15 with random access.
+  static constexpr unsigned polls_before_sleep = WaitPolicy::sleep_costs_ns / poll_ns;
   /// A sleep that nobody ends. With 1 ms 64 threads behind a long section would wake 64,000 times a
   /// second.
   static constexpr std::int64_t sleep_ns = 8'000'000;
@@ -50,7 +52,7 @@ class Asking {
       : polls_(crowded ? 1 : patience),
         yields_(crowded ? (asked ? 2 : 1) : 0),
         yields_before_sleep_(crowded && !limited ? yields : 0),
-        polls_before_sleep_(crowded || limited ? 0 : polls) {
+        polls_before_sleep_(crowded || limited ? 0 : polls_before_sleep) {
     if (lost >= races) polls_ = 0;
   }
 

@@ -18,12 +18,12 @@ std::string steps(Asking& asking, std::size_t count, bool said = false) {
   return all;
 }
 std::string yields(unsigned more = 0) { return std::string(Asking::yields + more, 'y'); }
-const std::string polls(Asking::polls, 'p');
+const std::string polls(Asking::polls_before_sleep, 'p');
 
 TEST(Asking, IsPatientThenAsksThenSleepsAndAsksAgain) {
   Asking asking(false, false, 0);
   EXPECT_EQ("ppppa" + polls + "spa" + polls + "spa" + polls + "s",
-            steps(asking, 12 + 3 * Asking::polls));
+            steps(asking, 12 + 3 * Asking::polls_before_sleep));
 }
 
 TEST(Asking, SleepsSoonWhereOthersNeedThisPu) {
@@ -33,7 +33,8 @@ TEST(Asking, SleepsSoonWhereOthersNeedThisPu) {
 
 TEST(Asking, DoesNotAskWhereAnotherOneHas) {
   Asking asking(false, false, 0);
-  EXPECT_EQ("pppp" + polls + "sp" + polls + "s", steps(asking, 7 + 2 * Asking::polls, true));
+  EXPECT_EQ("pppp" + polls + "sp" + polls + "s",
+            steps(asking, 7 + 2 * Asking::polls_before_sleep, true));
   EXPECT_FALSE(asking.asked());
   EXPECT_EQ("pa", steps(asking, 2)) << "the other one is answered";
   EXPECT_TRUE(asking.asked());
@@ -42,7 +43,8 @@ TEST(Asking, DoesNotAskWhereAnotherOneHas) {
 TEST(Asking, OneWhoIsToldAnewIsAskedOnceASleep) {
   Asking asking(false, false, 0);
   EXPECT_EQ("ppppa", steps(asking, 5));
-  EXPECT_EQ(polls + "s", steps(asking, Asking::polls + 1)) << "though the holder has taken it back";
+  EXPECT_EQ(polls + "s", steps(asking, Asking::polls_before_sleep + 1))
+      << "though the holder has taken it back";
 }
 
 TEST(Asking, InACrowdYieldsBeforeItAsksAndBeforeItSleeps) {
@@ -65,7 +67,7 @@ TEST(Asking, AsksAtOnceWhenItHasLostTooManyRaces) {
   Asking patient(false, false, Asking::races - 1);
   EXPECT_EQ("ppppa", steps(patient, 5));
   Asking asking(false, false, Asking::races);
-  EXPECT_EQ("a" + polls + "spa", steps(asking, 4 + Asking::polls));
+  EXPECT_EQ("a" + polls + "spa", steps(asking, 4 + Asking::polls_before_sleep));
 }
 
 TEST(Asking, WhoAskedTheLastTimeLetsAnotherOneAskFirst) {
