@@ -279,15 +279,14 @@ typedef struct muster_place {
 
 /** Starts a server: a thread on a core of its own that executes the sections of its locks, as many
  * "rcl" and "auto" ones as there are.
- * Sections that block do not stop its other locks: spare threads go on. If no thread can be made
- * the locks wait until one can, or the section goes on: also one that waits for a condition which
- * they would signal. It sleeps when there is nothing to do. `where`: CPUs it may use ("3", "2-3";
- * RCLLockInitDefault), or where RCLLockInitNUMA [PS18, Algorithm 1] puts it by a policy, "pack"
- * (NULL: the NUMA node that has the most servers) or "spread" (the fewest); one core stays free of
- * servers. On a machine that MUSTER_TOPOLOGY imposes, where it is decided and counted, and the
- * thread is not bound. MUSTER_EINVAL: not to there, or the process may not use one of the CPUs;
- * MUSTER_EUNKNOWN: no such policy; MUSTER_ENOMEM, MUSTER_ESYSTEM: no memory or no thread is to be
- * had. */
+ * Sections that block do not stop its other locks: spare threads go on. If no thread can be made,
+ * they wait for the section, even where it waits for them. The server sleeps when there is nothing
+ * to do. `where`: CPUs it may use ("3", "2-3"; RCLLockInitDefault), or where RCLLockInitNUMA [PS18,
+ * Algorithm 1] puts it by a policy, "pack" (NULL: the NUMA node that has the most servers) or
+ * "spread" (the fewest); one core stays free of servers. On a machine that MUSTER_TOPOLOGY imposes
+ * that is decided and counted, and the thread is not bound. MUSTER_EINVAL: not to there, or the
+ * process may not use one of the CPUs; MUSTER_EUNKNOWN: no such policy; MUSTER_ENOMEM,
+ * MUSTER_ESYSTEM: no memory or no thread is to be had. */
 MUSTER_API int muster_server_start(muster_server** server, const char* where);
 /** Moves it. Fails as muster_server_start() does; it is then where it was. MUSTER_EBUSY, as from
  * the next four: it was started in the parent, before a fork. */

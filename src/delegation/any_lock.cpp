@@ -113,9 +113,9 @@ void AnyLock::require_held_here() const {
 void AnyLock::refuse_recursion() const {
   throw Error(Status::invalid,
               "this thread is in a section of this " + std::string(traits_.name) +
-                  " lock, or has acquired it, and would wait for itself. post() the section; or "
-                  "call a function that expects the lock taken. If a fibre has switched inside of "
-                  "a section, which looks the same: leave sections before switching");
+                  " lock, or has acquired it, and would wait for itself. post() the section, or "
+                  "call the function without locking. A fibre that has switched in a section looks "
+                  "the same: leave sections first");
 }
 
 bool AnyLock::run_all_deferred() noexcept {
