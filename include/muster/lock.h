@@ -327,13 +327,13 @@ MUSTER_API int muster_server_set_observer(void (*changed)(const unsigned* numa_n
                                                           unsigned count, void* context),
                                           void* context);
 
-/** Binds the calling thread to a core by RCLHierarchicalAffinity [PS18, Algorithm 2]: of the cores
- * with the fewest threads placed so far the nearest to the server of `lock`, or, if that is NULL or
- * has none, to the first server; the server's own core only if every core has one. The place is
- * given back when the thread ends. A thread that has a place gets another. `*core`, if not NULL:
- * which, among the topology's usable cores. On a machine that MUSTER_TOPOLOGY imposes the place is
- * counted, and the thread not bound. MUSTER_EDECLINED: no server runs; MUSTER_ENOMEM, as
- * muster_lock_execute(): a thread with a place counts; MUSTER_ESYSTEM. */
+/** Binds the calling thread to a core by RCLHierarchicalAffinity [PS18, Algorithm 2]: of the
+ * cores with the fewest threads placed so far the nearest to the server of `lock`, or, if that is
+ * NULL or has none, to the first server; the server's own core only if every core has one. The
+ * place is given back when the thread ends. A thread that has a place gives it back first. `*core`,
+ * if not NULL: which, among the topology's usable cores. On a machine that MUSTER_TOPOLOGY imposes
+ * the place is counted, and the thread not bound. MUSTER_EDECLINED: no server runs; MUSTER_ENOMEM,
+ * as muster_lock_execute(): a thread with a place counts; MUSTER_ESYSTEM. */
 MUSTER_API int muster_thread_bind(const muster_lock* lock, unsigned* core);
 /** Gives the calling thread's place back, and binds it as it was before; nothing without one. */
 MUSTER_API void muster_thread_unbind(void);

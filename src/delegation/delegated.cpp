@@ -75,7 +75,8 @@ Delegated::Client Delegated::find_client(const Depth& depth) {
   Station::Seat& seat = station_->seat(depth.seat());
   if (!Inside::any()) await_seats(depth.thread().depth);
   Known& habit = habits_.of(depth.seat());
-  seat.thread_id.store(depth.thread().id, std::memory_order_relaxed);
+  const bool is_servant = depth.thread().serving == station_.get();
+  seat.thread_id.store(is_servant ? 0 : depth.thread().id, std::memory_order_relaxed);
   if (depth.thread().depth == 1) depth.thread().remember(number_ever(), &seat, &habit);
   return {seat, habit};
 }
@@ -266,6 +267,7 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
   PostedWork work(section, *station_, this);
   locks::execute_nested(seat.port, desk_, auto_, seat.ring, habit, work, posts,
                         RingPort::is_soon_free, aside);
+  tell(seat, habit);
   work.finish();
 }
 
@@ -315,7 +317,7 @@ void Delegated::send(Thread& thread, const Client& own, Section section) {
 /// What the calling thread needs here when it is in fewer sections than now.
 void Delegated::prepare_to_send() {
   for (unsigned depth = 0; depth <= this_thread.depth; ++depth) {
-    const unsigned seat = take_seat(depth);
+    const unsigned seat = seat_at(depth);
     station_->seat(seat);
     habits_.of(seat);
   }

@@ -96,7 +96,8 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
       const std::uint64_t before = std::exchange(seat->sections_seen, sections);
       sections_ += sections - before;
       if (sections == before) continue;
-      thread_ids.push_back(seat->thread_id.load(std::memory_order_relaxed));
+      const int client = seat->thread_id.load(std::memory_order_relaxed);
+      if (client != 0) thread_ids.push_back(client);
     }
   }
   look.sections = sections_;

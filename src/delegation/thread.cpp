@@ -41,7 +41,10 @@ class ThreadSeats {
                                          " threads use locks at once: end some");
     }
     // After all C++ thread-locals are gone; again, if one of a later key comes back here.
-    pthread_setspecific(at_exit_, this);
+    if (pthread_setspecific(at_exit_, this) != 0) {
+      give_back(1, [number](unsigned) { return number; });
+      throw std::bad_alloc();
+    }
     return number;
   }
 
@@ -68,7 +71,7 @@ class ThreadSeats {
  private:
   static void leave() {
     Thread& t = this_thread;
-    instance().give_back(t);
+    instance().give_back(t.seats, [&t](unsigned i) { return t.seat(i); });
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
@@ -80,13 +83,11 @@ class ThreadSeats {
     delete t.place;
     t.place = nullptr;
   }
-  void give_back(const Thread& t) {
-    seats_.give_back(
-        machine_, t.seats, [&](unsigned i) { return t.seat(i); }, seats_max,
-        [this](unsigned seat) {
-          return std::any_of(watched_.begin(), watched_.end(),
-                             [seat](const auto* where) { return where->has_pending(seat); });
-        });
+  void give_back(unsigned count, auto seat_of) {
+    seats_.give_back(machine_, count, seat_of, seats_max, [this](unsigned seat) {
+      return std::any_of(watched_.begin(), watched_.end(),
+                         [seat](const auto* where) { return where->has_pending(seat); });
+    });
   }
 
   SeatMachine machine_;

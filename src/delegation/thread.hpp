@@ -101,7 +101,11 @@ struct Thread {
 
 /// Takes the seat for this depth; it is kept until the thread ends. Throws Error(no_memory).
 unsigned take_seat(unsigned depth);
-inline unsigned first_seat() { return this_thread.seats > 0 ? this_thread.first : take_seat(0); }
+inline unsigned seat_at(unsigned depth) {
+  Thread& t = this_thread;
+  return depth < t.seats ? t.seat(depth) : take_seat(depth);
+}
+inline unsigned first_seat() { return seat_at(0); }
 
 /// Ends a fork's child whose only thread has executed the section that forked for another one, a
 /// server's or a client's: the section has come back to where nobody called it.
@@ -148,19 +152,13 @@ void unwatch_seats(const LeavesRequests& where) noexcept;
 /// One level deeper, for as long as it lives.
 class Depth {
  public:
-  Depth() : thread_(this_thread), seat_(seat(thread_)) { ++thread_.depth; }
+  Depth() : thread_(this_thread), seat_(seat_at(thread_.depth)) { ++thread_.depth; }
   ~Depth() { --thread_.depth; }
   Depth(const Depth&) = delete;
   unsigned seat() const { return seat_; }
   Thread& thread() const { return thread_; }
 
  private:
-  static unsigned seat(Thread& t) {
-    if (t.depth < t.seats) [[likely]]
-      return t.seat(t.depth);
-    return take_seat(t.depth);
-  }
-
   Thread& thread_;
   unsigned seat_;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -340,6 +341,45 @@ TEST(WhatAStewardSees, IsWhatThreadsHaveDoneThatHaveEnded) {
     EXPECT_EQ(2 * turn + 2, seen.sections);
     EXPECT_EQ(0U, seen.clients);
   }
+}
+
+// Also where its server executes sections in sections, and sends what they have posted.
+TEST(WhatAStewardSees, IsClientsAndAllTheirSections) {
+  const HangGuard guard(120);
+  std::atomic<std::uint64_t> looks{0};
+  std::atomic<std::uint64_t> sections{0};
+  std::atomic<unsigned> most_clients{0};
+  const auto station = std::make_shared<delegation::Station>();
+  station->employ({}, [&](locks::Steward::Look& look) {
+    sections = look.sections;
+    most_clients = std::max<unsigned>(most_clients, look.clients);
+    ++looks;
+    // So that the server comes and stays.
+    look.meets = static_cast<std::uint64_t>(look.now_ns) / 1000;
+    look.clients = 3;
+    look.usable_cpus = 8;
+    look.threads_cpus = 3;
+    look.server_cpus = 1;
+  });
+  const std::int64_t give_up_ms = now_ms() + patience_ms;
+  while (!station->has_server() && now_ms() < give_up_ms) {
+    sleep_ms(1);
+    station->consider();
+  }
+  ASSERT_TRUE(station->has_server()) << station->reason();
+  const auto outer = make_lock({.kind = "rcl", .station = station});
+  const auto inner = make_lock({.kind = "auto", .station = station});
+  const auto posted = make_lock({.kind = "auto", .station = station});
+  constexpr unsigned many = 4096;
+  for (unsigned i = 0; i < many; ++i) {
+    execute(*outer, [&] {
+      inner->execute(nothing);
+      posted->post(nothing);
+    });
+  }
+  for (const std::uint64_t last = looks; looks < last + 2 && now_ms() < give_up_ms;) sleep_ms(1);
+  EXPECT_EQ(1U, most_clients);
+  EXPECT_GT(sections, 3 * many - 1000) << "some are told later";
 }
 
 // What the decision goes by, as it is. (Who has server_cpus as 1 may have slept.)
