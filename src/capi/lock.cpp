@@ -22,7 +22,6 @@
 #include "delegation/make_lock.hpp"
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
-#include "delegation/unlocked.hpp"
 #include "lock/registry.hpp"
 #include "machine/made_once.hpp"
 #include "topology/pu_set.hpp"
@@ -262,8 +261,7 @@ int muster_lock_unlocked(muster_lock* lock, muster_section section, void* argume
     AnyLock& mine = lock_of(lock);
     require(mine.is_innermost(),
             "a lock is given up inside a section of it, not of another one inside that");
-    const Section outside{section, argument};
-    unlocked(mine, outside);
+    mine.unlocked({section, argument});
   });
 }
 

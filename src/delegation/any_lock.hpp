@@ -112,11 +112,14 @@ class AnyLock {
   /// acquired it the lock stays the parent's.
   void release();
 
-  /// For condition variables, inside a section of this lock: gives the lock up, and takes it again.
-  /// Throws Error(unsupported) for kinds whose sections other clients execute. False: the lock is
-  /// taken, and a process died in a section meanwhile.
-  virtual void give_up();
-  virtual bool take_again() { return true; }
+  /// What a section of this lock, which is_innermost(), does without it, in a thread that is not
+  /// cancelled: gives the lock up, calls `body`, and takes it again. A server's spare goes on
+  /// meanwhile; other locks that the thread has stay taken. `body` finds in errno what the section
+  /// has left there, and the section what `body` has. In a fork's child that is made meanwhile the
+  /// lock is not taken: who has it is the parent's. Throws Error, with the lock as it was:
+  /// unsupported where others execute the sections; busy in a fork's child of before. With the lock
+  /// taken: peer, a process died in a section meanwhile.
+  void unlocked(Section body);
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
   /// Clients share the time in its sections from now on. Before it is used. Throws
@@ -131,16 +134,6 @@ class AnyLock {
   bool is_acquired_here() const noexcept { return acquired_here() != nullptr; }
   /// Whether that is a section of this lock, or the thread has acquired it there.
   bool is_innermost() const noexcept { return this_thread.inside == this || is_acquired_here(); }
-  /// In a section of it, of which others are not to be executed before that ends. Throws
-  /// Error(busy) in a fork's child that is in there: its parent has the lock.
-  void require_held_here() const;
-  /// As give_up(), where it is acquired. From here on, and until enter_acquired(), it is not.
-  void give_up_acquired() {
-    leave_acquired();
-    give_acquired();
-  }
-  /// The thread has taken it.
-  void enter_acquired() noexcept;
   /// A robust lock whose holder died: sets right what it protects, and the lock is whole again.
   virtual void recover(Section section);
 
@@ -201,6 +194,11 @@ class AnyLock {
   bool in_own_process() const { return birth_.is_here(); }
 
  protected:
+  /// In a section of this lock: gives the lock up, and takes it again. Throws Error(unsupported)
+  /// for kinds whose sections other clients execute. False: the lock is taken, and a process died
+  /// in a section meanwhile.
+  virtual void give_up();
+  virtual bool take_again() { return true; }
   /// Takes the lock at once, or not. `again`: who asks will ask again, soon.
   virtual bool try_take(bool again);
   /// Waits for it, as acquire().
@@ -262,7 +260,12 @@ class AnyLock {
   [[gnu::cold]] void end_in_child();
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] bool run_all_deferred() noexcept;
+  /// In a section of it, of which others are not to be executed before that ends. Throws
+  /// Error(busy) in a fork's child that is in there: its parent has the lock.
+  void require_held_here() const;
   Level** acquired_here() const noexcept;
+  /// The thread has acquired it; and has no longer.
+  void enter_acquired() noexcept;
   void leave_acquired() noexcept;
 
   // Read by every section.

@@ -1,10 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/condition.hpp"
 
-#include "delegation/unlocked.hpp"
+#include <cerrno>
+
+#include "delegation/station.hpp"
 #include "machine/error.hpp"
 
 namespace muster::delegation {
+
+/// Here, since stations know locks.
+void AnyLock::unlocked(Section body) {
+  Thread& thread = this_thread;
+  const unsigned process = generation();
+  int error = errno;
+  const Share::Turn turn = share_ != nullptr ? share_->turn() : Share::Turn();
+  require_held_here();
+  const bool is_acquired = is_acquired_here();
+  if (is_acquired) {
+    leave_acquired();
+    give_acquired();
+  } else {
+    give_up();
+    thread.inside = nullptr;
+  }
+  if (share_ != nullptr) Share::end(turn);
+  bool whole = true;
+  thread.quick = 0;
+  {
+    const Inside none(nullptr, thread.for_another);
+    // What it has posted to its own lock is executed at its end; to others, now.
+    send_kept_posts();
+    const Blocking blocking;
+    errno = error;
+    body();
+    error = errno;
+    if (process == generation()) [[likely]]
+      whole = take_again();
+  }
+  thread.last_lock = 0;  // what was executed may have left requests in other seats, to come first
+  if (share_ != nullptr && process == generation()) share_->begin(*turn.whose);
+  if (is_acquired) {
+    enter_acquired();
+  } else {
+    thread.inside = this;
+  }
+  errno = error;
+  if (!whole) {
+    throw Error(Status::peer,
+                "a process died inside a section of this lock meanwhile: what it protects may be "
+                "half changed. Leave this section, and set it right in muster_lock_recover()");
+  }
+}
 
 Condition::Condition(AnyLock& lock) : lock_(lock) { lock.allow_conditions(); }
 
@@ -21,11 +67,12 @@ bool Condition::wait(std::int64_t timeout_ns) {
   decltype(waiters_)::Waiter self{};
   try {
     const bool is_signalled = waiters_.wait(machine, self, end, [&](auto body) {
-      unlocked(lock_, [&] {
+      auto outside = [&] {
         if (!birth_.is_here()) return;  // a post has forked: nobody signals in the child
         const KeepErrno of_section;
         body();
-      });
+      };
+      lock_.unlocked(section_of(outside));
     });
     require_own_process();
     return is_signalled;

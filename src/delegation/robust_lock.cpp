@@ -18,10 +18,10 @@
 namespace muster::delegation {
 namespace {
 
-constexpr std::uint64_t magic = 0x4d55'5354'4552'4c32;  // "MUSTERL2"
-
-std::uint64_t sum_of(std::uint64_t bytes, std::uint64_t namespaces) {
-  return (namespaces ^ bytes ^ magic) * 0x9e37'79b9'7f4a'7c15;
+/// Other versions have other magic numbers or sizes.
+std::uint64_t sum_of(std::uint64_t namespaces) {
+  constexpr std::uint64_t magic = 0x4d55'5354'4552'4c33;  // "MUSTERL3"
+  return (namespaces ^ sizeof(RobustMemory) ^ magic) * 0x9e37'79b9'7f4a'7c15;
 }
 
 void require_alignment(const void* memory) {
@@ -35,21 +35,17 @@ std::uint64_t create_at(void* memory) {
   require_alignment(memory);
   new (memory) std::atomic<std::uint64_t>(0);  // nobody attaches to what was there before
   const std::uint64_t namespaces = own_thread().namespaces;
-  auto& made = *new (memory) RobustMemory{.made = 0,
-                                          .bytes = sizeof(RobustMemory),
-                                          .namespaces = namespaces,
-                                          .sum = sum_of(sizeof(RobustMemory), namespaces),
-                                          .cells = {}};
-  made.made.store(magic, std::memory_order_release);
+  auto& made = *new (memory) RobustMemory{.sum = 0, .namespaces = namespaces, .cells = {}};
+  made.sum.store(sum_of(namespaces), std::memory_order_release);  // pairs with attach_to()'s
   return namespaces;
 }
 
 std::uint64_t attach_to(void* memory) {
   require_alignment(memory);
   const auto& there = *std::launder(static_cast<const RobustMemory*>(memory));
-  const std::uint64_t namespaces = std::atomic_ref(there.namespaces).load();
-  if (there.made.load(std::memory_order_acquire) != magic || there.bytes != sizeof(RobustMemory) ||
-      there.sum != sum_of(sizeof(RobustMemory), namespaces)) {
+  const std::uint64_t sum = there.sum.load(std::memory_order_acquire);
+  const std::uint64_t namespaces = there.namespaces.load(std::memory_order_relaxed);
+  if (sum != sum_of(namespaces)) {
     throw Error(Status::invalid,
                 "there is no lock of this version of the library: let one process make it there, "
                 "without `attach`, before the others attach");

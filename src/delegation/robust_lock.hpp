@@ -51,10 +51,8 @@ static_assert(MortalMachine<RobustPort>);
 /// What processes share. Whoever attaches reads the head once: what is written there later does not
 /// matter. Of the rest each value is one that it may have.
 struct alignas(128) RobustMemory {
-  std::atomic<std::uint64_t> made;
-  std::uint64_t bytes;
-  std::uint64_t namespaces;
-  std::uint64_t sum;  ///< of these
+  std::atomic<std::uint64_t> sum;  ///< of what it is; 0: there is none yet
+  std::atomic<std::uint64_t> namespaces;
   alignas(64) std::atomic<Word> cells[2];
 };
 

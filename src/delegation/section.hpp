@@ -54,4 +54,10 @@ struct Section {
   }
 };
 
+/// A callable as a section; it has to live as long.
+template <class Fn>
+Section section_of(Fn& fn) {
+  return {[](void* self) { (*static_cast<Fn*>(self))(); }, &fn};
+}
+
 }  // namespace muster::delegation

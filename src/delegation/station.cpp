@@ -15,6 +15,7 @@
 #include "lock/auto.hpp"
 #include "lock/round.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "wait/linger.hpp"
 
 namespace muster::delegation {
@@ -195,19 +196,6 @@ std::optional<unsigned> Station::numa_of(std::optional<unsigned> core) {
   return tree.numa_nodes()[tree.numa_of(*core)].os_index;
 }
 
-/// Requests of whatever lock has this number: known when one is executed, which is while it lives.
-class Station::ServerWork : public WorkFrom<Outermost, RingBoard> {
- public:
-  ServerWork(RingBoard board, const Row& row) noexcept : WorkFrom({}, board, nullptr), row_(row) {}
-  void run(RingPort& port, unsigned slot) noexcept {
-    lock_ = row_.lock.load(std::memory_order_acquire);
-    WorkFrom::run(port, slot);
-  }
-
- private:
-  const Row& row_;
-};
-
 /// What a servant knows of the station's locks, and of waiting.
 class Station::Server : public locks::Walk<RingPort> {
  public:
@@ -233,7 +221,9 @@ class Station::Server : public locks::Walk<RingPort> {
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
     Row& row = station_.row(lock);
-    ServerWork work(station_.board(), row);
+    // Which lock has this number: it does not end while a request of it is pending.
+    WorkFrom<Outermost, RingBoard> work({}, station_.board(),
+                                        row.lock.load(std::memory_order_acquire));
     locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, row.with_spare, [&] {
       std::uint64_t progress = self_.progress.load(std::memory_order_relaxed);
       self_.progress.store(progress + Servant::executes, std::memory_order_relaxed);
@@ -448,6 +438,44 @@ void Station::watch() {
   watchdog.nap_ns = watchdog_period_ns;
   depart([&] { crew().watch(watchdog); });
   end([] {});
+}
+
+// What it has done so far.
+
+ServerCounters Station::counters() const {
+  require_own_process();
+  const std::scoped_lock lock(crew().roles);
+  ServerCounters all = counters_;
+  all.ahead = ahead_.load(std::memory_order_relaxed);
+  all.sleeps = sleeps_.load(std::memory_order_relaxed);
+  for (const auto& servant : servants_) all.executed += servant->executed();
+  return all;
+}
+
+std::string Station::describe() const {
+  const ServerCounters c = counters();
+  const std::scoped_lock lock(crew().roles);
+  std::string text;
+  if (!place_.cpus.empty()) text += "on CPU " + place_.cpus.to_string();
+  if (place_.core) {
+    const Places& places = Places::instance();
+    if (place_.cpus.empty()) text += "not bound";
+    if (!places.topology().is_this_machine()) {
+      text +=
+          ", counted on core " + std::to_string(*place_.core) + " of " + places.topology().source();
+    }
+    const auto numa = numa_of(place_.core);
+    if (numa) text += ", NUMA node " + std::to_string(*numa);
+  }
+  text += format(
+      "; {} sections executed, {} threads made, {} handovers ({} by the watchdog, {} ahead of "
+      "sections that may block), {} sleeps",
+      c.executed, c.threads, c.handovers, c.by_watchdog, c.ahead, c.sleeps);
+  if (const unsigned senders = senders_; senders != 0) {
+    text += "; threads that send what sections have posted: " + std::to_string(senders);
+  }
+  if (!misplaced_.empty()) text += "; a spare thread is elsewhere: " + misplaced_;
+  return text;
 }
 
 std::shared_ptr<Station> default_station(locks::Style style) {

@@ -71,7 +71,7 @@ class Station final : public LeavesRequests {
     locks::Count meets{};                 ///< of these: the lock was taken, or a server's
     locks::Pace pace{};                   ///< when it executed others' sections
     std::atomic<unsigned> cpu{0};         ///< where it did that last
-    std::atomic<int> thread_id{0};        ///< who has the seat, to the operating system
+    std::atomic<int> thread_id{0};        ///< its client's, to the operating system; 0: a servant
     std::uint64_t sections_seen = 0;      ///< by the steward
     std::uint64_t meets_seen = 0;         ///< likewise
     locks::Steward::Seen pace_seen{};     ///< likewise
@@ -205,7 +205,6 @@ class Station final : public LeavesRequests {
   };
   static_assert(sizeof(Row) == line_bytes);
   class Server;
-  class ServerWork;
 
   Crew& crew() const noexcept { return term_.crew; }
   static std::optional<unsigned> numa_of(std::optional<unsigned> core);

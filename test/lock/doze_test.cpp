@@ -11,7 +11,6 @@
 
 #include "delegation/delegated.hpp"
 #include "delegation/make_lock.hpp"
-#include "delegation/unlocked.hpp"
 #include "harness.hpp"
 
 namespace muster::test {

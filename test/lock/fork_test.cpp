@@ -16,7 +16,6 @@
 
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
-#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -328,7 +327,7 @@ TEST_F(SharedFork, AChildGivesNothingUpInItsParentsSection) {
     if (forks_.pid == 0) {
       lock_->post(section_of(count_));
       const auto wait = [&] { lock_->prepare_wait(); };
-      const auto leave = [&] { delegation::unlocked(*lock_, [] {}); };
+      const auto leave = [&] { lock_->unlocked(nothing); };
       const bool are_refused = refusal(wait).find("the parent's") != std::string::npos &&
                                refusal(leave).find("the parent's") != std::string::npos;
       _exit(are_refused && count_.value() == 0 ? 0 : 3);

@@ -10,7 +10,6 @@
 
 #include "delegation/condition.hpp"
 #include "delegation/delegated.hpp"
-#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -455,8 +454,8 @@ TEST_F(Posts, OfTheThreadThatExecutesThemMayGiveTheLockUp) {
       const auto self = std::this_thread::get_id();
       auto leaves = [&] {
         own += std::this_thread::get_id() == self ? 1 : 0;
-        refused = refusal(
-            [&] { delegation::unlocked(*lock, [&] { execute_section(*other, nothing); }); });
+        auto outside = [&] { execute_section(*other, nothing); };
+        refused = refusal([&] { lock->unlocked(section_of(outside)); });
       };
       lock->post(section_of(leaves));
       posted = true;

@@ -7,7 +7,6 @@
 #include <atomic>
 
 #include "delegation/condition.hpp"
-#include "delegation/unlocked.hpp"
 #include "with_server.hpp"
 
 namespace muster::test {
@@ -115,7 +114,8 @@ TEST(Share, WhoRecoversALockMayGiveItUp) {
   const auto lock = make_lock({.kind = "robust", .station = nullptr});
   lock->share_time(ms);
   unsigned waited = 0;
-  auto recovers = [&] { delegation::unlocked(*lock, [&] { ++waited; }); };
+  auto waits = [&] { ++waited; };
+  auto recovers = [&] { lock->unlocked(section_of(waits)); };
   lock->recover(section_of(recovers));
   EXPECT_EQ(1U, waited);
   EXPECT_GT(lock->share()->occupancy().all_ns, 0);

@@ -52,11 +52,7 @@ std::string run_lock_trial(const Execute& execute, const LockTrial& trial,
                            const Execute& post = {});
 std::string run_lock_trial(delegation::AnyLock& lock, const LockTrial& trial);
 
-/// A callable as a section; it has to live as long.
-template <class Fn>
-delegation::Section section_of(Fn& fn) {
-  return {[](void* argument) { (*static_cast<Fn*>(argument))(); }, &fn};
-}
+using delegation::section_of;
 
 inline constexpr delegation::Section nothing{[](void*) {}, nullptr};
 
