@@ -36,6 +36,8 @@ struct ImportOptions {
 constexpr double explained_least = 0.6;
 /// Beyond, something else ran while one of the two was measured.
 constexpr double asymmetry_most = 0.2;
+/// Of a class: beyond, it has pairs of two distances.
+constexpr double margin_most = 0.5;
 
 void print_classes(const sim::Distances& distances) {
   fmt::print("{:<10} {:>8} {:>9} {:>9} {:>9}\n", "innermost", "pairs", "median ns", "10 %", "90 %");
@@ -57,6 +59,13 @@ void print_classes(const sim::Distances& distances) {
         "muster: that is little. Are the CPUs numbered as --cpus says, and is this the "
         "machine's topology?\n");
   }
+  for (const sim::DistanceClass& c : distances.merged) {
+    if (c.margin() <= margin_most) continue;
+    note(
+        "muster: the pairs of {} are not of one distance: 10 to 90 % are {:.1f} to {:.1f} ns "
+        "apart; the model has the median for all, with a margin that holds them.\n",
+        c.name(), c.p10_ns, c.p90_ns);
+  }
   if (distances.home) {
     fmt::print(
         "The lines' home was in package {}: elsewhere pairs of a package are as far apart as "
@@ -67,6 +76,7 @@ void print_classes(const sim::Distances& distances) {
 
 void run_import(const ImportOptions& options) {
   sim::check_machine_name(options.name);
+  const std::string& source = options.source.empty() ? options.latencies : options.source;
   const sim::MachineModel like = sim::load_machine(options.like);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
@@ -91,19 +101,11 @@ void run_import(const ImportOptions& options) {
   const sim::Distances distances = sim::distances_of(matrix, topology, cpus);
   sim::MachineSketch sketch;
   sketch.name = options.name;
-  sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(),
-                             options.source.empty() ? options.latencies : options.source);
+  sketch.about = fmt::format("{} cores, imported from {}", topology.cores().size(), source);
   sketch.topology = topology_statement(options.topology, topology);
   sketch.ll_sc = options.rmw == "ll-sc";
-  sketch.home_way = distances.home.has_value();
-  std::size_t pairs = 0;
-  for (const sim::DistanceClass& c : distances.merged) {
-    sketch.latencies.push_back({c.level, c.median_ns});
-    pairs += c.pairs;
-  }
-  sketch.latency_source = fmt::format("measured: class median of {} pairs, {}", pairs,
-                                      options.source.empty() ? options.latencies : options.source);
-  const sim::MachineModel machine = sim::machine_like(like, sketch);
+  sketch.rmw_source = "assumed: --rmw, or its default";
+  const sim::MachineModel machine = sim::imported_machine(like, sketch, distances, source);
   fmt::print("{}\n", sim::format_machine(machine));
   if (matrix.unmeasured > 0)
     fmt::print("{} of {} pairs have no time.\n", matrix.unmeasured,

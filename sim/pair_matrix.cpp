@@ -19,6 +19,8 @@ namespace muster::sim {
 namespace {
 
 constexpr double same_within = 0.10;
+constexpr double margin_least = 0.10;
+constexpr double margin_most = 10;  // that a machine file takes
 
 double quantile(std::vector<double>& values, double q) {
   const auto at = static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)));
@@ -203,6 +205,11 @@ PairMatrix load_pair_matrix(const std::string& file) {
   return parse_pair_matrix(read_text_file(file, "matrix of pairs"), file);
 }
 
+double DistanceClass::margin() const {
+  const double widest = std::max(p90_ns / median_ns, median_ns / p10_ns) - 1;
+  return std::clamp(widest, margin_least, margin_most);
+}
+
 std::vector<const Level*> distance_levels(const Topology& topology) {
   std::vector<const Level*> levels;
   for (const LevelKind kind : {LevelKind::l2, LevelKind::l3, LevelKind::numa, LevelKind::group,
@@ -360,11 +367,11 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   machine.provenance["domain"] =
       "derived: the innermost of L3, NUMA and PACKAGE that there are several of";
   if (!sketch.ll_sc) machine.mechanisms = machine.mechanisms.without(Mechanism::ll_sc);
-  machine.provenance["rmw"] = "assumed: of this architecture";
+  machine.provenance["rmw"] = sketch.rmw_source;
   machine.latencies = sketch.latencies;
   for (const LatencyClass& latency : machine.latencies) {
     machine.provenance["latency-" + latency.name()] = sketch.latency_source;
-    machine.uncertainty["latency-" + latency.name()] = 0.1;
+    machine.uncertainty["latency-" + latency.name()] = margin_least;
   }
   machine.parameters = like.parameters;
   const double scale = machine.latencies.front().ns / like.latencies.front().ns;
@@ -383,6 +390,20 @@ MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch)
   return machine;
 }
 
+MachineModel imported_machine(const MachineModel& like, MachineSketch sketch,
+                              const Distances& distances, const std::string& source) {
+  sketch.home_way = distances.home.has_value();
+  for (const DistanceClass& c : distances.merged)
+    sketch.latencies.push_back({c.level, c.median_ns});
+  MachineModel machine = machine_like(like, sketch);
+  for (const DistanceClass& c : distances.merged) {
+    const std::string key = "latency-" + c.name();
+    machine.provenance[key] = fmt::format("measured: median of {} pairs, {}", c.pairs, source);
+    machine.uncertainty[key] = c.margin();
+  }
+  return machine;
+}
+
 MachineModel assumed_machine(const Topology& topology, const std::string& statement) {
   const MachineCosts guess = costs_for(topology, true);
   const std::string source = "assumed: " + guess.source;
@@ -391,6 +412,7 @@ MachineModel assumed_machine(const Topology& topology, const std::string& statem
   sketch.about = statement + ", costs assumed: " + guess.source;
   sketch.topology = statement;
   sketch.ll_sc = guess.costs.ll_sc;
+  sketch.rmw_source = source;
   for (const MachineCosts::Class& each : guess.classes) {
     sketch.latencies.push_back({each.level, each.ns});
   }

@@ -35,6 +35,9 @@ struct DistanceClass {
   double median_ns = 0;
   double p10_ns = 0;
   double p90_ns = 0;
+  /// What holds 10 to 90 % of the pairs on both sides of the median, as machine files have it; a
+  /// tenth at least.
+  double margin() const;
   std::string name() const { return level ? std::string(level_name(*level)) : "MACHINE"; }
 };
 
@@ -76,6 +79,7 @@ struct MachineSketch {
   std::string about;
   std::string topology;  ///< as in a machine file
   bool ll_sc = false;
+  std::string rmw_source = "assumed: of this architecture";
   std::vector<LatencyClass> latencies;  ///< bottom up; the last is MACHINE
   std::string latency_source;           ///< "measured: ..."
   bool home_way = false;                ///< as Distances::home says
@@ -84,6 +88,10 @@ struct MachineSketch {
 /// The dies are the units of the innermost of L3, NUMA and PACKAGE that the machine has several of.
 /// Throws as Topology does.
 MachineModel machine_like(const MachineModel& like, const MachineSketch& sketch);
+
+/// What the matrix of `source` tells: each class has its median and margin. Throws likewise.
+MachineModel imported_machine(const MachineModel& like, MachineSketch sketch,
+                              const Distances& distances, const std::string& source);
 
 /// A machine of which nothing but the topology is known: an MPI's ranks with the costs that
 /// costs_for() guesses; what it says nothing of is as on the known machine that is nearest.

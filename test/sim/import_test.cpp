@@ -161,6 +161,29 @@ TEST(Assumed, HasALatencyForEachDistanceAndNoOther) {
   EXPECT_THAT(assumed_levels("core:4 pu:1"), ElementsAre("MACHINE"));
 }
 
+/// Four packages in a ring, one hop 150 ns or two: whatever lies between is no surprise.
+TEST(Import, AMarginHoldsWhatTheClassHas) {
+  const char* const packages = "package:4 core:4 pu:1";
+  std::string text;
+  for (unsigned a = 0; a < 16; ++a) {
+    for (unsigned b = 0; b < a; ++b) {
+      const unsigned hops = std::min((a / 4 - b / 4) % 4, (b / 4 - a / 4) % 4);
+      text += std::to_string(hops == 0 ? 40 : 150 * hops) + ",";
+    }
+    text += "\n";
+  }
+  const Topology topology = Topology::from_synthetic(packages);
+  const MachineModel machine = imported_machine(
+      load_machine("kunpeng920-2s"),
+      {.name = "ring", .about = "a", .topology = packages, .latencies = {}, .latency_source = ""},
+      distances_of(parse_pair_matrix(text, "m"), topology, {}), "a test");
+  EXPECT_EQ(machine.value("latency-MACHINE"), 150);
+  EXPECT_NEAR(machine.uncertainty.at("latency-MACHINE"), 1, 1e-9);  // to 300, or from 75
+  EXPECT_NEAR(machine.uncertainty.at("latency-PACKAGE"), 0.1, 1e-9);
+  EXPECT_EQ(machine.provenance.at("latency-PACKAGE"), "measured: median of 24 pairs, a test");
+  EXPECT_EQ(machine.provenance.at("latency-MACHINE"), "measured: median of 96 pairs, a test");
+}
+
 TEST(Import, SiblingsAreNoClass) {
   const PairMatrix matrix = parse_pair_matrix(triangle(8, {{2, 5}, {8, 40}}), "matrix");
   const Topology topology = Topology::from_synthetic("package:1 core:4 pu:2");

@@ -14,7 +14,34 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-using MachineCommand = CommandTest;
+/// Of two packages whose CPUs are so far apart in the numbers; `near` is inside one.
+std::string matrix_of(unsigned cpus, unsigned stride, const char* near = "40,",
+                      const char* far = "120,") {
+  std::string text;
+  for (unsigned a = 0; a < cpus; ++a) {
+    for (unsigned b = 0; b < a; ++b) text += a / stride % 2 == b / stride % 2 ? near : far;
+    text += "\n";
+  }
+  return text;
+}
+
+class MachineCommand : public CommandTest {
+ protected:
+  /// `matrix` of a machine of two packages of four, and what else is asked for.
+  Outcome import(const std::string& matrix, const Words& more) {
+    write(folder_ / "m.csv", matrix);
+    Words words{"machine", "import", "--latencies", (folder_ / "m.csv").string(),
+                "--name",  "eight"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_muster(words);
+  }
+  const Words packages_ = {"--topology", "package:2 core:4 pu:1", "--like", "epyc-7763-2s"};
+  Words packages_and(const Words& more) const {
+    Words words = packages_;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
 
 TEST_F(MachineCommand, MeasureJudgesItsClosure) {
   const std::string machine = (folder_ / "here.machine").string();
@@ -67,42 +94,31 @@ TEST_F(MachineCommand, MeasureJudgesItsClosure) {
 }
 
 TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
-  std::string matrix;
-  for (int a = 0; a < 8; ++a) {
-    for (int b = 0; b < a; ++b) matrix += a / 4 == b / 4 ? "40," : "120,";
-    matrix += "\n";
-  }
-  const std::string latencies = (folder_ / "m.csv").string();
   const std::string machine = (folder_ / "m.machine").string();
-  write(latencies, matrix);
-  const std::string said =
-      muster({"machine", "import", "--latencies", latencies, "--topology", "package:2 core:4 pu:1",
-              "--name", "eight", "--source", "a test", "--output", machine});
-  EXPECT_THAT(said, StartsWith(read(machine)));
-  EXPECT_THAT(said, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
-  EXPECT_THAT(read(machine), HasSubstr("measured: class median of 28 pairs, a test"));
+  const Outcome outcome = import(matrix_of(8, 4), {"--topology", "package:2 core:4 pu:1",
+                                                   "--source", "a test", "--output", machine});
+  EXPECT_THAT(outcome.out, StartsWith(read(machine)));
+  EXPECT_THAT(outcome.out, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
+  EXPECT_THAT(read(machine), HasSubstr("measured: median of 12 pairs, a test"));
+  EXPECT_THAT(read(machine), HasSubstr("measured: median of 16 pairs, a test"));
+  EXPECT_THAT(read(machine), HasSubstr("| assumed: --rmw, or its default"));
   EXPECT_THAT(muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs", "--csv"}),
               HasSubstr("mcs,eight,8,core,"));
 }
 
 TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
-  const auto import = [&](unsigned stride) {  // CPUs of a package are so far apart in the numbers
-    std::string matrix;
-    for (unsigned a = 0; a < 8; ++a) {
-      for (unsigned b = 0; b < a; ++b) matrix += a / stride % 2 == b / stride % 2 ? "40," : "120,";
-      matrix += "\n";
-    }
-    write(folder_ / "m.csv", matrix);
-    Outcome outcome = run_muster({"machine", "import", "--latencies", (folder_ / "m.csv").string(),
-                                  "--topology", "package:2 core:4 pu:1", "--name", "eight"});
+  const auto with_stride = [&](unsigned stride) {
+    Outcome outcome = import(matrix_of(8, stride), packages_);
     EXPECT_EQ(outcome.exit_code, 0);
     return outcome;
   };
-  EXPECT_EQ(import(4).err, "");
-  EXPECT_THAT(import(4).out, Not(HasSubstr("Rows are taken")));
-  EXPECT_EQ(import(1).err, "");
-  EXPECT_THAT(import(1).out, HasSubstr("Rows are taken for CPUs with packages by turns"));
-  EXPECT_THAT(import(2).err, HasSubstr("that is little. Are the CPUs numbered as --cpus says"));
+  EXPECT_EQ(with_stride(4).err, "");
+  EXPECT_THAT(with_stride(4).out, Not(HasSubstr("Rows are taken")));
+  EXPECT_EQ(with_stride(1).err, "");
+  EXPECT_THAT(with_stride(1).out, HasSubstr("Rows are taken for CPUs with packages by turns"));
+  const std::string little = with_stride(2).err;
+  EXPECT_THAT(little, HasSubstr("that is little. Are the CPUs numbered as --cpus says"));
+  EXPECT_THAT(little, HasSubstr("are not of one distance: 10 to 90 % are 40.0 to 120.0 ns apart"));
 }
 
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
