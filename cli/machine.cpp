@@ -77,6 +77,12 @@ void print_classes(const sim::Distances& distances) {
 void run_import(const ImportOptions& options) {
   sim::check_machine_name(options.name);
   const std::string& source = options.source.empty() ? options.latencies : options.source;
+  if (printable(source) != source || source.find('|') != std::string::npos) {
+    throw Error(Status::invalid,
+                fmt::format("\"{}\" cannot stand in a machine file: a --source is one line "
+                            "without \"|\"",
+                            printable(source)));
+  }
   const sim::MachineModel like = sim::load_machine(options.like);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);

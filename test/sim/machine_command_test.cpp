@@ -121,6 +121,18 @@ TEST_F(MachineCommand, ImportWarnsWhereTheTopologyExplainsLittle) {
   EXPECT_THAT(little, HasSubstr("are not of one distance: 10 to 90 % are 40.0 to 120.0 ns apart"));
 }
 
+TEST_F(MachineCommand, ASourceIsOneLine) {
+  const std::string machine = (folder_ / "m.machine").string();
+  for (const char* source : {"a\nname b", "a\n# b", "A | B # c"}) {
+    const Outcome outcome =
+        import(matrix_of(8, 4), packages_and({"--source", source, "--output", machine}));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("cannot stand in a machine file")) << source;
+    EXPECT_EQ(outcome.out, "") << source;
+  }
+  EXPECT_FALSE(std::filesystem::exists(machine));
+}
+
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   write(folder_ / "m.csv", ",\n1e7,\n");
   const std::string machine = (folder_ / "m.machine").string();
