@@ -17,6 +17,7 @@
 #include "machine/error.hpp"
 #include "sim/measure.hpp"
 #include "sim/pair_matrix.hpp"
+#include "topology/pu_set.hpp"
 
 namespace muster {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 struct ImportOptions {
   std::string latencies;
   std::string topology;
-  std::vector<unsigned> cpus;
+  std::vector<std::string> cpus;
   std::string name;
   std::string source;
   std::string rmw = "ownership";
@@ -93,7 +94,11 @@ void run_import(const ImportOptions& options) {
         "is taken. Was the machine quiet?\n",
         100 * matrix.asymmetry);
   }
-  std::vector<unsigned> cpus = options.cpus;
+  std::vector<unsigned> cpus;
+  for (const std::string& some : options.cpus) {
+    const std::vector<unsigned> next = PuSet::parse(some).to_vector();
+    cpus.insert(cpus.end(), next.begin(), next.end());
+  }
   std::string inferred;
   if (cpus.empty()) {
     sim::Numbering numbering = sim::infer_numbering(matrix, topology);
@@ -229,9 +234,10 @@ void add_machine(Command& app) {
                    "hwloc's XML file or synthetic description of that machine")
       ->required();
   command
-      ->add_option("--cpus", import->cpus,
-                   "The CPU number of each row, a list (default: as the topology numbers them, or "
-                   "by packages in turn or siblings last if that explains more)")
+      ->add_option(
+          "--cpus", import->cpus,
+          "The CPU number of each row, as \"0-15,32\" (default: as the topology numbers them, or "
+          "by packages in turn or siblings last if that explains more)")
       ->delimiter(',');
   command->add_option("--name", import->name, "The machine's name")->required();
   command->add_option("--source", import->source, "Who measured it, for the description");

@@ -133,6 +133,18 @@ TEST_F(MachineCommand, ASourceIsOneLine) {
   EXPECT_FALSE(std::filesystem::exists(machine));
 }
 
+/// As `muster measure` takes them, but in the order of the rows.
+TEST_F(MachineCommand, CpusMayBeRanges) {
+  const auto with = [&](const char* cpus) {
+    return import(matrix_of(8, 1), packages_and({"--cpus", cpus}));
+  };
+  EXPECT_THAT(with("0,4,1,5,2,6,3,7").out, HasSubstr("they explain 100 %"));
+  EXPECT_EQ(with("0-7:4,1-5:4,2,6,3-7:4").out, with("0,4,1,5,2,6,3,7").out);
+  EXPECT_THAT(with("0-7").out, HasSubstr("they explain 0 %"));
+  EXPECT_THAT(with("0-7,3").err, HasSubstr("the matrix has 8 CPUs, the topology or --cpus 9"));
+  EXPECT_THAT(with("0-x").err, HasSubstr("PU list '0-x'"));
+}
+
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   write(folder_ / "m.csv", ",\n1e7,\n");
   const std::string machine = (folder_ / "m.machine").string();
