@@ -116,7 +116,8 @@ void run_import(const ImportOptions& options) {
   sketch.topology = topology_statement(options.topology, topology);
   sketch.ll_sc = options.rmw == "ll-sc";
   sketch.rmw_source = "assumed: --rmw, or its default";
-  const sim::MachineModel machine = sim::imported_machine(like, sketch, distances, source);
+  const sim::MachineModel machine =
+      as_written_to(options.output, sim::imported_machine(like, sketch, distances, source));
   fmt::print("{}\n", sim::format_machine(machine));
   if (matrix.unmeasured > 0)
     fmt::print("{} of {} pairs have no time.\n", matrix.unmeasured,
@@ -207,7 +208,8 @@ void run_measure(MeasureArguments& arguments) {
       std::fflush(stderr);
     };
   }
-  const sim::Measured measured = sim::measure_machine(arguments.measure);
+  sim::Measured measured = sim::measure_machine(arguments.measure);
+  measured.machine = as_written_to(arguments.output, std::move(measured.machine));
   if (arguments.measure.progress) note("\r{:<30}\r", "");
   const std::vector<sim::Closure> closures = sim::closures_of(measured.results);
   fmt::print("{}", arguments.json ? to_json(measured, closures) : to_text(measured, closures));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "barrier/registry.hpp"
@@ -98,9 +99,20 @@ std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel
   return teams;
 }
 
+sim::MachineModel as_written_to(const std::string& path, sim::MachineModel machine) {
+  namespace fs = std::filesystem;
+  if (path.empty() || !machine.topology.starts_with("file ")) return machine;
+  const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
+  const fs::path file = fs::absolute(topology_spec(machine)).lexically_normal();
+  const fs::path inside = file.lexically_relative(folder);
+  if (*inside.begin() != "..") machine.topology = "file " + inside.string();
+  return machine;
+}
+
 void write_machine(const std::string& path, const sim::MachineModel& machine) {
   const std::string text = sim::format_machine(machine);
-  static_cast<void>(sim::parse_machine(text, path, ""));
+  static_cast<void>(
+      sim::parse_machine(text, path, std::filesystem::path(path).parent_path().string()));
   write_run(path, text);
 }
 

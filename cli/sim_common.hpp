@@ -31,6 +31,10 @@ struct MachineChoice {
   sim::MachineModel changed(sim::MachineModel machine) const;
 };
 
+/// As that file has it: a topology's file in or below its folder is named from there, so that both
+/// can be moved.
+sim::MachineModel as_written_to(const std::string& path, sim::MachineModel machine);
+
 /// A machine's description file, told on standard error. Throws Error(invalid) for what could not
 /// be read back.
 void write_machine(const std::string& path, const sim::MachineModel& machine);

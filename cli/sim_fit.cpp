@@ -52,7 +52,8 @@ void run(Options& options) {
   for (const std::string& key : result.fitted) {
     fmt::print("  {:<18} {:.4g}\n", key, result.machine.value(key));
   }
-  if (!options.output.empty()) write_machine(options.output, result.machine);
+  if (!options.output.empty())
+    write_machine(options.output, as_written_to(options.output, result.machine));
 }
 
 }  // namespace

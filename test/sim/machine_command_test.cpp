@@ -145,6 +145,27 @@ TEST_F(MachineCommand, CpusMayBeRanges) {
   EXPECT_THAT(with("0-x").err, HasSubstr("PU list '0-x'"));
 }
 
+TEST_F(MachineCommand, AMachineAndItsTopologyMoveTogether) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder_ / "here/below");
+  fs::copy_file(fs::path(MUSTER_SOURCE_DIR) / "test/machines/hybrid-6p8e.xml",
+                folder_ / "here/below/t.xml");
+  const std::string xml = (folder_ / "here/below/t.xml").string();
+  const auto to = [&](const char* machine) {
+    const Outcome outcome =
+        import(matrix_of(20, 20), {"--topology", xml, "--output", (folder_ / machine).string()});
+    EXPECT_THAT(outcome.out, StartsWith(read(folder_ / machine)));
+    return read(folder_ / machine);
+  };
+  EXPECT_THAT(to("here/m.machine"), HasSubstr("\ntopology file below/t.xml "));
+  fs::create_directories(folder_ / "there");
+  EXPECT_THAT(to("there/m.machine"), HasSubstr("\ntopology file " + xml + " "));
+  fs::rename(folder_ / "here", folder_ / "moved");
+  EXPECT_THAT(muster({"sim", "barrier", "--machine", (folder_ / "moved/m.machine").string(),
+                      "--algorithms", "mcs", "--csv"}),
+              HasSubstr("mcs,eight,14,core,"));
+}
+
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   write(folder_ / "m.csv", ",\n1e7,\n");
   const std::string machine = (folder_ / "m.machine").string();
