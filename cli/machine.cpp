@@ -85,6 +85,7 @@ void run_import(const ImportOptions& options) {
                             printable(source)));
   }
   const sim::MachineModel like = sim::load_machine(options.like);
+  note_nearer_outside(like.name, like.latencies);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
   const Topology topology = Topology::from_spec(options.topology);
@@ -124,6 +125,9 @@ void run_import(const ImportOptions& options) {
                std::size_t{matrix.size} * (matrix.size - 1) / 2);
   fmt::print("{}", inferred);
   print_classes(distances);
+  std::vector<sim::LatencyClass> found;
+  for (const sim::DistanceClass& c : distances.classes) found.push_back({c.level, c.median_ns});
+  note_nearer_outside(options.latencies, found);
   if (!options.output.empty()) write_machine(options.output, machine);
 }
 

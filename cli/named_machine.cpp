@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "machine/error.hpp"
 #include "topology/text_file.hpp"
 
@@ -42,6 +43,7 @@ NamedMachine named_machine(const std::string& name) {
   if (name.empty()) return {Topology::from_spec_or_environment(""), {}};
   if (is_described(name)) {
     sim::MachineModel model = sim::load_machine(name);
+    note_nearer_outside(name, model.latencies);
     return {*model.shape, model};
   }
   try {
@@ -50,6 +52,18 @@ NamedMachine named_machine(const std::string& name) {
     if (error.code() != Status::invalid || name.find('/') != std::string::npos) throw;
     throw Error(error.code(), fmt::format("{}; or a machine's description file; or one of: {}",
                                           error.what(), shipped_names()));
+  }
+}
+
+void note_nearer_outside(const std::string& source,
+                         const std::vector<sim::LatencyClass>& bottom_up) {
+  constexpr double clearly = 1.1;  // less is chance, where nothing tells the two apart
+  for (std::size_t n = 1; n < bottom_up.size(); ++n) {
+    const sim::LatencyClass& inner = bottom_up[n - 1];
+    const sim::LatencyClass& outer = bottom_up[n];
+    if (outer.ns * clearly >= inner.ns) continue;
+    note("muster: {}: pairs of {}, {:.6g} ns, are nearer than those of {}, {:.6g} ns: is it so?\n",
+         printable(source), outer.name(), outer.ns, inner.name(), inner.ns);
   }
 }
 

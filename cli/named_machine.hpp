@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/muster.h"
 #include "sim/machine_model.hpp"
@@ -25,6 +26,10 @@ struct NamedMachine {
 /// A shipped machine's name, a description file, hwloc's XML file or synthetic description; empty:
 /// $MUSTER_TOPOLOGY, else this machine. Throws Error(invalid), saying what there is.
 NamedMachine named_machine(const std::string& name);
+
+/// Says on standard error which pairs are nearer than those that share a narrower level.
+void note_nearer_outside(const std::string& source,
+                         const std::vector<sim::LatencyClass>& bottom_up);
 
 /// A described machine's topology as muster_options.topology has it.
 std::string topology_spec(const sim::MachineModel& machine);

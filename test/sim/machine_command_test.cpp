@@ -166,6 +166,24 @@ TEST_F(MachineCommand, AMachineAndItsTopologyMoveTogether) {
               HasSubstr("mcs,eight,14,core,"));
 }
 
+/// A typo, most likely: 10 for 124.
+TEST_F(MachineCommand, WhatIsNearerOutsideIsTold) {
+  const std::string nearer = "pairs of MACHINE, 40 ns, are nearer than those of PACKAGE, 120 ns";
+  EXPECT_THAT(import(matrix_of(8, 4, "120,", "40,"), packages_and({"--cpus", "0-7"})).err,
+              HasSubstr(nearer));
+  const std::string machine = (folder_ / "m.machine").string();
+  const Outcome good = import(matrix_of(8, 4), packages_and({"--output", machine}));
+  EXPECT_THAT(good.err, Not(HasSubstr("nearer")));
+  std::string text = read(machine);
+  text.replace(text.find("PACKAGE 40 ns"), 13, "PACKAGE 120 ns");
+  text.replace(text.find("MACHINE 120 ns"), 14, "MACHINE 40 ns");
+  write(machine, text);
+  const Outcome read_back =
+      run_muster({"sim", "barrier", "--machine", machine, "--algorithms", "mcs"});
+  EXPECT_EQ(read_back.exit_code, 0);
+  EXPECT_THAT(read_back.err, HasSubstr(nearer));
+}
+
 TEST_F(MachineCommand, NothingIsWrittenThatCouldNotBeRead) {
   write(folder_ / "m.csv", ",\n1e7,\n");
   const std::string machine = (folder_ / "m.machine").string();
