@@ -29,10 +29,11 @@ struct ImportOptions {
   std::string name;
   std::string source;
   std::string rmw = "ownership";
-  std::string like = "kunpeng920-2s";
+  std::string like;  ///< empty: like_otherwise
   std::string output;
 };
 
+constexpr const char* like_otherwise = "kunpeng920-2s";
 /// Of the variance; below, the model would know next to nothing of the distances.
 constexpr double explained_least = 0.6;
 /// Beyond, something else ran while one of the two was measured.
@@ -84,7 +85,8 @@ void run_import(const ImportOptions& options) {
                             "without \"|\"",
                             printable(source)));
   }
-  const sim::MachineModel like = sim::load_machine(options.like);
+  const sim::MachineModel like =
+      sim::load_machine(options.like.empty() ? like_otherwise : options.like);
   note_nearer_outside(like.name, like.latencies);
   if (!options.output.empty()) expect_writable(options.output);
   const sim::PairMatrix matrix = sim::load_pair_matrix(options.latencies);
@@ -128,6 +130,12 @@ void run_import(const ImportOptions& options) {
   std::vector<sim::LatencyClass> found;
   for (const sim::DistanceClass& c : distances.classes) found.push_back({c.level, c.median_ns});
   note_nearer_outside(options.latencies, found);
+  if (options.like.empty()) {
+    note(
+        "muster: all but topology and latencies is {}'s (calls, poll turns, caches, memory); "
+        "--like names a machine that is more like yours.\n",
+        like.name);
+  }
   if (!options.output.empty()) write_machine(options.output, machine);
 }
 
@@ -255,7 +263,7 @@ void add_machine(Command& app) {
                    "The machine whose parameters stand for what latencies do not tell")
       ->listed({"machine"})
       ->or_file()
-      ->capture_default_str();
+      ->default_str(like_otherwise);
   command->add_option("--output", import->output, "The description file");
   command->callback([import] { run_import(*import); });
 

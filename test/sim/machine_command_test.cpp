@@ -99,6 +99,7 @@ TEST_F(MachineCommand, ImportMakesAMachineThatRuns) {
                                                    "--source", "a test", "--output", machine});
   EXPECT_THAT(outcome.out, StartsWith(read(machine)));
   EXPECT_THAT(outcome.out, HasSubstr("PACKAGE 40.0 ns MACHINE 120.0 ns"));
+  EXPECT_THAT(outcome.err, HasSubstr("all but topology and latencies is kunpeng920-2s's"));
   EXPECT_THAT(read(machine), HasSubstr("measured: median of 12 pairs, a test"));
   EXPECT_THAT(read(machine), HasSubstr("measured: median of 16 pairs, a test"));
   EXPECT_THAT(read(machine), HasSubstr("| assumed: --rmw, or its default"));
