@@ -163,8 +163,8 @@ mutant("auto: the lock given before it combines" auto.hpp Auto)
 replace([[executed = desk_.combine(]]
   [[desk_.give(m);
       executed = desk_.combine(]])
-replace([[set_dozing(m);
-      desk_.give(m);]] [[set_dozing(m);]])
+replace([[set_dozing(wanted_.dozing);
+      desk_.give(m);]] [[set_dozing(wanted_.dozing);]])
 
 mutant("auto: a server trusted to stay" auto.hpp Auto)
 replace([[m.await_either(entry, *server_, acquire, Awaited::anyone)]]
@@ -174,8 +174,8 @@ mutant("auto: a request that has begun taken for done" auto.hpp Auto)
 replace([[if (!executed) continue;]] [[if (!executed) return true;]])
 
 mutant("auto: who waits in turn has what was free" habit.hpp Auto)
-replace([[for (unsigned lost = 0; !desk.take(m); ++lost) {]]
-  [[if (const unsigned lost = 0; !desk.take(m)) {]])
+replace([[for (unsigned lost = 0; !take(m); ++lost) {]]
+  [[if (const unsigned lost = 0; !take(m)) {]])
 
 # With what it calls: names are looked up where arguments come from, too.
 mutant("rounds: a request not read again under the lock" "rings.hpp;round.hpp" Auto)
@@ -273,21 +273,21 @@ function(mutant_of_dozing name file variant)
 endfunction()
 
 mutant_of_dozing("doze: no look after the lock is given" auto.hpp dozes)
-replace([=[if (!wanted_.is_dozing(m) || !take(m)) [[likely]] {]=] [[{]])
+replace([=[if (!m.is_dozing(wanted_.dozing) || !take(m)) [[likely]] {]=] [[{]])
 
 mutant_of_dozing("doze: no look after the lock is given in line" auto.hpp inlined)
 replace([[return m.is_dozing(all.dozing());]] [[return false;]])
 
 mutant_of_dozing("doze: no look after a visit" auto.hpp dozes)
-replace([[while (++visits < 2 && executed != 0 && wanted_.is_dozing(m) && take(m));
-    wanted_.look_back(m, desk_);]] [[while (visits == ~0U);]])
+replace([[while (++visits < 2 && executed != 0 && m.is_dozing(wanted_.dozing) && take(m));
+    this->look_back(m);]] [[while (visits == ~0U);]])
 
 mutant_of_dozing("doze: no look where only own sections are executed" habit.hpp nested)
-replace([[while (is_dozing(m) && desk.is_free(m)) {]] [[while (false) {]])
+replace([[while (m.is_dozing(wanted_.dozing) && desk_.is_free(m)) {]] [[while (false) {]])
 
 mutant_of_dozing("doze: no look after a server has given the lock" habit.hpp served)
-replace([[give(m, desk);
-    if (was_wanted]] [[desk.give(m);
+replace([[  give(m);
+    if (was_wanted]] [[  desk_.give(m);
     if (was_wanted]])
 
 mutant_of_dozing("doze: no heavy fence" doze.hpp dozes)
@@ -309,8 +309,8 @@ mutant_of_dozing("doze: to sleep without a word" doze.hpp dozes)
 replace([[lot.make_odd(dozing, acq_rel);]] [[lot.peek(dozing);]])
 
 mutant_of_dozing("doze: cleared after the visit" auto.hpp dozes)
-replace([[const bool dozed = wanted_.take_note(m);]] [[bool dozed = false;]])
-replace([[    if (dozed && !combines())]] [[    dozed = wanted_.take_note(m);
+replace([[const bool dozed = m.take_note(wanted_.dozing);]] [[bool dozed = false;]])
+replace([[    if (dozed && !combines())]] [[    dozed = m.take_note(wanted_.dozing);
     if (dozed && !combines())]])
 
 mutant_of_dozing("doze: cleared without a visit" auto.hpp dozes)
@@ -320,13 +320,13 @@ mutant_of_dozing("doze: a server that leaves without a fence" departure.hpp depa
 replace([[lot.heavy_fence();]] "")
 
 mutant_of_dozing("doze: nobody roused" habit.hpp nested)
-replace([[desk.rouse(m);]] "")
+replace([[desk_.rouse(m);]] "")
 
 mutant_of_dozing("doze: roused without a mark" doze.hpp nested)
 replace([[lot.replace(own, request, request | roused);]] "")
 
 mutant_of_dozing("doze: nobody woken for the lock" auto.hpp turns)
-replace([[wanted_.let_one_in(m, *desk_.held);]] "")
+replace([[this->let_one_in(m);]] "")
 
 mutant_of_dozing("doze: cleared by load and store" doze.hpp dozes)
 replace([[lot.take(dozing, seen, seen + 1);]] [[lot.look(dozing); lot.set(dozing, seen + 1);]])
@@ -336,20 +336,20 @@ replace([[lot.take(dozing, seen, seen + 1);]]
   [[lot.thread.exchange(dozing.location, 0, check::Ordering::acq_rel);]])
 
 mutant_of_dozing("doze: cleared by who executes no requests" auto.hpp unaided)
-replace([[if (dozed && !combines()) wanted_.set_dozing(m);]] [[static_cast<void>(dozed);]])
+replace([[if (dozed && !combines()) m.set_dozing(wanted_.dozing);]] [[static_cast<void>(dozed);]])
 
 # Two sleep.
 mutant_of_dozing("doze: who is woken forgets that others sleep" habit.hpp turns)
-replace([[if (is_slept_on(m)) set_dozing(m);]] "")
+replace([[if (m.is_slept_on(wanted_.dozing)) m.set_dozing(wanted_.dozing);]] "")
 
 mutant_of_dozing("doze: who is let in with a request forgets that others sleep" auto.hpp awaits)
-replace([[if (!combines()) wanted_.pass_on(m);]] "")
+replace([[if (!combines()) this->pass_on(m);]] "")
 
 mutant_of_dozing("doze: who stands back has the lock" auto.hpp stands)
 replace([[standing_back.did(m) || !take(m)]] [[!take(m) || standing_back.did(m)]])
 
 mutant_of_dozing("doze: who is answered wakes nobody" auto.hpp aided)
-replace([[if (!combines()) wanted_.wake_next(m);]] "")
+replace([[if (!combines()) m.wake_one(wanted_.dozing);]] "")
 
 mutant_of_dozing("doze: stored where others sleep" doze.hpp together)
 replace([[lot.make_odd(dozing, acq_rel);]]

@@ -325,7 +325,7 @@ void Delegated::prepare_to_send() {
 
 /// Almost as if somebody waited: that is all that the short way looks at.
 void Delegated::look_after_section() noexcept {
-  RingPort::set_by_section(station_->wanted_cell(desk_.lock));
+  RingPort::set_by_section(station_->wanted(desk_.lock).wanted);
 }
 
 void Delegated::give_up() {

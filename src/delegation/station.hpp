@@ -120,8 +120,7 @@ class Station final : public LeavesRequests {
   locks::Desk<RingPort> desk(Word lock, std::int64_t visit_ns = locks::Visit::usual_ns) const {
     return {&row(lock).held, &cells().global(0), rings_, lock, visit_ns};
   }
-  /// Where a lock's waiting clients say so; on the line of its desk's `held`.
-  Hardware::Cell& wanted_cell(Word lock) const noexcept { return row(lock).wanted; }
+  /// On the line of its desk's `held`.
   locks::Wanted<RingPort> wanted(Word lock) const noexcept {
     return {row(lock).wanted, row(lock).dozing, &back_cell()};
   }

@@ -17,8 +17,12 @@
 namespace muster::locks {
 
 template <LockMachine M>
-class Auto {
+class Auto : public WantedLock<M> {
+  using Lock = WantedLock<M>;
+  using Lock::desk_, Lock::wanted_;
+
  public:
+  using Lock::give, Lock::take;
   static constexpr Traits traits{"auto", Style::adaptive, false,
                                  "none while one client is alone, else two",
                                  "Lozi et al. 2016 and Hendler et al. 2010, chosen by contention"};
@@ -37,7 +41,7 @@ class Auto {
              {cells.global(2), cells.global(3)}, nullptr) {}
   /// One of many. `server`: not 0 while one serves them; `always`: clients then post, as rcl's.
   Auto(const Desk<M>& desk, const Wanted<M>& wanted, typename M::Cell* server, bool always = false)
-      : desk_(desk), wanted_(wanted), server_(server), always_(always) {}
+      : Lock(desk, wanted), server_(server), always_(always) {}
   Ticket ticket(unsigned client) const { return {.ring = {.client = client}}; }
   bool execute(M& m, Ticket& t, auto& work) const {
     return execute(m, t.ring, t.habit, work, [] { return true; });
@@ -61,24 +65,18 @@ class Auto {
     return delegate(m, ring, h, work, combines);
   }
 
-  /// Two halves of executing a section at once: true if the client has the lock, to execute it;
-  bool take(M& m) const { return desk_.take(m); }
-  /// and gives the lock back; if somebody waits, by `visit()`: give_after_visit(), and the count.
+  /// After a section that is executed at once; if somebody waits, by `visit()`: give_after_visit(),
+  /// and the count.
   [[gnu::always_inline]] void give(M& m, Habit& h, auto visit) const {
-    if (!wanted_.is_set(m)) [[likely]] {
+    if (!this->is_wanted(m)) [[likely]] {
       desk_.give(m);
-      if (!wanted_.is_dozing(m) || !take(m)) [[likely]] {
+      if (!m.is_dozing(wanted_.dozing) || !take(m)) [[likely]] {
         ++h.inlined;
         return;
       }
     }
     visit();
   }
-  void give(M& m) const { wanted_.give(m, desk_); }  ///< where it may not execute others' requests
-  void give_and_let_in(M& m) const { wanted_.give_and_let_in(m, desk_); }  ///< by a server
-  bool is_wanted(M& m) const { return wanted_.is_set(m); }
-  void ask(M& m) const { wanted_.ask(m); }
-  bool take_in_turn(M& m) const { return wanted_.take_in_turn(m, desk_); }
   typename M::Cell* post(M& m, Ring& ring, auto& work) const {  ///< its entry; null: it gave up
     desk_.enter(m, ring);
     return desk_.rings.post(m, ring, desk_.lock, work);
@@ -90,22 +88,24 @@ class Auto {
 
   /// Waits until a posted request is executed; executes it if there is nobody else.
   bool finish(M& m, Ring& ring, Habit& h, auto& entry, auto& work, auto combines) const {
-    auto standing_back = wanted_.standing_back(h);
+    StandingBack<M> standing_back(wanted_.back, h.had_ns);
     for (Backoff lost;; lost.wait(m)) {
       // A server comes without being told; nor does it take back that somebody waits.
-      const int first = is_served(m)
-                            ? m.await_either(entry, *server_, acquire, Awaited::anyone)
-                            : wanted_.wait_for_either(m, entry, desk_, ring,
-                                                      {h.is_used_to(), combines(), lost.waits()});
+      const int first =
+          is_served(m) ? m.await_either(entry, *server_, acquire, Awaited::anyone)
+                       : m.await_either(entry, *desk_.held, acquire, wanted_.wanted, wanted_.dozing,
+                                        {h.is_used_to(), combines(), lost.waits(),
+                                         &desk_.rings.served(ring.client),
+                                         Served::least_after(ring.posted - 1)});
       if (first < 0) return false;
       if (first == 0) {
         desk_.rings.has_answer(ring);
         ++h.delegated;
-        if (!combines()) wanted_.wake_next(m);
+        if (!combines()) m.wake_one(wanted_.dozing);
         return true;
       }
       if (standing_back.did(m) || !take(m)) continue;
-      if (!combines()) wanted_.pass_on(m);
+      if (!combines()) this->pass_on(m);
       const bool executed = desk_.rings.serve(m, ring.client, desk_.lock, work);
       h.set_delegates(false);
       give_after_visit(m, h, work, combines);
@@ -122,27 +122,25 @@ class Auto {
     const auto served = [&] { return is_served(m); };
     unsigned executed = 0, visits = 0;  // of these two: while others sleep they have requests
     do {
-      const bool nobody_waits = wanted_.is_by_section(m);
-      wanted_.clear(m);
-      const bool dozed = wanted_.take_note(m);
+      const bool nobody_waits = m.is_by_section(wanted_.wanted);
+      m.clear_wanted(wanted_.wanted, wanted_.dozing);
+      const bool dozed = m.take_note(wanted_.dozing);
       executed = desk_.combine(m, work, combines, served, h.pace);
-      if (dozed && !combines()) wanted_.set_dozing(m);
+      if (dozed && !combines()) m.set_dozing(wanted_.dozing);
       desk_.give(m);
       if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
       if (executed != 0 && served()) h.set_delegates(true);
       const bool goes_on = nobody_waits || (combines() && h.goes_on_after_visit(m));
-      if (goes_on && !wanted_.is_slept_on(m)) continue;
-      wanted_.let_one_in(m, *desk_.held);
-    } while (++visits < 2 && executed != 0 && wanted_.is_dozing(m) && take(m));
-    wanted_.look_back(m, desk_);
+      if (goes_on && !m.is_slept_on(wanted_.dozing)) continue;
+      this->let_one_in(m);
+    } while (++visits < 2 && executed != 0 && m.is_dozing(wanted_.dozing) && take(m));
+    this->look_back(m);
   }
 
  private:
   bool is_served(M& m) const { return server_ != nullptr && m.load(*server_, relaxed) != 0; }
 
-  Desk<M> desk_;
-  Wanted<M> wanted_;
   typename M::Cell* server_ = nullptr;
   bool always_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What clients of an `auto` lock know besides its rings: each for itself what it has learnt about
-// the lock, and all together whether somebody waits.
+// What clients of an `auto` lock have besides its rings: each for itself what it has learnt about
+// the lock, and all together the lock itself, and whether somebody waits for it.
 #pragma once
 
 #include "lock/desk.hpp"
@@ -52,90 +52,73 @@ struct Habit {
   static constexpr unsigned visits_max = 32;
 };
 
-/// That somebody has waited for some time. A hint, which may get lost: who sleeps says so in
-/// `dozing`, too, where whoever gives the lock back looks afterwards (doze.hpp).
+/// How those that wait for a lock say so.
 template <LockMachine M>
-class Wanted {
+struct Wanted {
+  typename M::Cell& wanted;          ///< some have waited for a while: a hint, which may get lost
+  typename M::Cell& dozing;          ///< some are about to sleep (doze.hpp)
+  typename M::Cell* back = nullptr;  ///< StandBack's
+};
+
+/// The lock itself, whatever requests there are: for who executes none, and for a server.
+template <LockMachine M>
+class WantedLock {
  public:
-  /// `back`: StandBack's.
-  Wanted(typename M::Cell& cell, typename M::Cell& dozing, typename M::Cell* back = nullptr)
-      : cell_(&cell), dozing_(&dozing), back_(back) {}
+  WantedLock(const Desk<M>& desk, const Wanted<M>& wanted) : desk_(desk), wanted_(wanted) {}
 
-  /// By whoever has the lock.
-  bool is_set(M& m) const { return m.load(*cell_, relaxed) != 0; }
-  /// Whether it is set, on hardware, for what its holder is to see to, as posts of a section are:
-  /// nobody waits.
-  bool is_by_section(M& m) const { return m.is_by_section(*cell_); }
-  /// By who waits for the lock, and looks again by itself.
-  void ask(M& m) const { m.store_unawaited(*cell_, by_another); }
-  void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }
-  /// True: some may sleep, whose requests are posted; the caller sees to them.
-  bool take_note(M& m) const { return m.take_note(*dozing_); }
-  void set_dozing(M& m) const { m.set_dozing(*dozing_); }
-  /// By who has given the lock back.
-  bool is_dozing(M& m) const { return m.is_dozing(*dozing_); }
-  /// Gives the lock back where what others have posted is not executed.
-  void give(M& m, const Desk<M>& desk) const {
-    desk.give(m);
-    look_back(m, desk);
-  }
-  /// Likewise by a server, which comes again: whoever waits for the lock itself may have it first.
-  void give_and_let_in(M& m, const Desk<M>& desk) const {
-    const bool was_wanted = is_set(m);
-    const bool nobody_waits = is_by_section(m);
-    if (was_wanted) [[unlikely]]
-      clear(m);
-    give(m, desk);
-    if (was_wanted && (!nobody_waits || is_slept_on(m))) [[unlikely]]
-      let_one_in(m, *desk.held);
-  }
-  /// After that: sleepers are to look again. If another one has the lock by now, it sees to that.
-  void look_back(M& m, const Desk<M>& desk) const {
-    while (is_dozing(m) && desk.is_free(m)) {
-      take_note(m);
-      desk.rouse(m);
-      m.wake_one(*dozing_);
-    }
-  }
-  /// As M's await_either(); gives the hint, on hardware when it has waited for a while.
-  int wait_for_either(M& m, typename M::Cell& own, const Desk<M>& desk,
-                      const typename Rings<M>::Ticket& ring,
-                      Expectation<typename M::Cell> expected) const {
-    expected.served = &desk.rings.served(ring.client);
-    expected.counted = Served::least_after(ring.posted - 1);
-    return m.await_either(own, *desk.held, acquire, *cell_, *dozing_, expected);
-  }
-
-  /// Takes the lock without a request: for the middle of a section that has given it up, or for
-  /// what no other thread may execute. False if it gave up.
-  bool take_in_turn(M& m, const Desk<M>& desk) const {
-    for (unsigned lost = 0; !desk.take(m); ++lost) {
-      if (!m.wait_for_turn(*desk.held, *cell_, *dozing_, lost)) return false;
+  bool take(M& m) const { return desk_.take(m); }
+  /// Without a request: for the middle of a section that has given it up, or for what no other
+  /// thread may execute. False if it gave up.
+  bool take_in_turn(M& m) const {
+    for (unsigned lost = 0; !take(m); ++lost) {
+      if (!m.wait_for_turn(*desk_.held, wanted_.wanted, wanted_.dozing, lost)) return false;
     }
     pass_on(m);
     return true;
   }
-  /// By who has the lock and may have been woken for it: others sleep on.
+  /// By who waits for the lock, and looks again by itself.
+  void ask(M& m) const { m.store_unawaited(wanted_.wanted, by_another); }
+  /// By whoever has the lock.
+  bool is_wanted(M& m) const { return m.load(wanted_.wanted, relaxed) != 0; }
+  /// Where what others have posted is not executed.
+  void give(M& m) const {
+    desk_.give(m);
+    look_back(m);
+  }
+  /// Likewise by a server, which comes again: whoever waits for the lock itself may have it first.
+  void give_and_let_in(M& m) const {
+    const bool was_wanted = is_wanted(m);
+    const bool nobody_waits = m.is_by_section(wanted_.wanted);
+    if (was_wanted) [[unlikely]]
+      m.clear_wanted(wanted_.wanted, wanted_.dozing);
+    give(m);
+    if (was_wanted && (!nobody_waits || m.is_slept_on(wanted_.dozing))) [[unlikely]]
+      let_one_in(m);
+  }
+
+ protected:
+  /// By who has given the lock back: sleepers are to look again. If another one has the lock by
+  /// now, it sees to that.
+  void look_back(M& m) const {
+    while (m.is_dozing(wanted_.dozing) && desk_.is_free(m)) {
+      m.take_note(wanted_.dozing);
+      desk_.rouse(m);
+      m.wake_one(wanted_.dozing);
+    }
+  }
+  /// Likewise: one of those that wait may take it first.
+  void let_one_in(M& m) const {
+    m.let_one_in(*desk_.held, wanted_.dozing);
+    static_cast<void>(StandingBack<M>(wanted_.back).did(m));
+  }
+  /// By who has the lock and may have been woken for it: others sleep on. They wait for the lock
+  /// itself: they have no request that whoever has it could execute, or nobody may.
   void pass_on(M& m) const {
-    if (is_slept_on(m)) set_dozing(m);
+    if (m.is_slept_on(wanted_.dozing)) m.set_dozing(wanted_.dozing);
   }
-  /// By who may have been woken for the lock, and does not need it.
-  void wake_next(M& m) const { m.wake_one(*dozing_); }
 
-  /// Whether some wait for the lock itself, on hardware: they have no request that whoever has it
-  /// could execute, or nobody may.
-  bool is_slept_on(M& m) const { return m.is_slept_on(*dozing_); }
-  /// By who has just given the lock back: one of those that wait may take it first.
-  void let_one_in(M& m, typename M::Cell& held) const {
-    m.let_one_in(held, *dozing_);
-    static_cast<void>(StandingBack<M>(back_).did(m));
-  }
-  StandingBack<M> standing_back(const Habit& h) const { return StandingBack<M>(back_, h.had_ns); }
-
- private:
-  typename M::Cell* cell_;
-  typename M::Cell* dozing_;
-  typename M::Cell* back_;
+  Desk<M> desk_;
+  Wanted<M> wanted_;
 };
 
 }  // namespace muster::locks

@@ -123,8 +123,10 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
        "src/lock/attended.hpp: at_ = m_.await_any(watched_, at_least(1), relaxed, from);, skip",
        // Hints: without them whoever has the lock executes its own sections only.
        "src/machine/lock_machine.hpp: port().store(wanted, 1, relaxed);, drop",
-       "src/lock/habit.hpp: void ask(M& m) const { m.store_unawaited(*cell_, by_another); }, drop",
-       "src/lock/habit.hpp: void clear(M& m) const { m.clear_wanted(*cell_, *dozing_); }, drop"});
+       "src/lock/habit.hpp: void ask(M& m) const { m.store_unawaited(wanted_.wanted, by_another); "
+       "}, drop",
+       "src/lock/habit.hpp: m.clear_wanted(wanted_.wanted, wanted_.dozing);, drop",
+       "src/lock/auto.hpp: m.clear_wanted(wanted_.wanted, wanted_.dozing);, drop"});
   expect_noticed(
       "rcl",
       chosen("rcl", {"rings, 1 clients, 2 sections, yields", "rcl, 2 clients, 1 section",

@@ -310,7 +310,8 @@ TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
   const StandBack all{.place = static_cast<unsigned>(sched_getcpu()),
                       .who = StandBack::who_is_near};
   station->back_cell().value = all.word();
-  EXPECT_TRUE(station->wanted(0).standing_back({}).did(station->seat(0).port));
+  locks::StandingBack<delegation::RingPort> standing_back(station->wanted(0).back);
+  EXPECT_TRUE(standing_back.did(station->seat(0).port));
 }
 
 TEST(WhatAStewardSees, IsWhatThreadsHaveDoneThatHaveEnded) {
