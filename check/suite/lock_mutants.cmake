@@ -417,21 +417,22 @@ function(mutant_of_nesting name variant)
     "                     ${id}::rehearse_nesting),\n")
   set(rows "${rows}" PARENT_SCOPE)
 endfunction()
-set(takes [[if (!is_soon(*desk.held) || !lock.take(m)) aside([&] { lock.take_in_turn(m); });]])
+set(takes
+  [[if (!is_soon(*lock.desk().held) || !lock.take(m)) aside([&] { lock.take_in_turn(m); });]])
 set(finishes [[aside([&] { lock.finish(m, ring, h, *entry, work, [] { return false; }); });]])
 
 mutant_of_nesting("nested: no spare while it waits for the lock" within)
 replace("${takes}" [[if (!lock.take(m)) lock.take_in_turn(m);]])
 
 mutant_of_nesting("nested: no spare where the lock was seen free" within)
-replace("${takes}" [[if (!is_soon(*desk.held)) aside([&] { lock.take_in_turn(m); });
+replace("${takes}" [[if (!is_soon(*lock.desk().held)) aside([&] { lock.take_in_turn(m); });
     else if (!lock.take(m)) lock.take_in_turn(m);]])
 
 mutant_of_nesting("nested: the lock not awaited" within)
-replace("${takes}" [[if (!is_soon(*desk.held) || !lock.take(m)) aside([] {});]])
+replace("${takes}" [[if (!is_soon(*lock.desk().held) || !lock.take(m)) aside([] {});]])
 
 mutant_of_nesting("nested: a lock seen free not taken" within)
-replace("${takes}" [[if (!is_soon(*desk.held)) aside([&] { lock.take_in_turn(m); });]])
+replace("${takes}" [[if (!is_soon(*lock.desk().held)) aside([&] { lock.take_in_turn(m); });]])
 
 mutant_of_nesting("nested: the lock not given back" within)
 replace([[lock.give(m);

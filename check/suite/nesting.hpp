@@ -105,8 +105,8 @@ class NestingRehearsal {
     typename Lock::Ticket ticket = make(lock).ticket(lock);
     const auto is_soon = [&](const Checked::Cell& cell) { return m.load(cell, acquire) == 0; };
     execute(m, lock, [&](auto& work) {
-      locks::execute_nested(m, desk(lock), make(lock), ticket.ring, ticket.habit, work, across_,
-                            is_soon, aside);
+      locks::execute_nested(m, make(lock), ticket.ring, ticket.habit, work, across_, is_soon,
+                            aside);
     });
   }
   void execute(M& m, Word lock, auto body) {

@@ -48,9 +48,8 @@ Delegated::Delegated(const locks::Traits& traits, std::shared_ptr<Station> stati
     : AnyLock(traits, traits.style == locks::Style::server ? nullptr : go_short_way),
       station_(ready(std::move(station), traits.style)),
       always_delegates_(traits.style == locks::Style::server),
-      desk_(station_->desk(station_->add(), visit_ns)),
-      auto_(desk_, station_->wanted(desk_.lock), &station_->server_cell(), always_delegates_) {
-  station_->open(desk_.lock, this);
+      auto_(station_->lock(station_->add(), visit_ns, always_delegates_)) {
+  station_->open(auto_.desk().lock, this);
 }
 
 Delegated::~Delegated() {
@@ -60,7 +59,8 @@ Delegated::~Delegated() {
     return;
   }
   await_kept_posts(*this);
-  station_->remove(desk_.lock, [this](unsigned seat) { return habits_.find(seat) != nullptr; });
+  station_->remove(auto_.desk().lock,
+                   [this](unsigned seat) { return habits_.find(seat) != nullptr; });
   if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
   // A server cannot await its own end: another thread does.
   auto* const left = new (std::nothrow) std::shared_ptr<Station>(std::move(station_));
@@ -173,10 +173,11 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
     return execute_anywhere(section, copied);
   await_senders(seat);
   PostedWork work(section, *station_, this, copied);
-  Hardware::Cell& entry = desk_.rings.post_alone(seat.port, seat.ring, desk_.lock, work);
+  const locks::Desk<RingPort>& desk = auto_.desk();
+  Hardware::Cell& entry = desk.rings.post_alone(seat.port, seat.ring, desk.lock, work);
   if (!RingPort::poll(entry, RingPort::polls_per_clock)) [[unlikely]]
     return finish_deeper(seat, habit, entry, work);
-  desk_.rings.has_answer(seat.ring);
+  desk.rings.has_answer(seat.ring);
   ++habit.delegated;
   tell_at_times(seat, habit);
   work.finish();
@@ -241,7 +242,7 @@ void Delegated::visit(Station::Seat& seat, Known& habit) {
 AnyLock::AtOnce Delegated::at_once() {
   static_assert(offsetof(locks::Habit, inlined) == 0);  // a base, so what last_habit points to
   if (always_delegates_ || share() != nullptr) return {};
-  return {number_ever(), &desk_.held->value};
+  return {number_ever(), &auto_.desk().held->value};
 }
 
 /// After a section: whether the thread's next one is executed at once; and if it has met others,
@@ -265,8 +266,8 @@ void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habi
     wait();
   };
   PostedWork work(section, *station_, this);
-  locks::execute_nested(seat.port, desk_, auto_, seat.ring, habit, work, posts,
-                        RingPort::is_soon_free, aside);
+  locks::execute_nested(seat.port, auto_, seat.ring, habit, work, posts, RingPort::is_soon_free,
+                        aside);
   tell(seat, habit);
   work.finish();
 }
@@ -294,7 +295,7 @@ void Delegated::post_anywhere(Section section) {
   }
   const Client own = client(Depth());
   if (t.is_outside()) await_senders(own.seat);  // not while it waits for a condition
-  Hardware::Cell* const full = desk_.rings.full_at(own.seat.ring);
+  Hardware::Cell* const full = auto_.desk().rings.full_at(own.seat.ring);
   if (full != nullptr && full->value.load(std::memory_order_acquire) != 0) {
     const Blocking blocking;
     own.seat.port.await(*full, equals(0), muster::acquire);
@@ -324,9 +325,7 @@ void Delegated::prepare_to_send() {
 }
 
 /// Almost as if somebody waited: that is all that the short way looks at.
-void Delegated::look_after_section() noexcept {
-  RingPort::set_by_section(station_->wanted(desk_.lock).wanted);
-}
+void Delegated::look_after_section() noexcept { RingPort::set_by_section(auto_.wanted().wanted); }
 
 void Delegated::give_up() {
   if (combines_.load(std::memory_order_relaxed) ||
@@ -364,7 +363,7 @@ Delegated::Client Delegated::own_client() {
 bool Delegated::try_take(bool again) {
   const auto [seat, habit] = own_client();
   if (!Inside::any() && pending_seat(this_thread.depth) != nullptr) return false;
-  if (again && !RingPort::is_soon_free(*desk_.held)) {
+  if (again && !RingPort::is_soon_free(*auto_.desk().held)) {
     auto_.ask(seat.port);
     return false;
   }

@@ -126,7 +126,6 @@ class Delegated final : public AnyLock {
   std::shared_ptr<Station> station_;
   const bool always_delegates_;
   std::atomic<bool> combines_{true};
-  locks::Desk<RingPort> desk_;
   Auto auto_;
   PerSeat<Known> habits_;
 };

@@ -12,7 +12,6 @@
 
 #include "delegation/cpus.hpp"
 #include "delegation/work.hpp"
-#include "lock/auto.hpp"
 #include "lock/round.hpp"
 #include "machine/error.hpp"
 #include "machine/format.hpp"
@@ -213,9 +212,7 @@ class Station::Server : public locks::Walk<RingPort> {
       show_pu();
     return true;
   }
-  locks::Auto<RingPort> lock(Word number) const {
-    return {station_.desk(number), station_.wanted(number), &station_.server_cell()};
-  }
+  locks::Auto<RingPort> lock(Word number) const { return station_.lock(number); }
   bool take(Word number) const { return lock(number).take(port_); }
 
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {

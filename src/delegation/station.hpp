@@ -29,10 +29,9 @@
 #include "delegation/port.hpp"
 #include "delegation/ring_memory.hpp"
 #include "lock/ahead.hpp"
+#include "lock/auto.hpp"
 #include "lock/bell.hpp"
 #include "lock/departure.hpp"
-#include "lock/desk.hpp"
-#include "lock/habit.hpp"
 #include "lock/numbers.hpp"
 #include "lock/shape.hpp"
 #include "lock/steward.hpp"
@@ -117,12 +116,14 @@ class Station final : public LeavesRequests {
   /// Null before its first use here.
   Seat* find_seat(unsigned number) const noexcept { return seats_.find(number); }
   bool has_pending(unsigned number) const noexcept override;
-  locks::Desk<RingPort> desk(Word lock, std::int64_t visit_ns = locks::Visit::usual_ns) const {
-    return {&row(lock).held, &cells().global(0), rings_, lock, visit_ns};
-  }
-  /// On the line of its desk's `held`.
-  locks::Wanted<RingPort> wanted(Word lock) const noexcept {
-    return {row(lock).wanted, row(lock).dozing, &back_cell()};
+  /// `always`: as Auto's.
+  locks::Auto<RingPort> lock(Word number, std::int64_t visit_ns = locks::Visit::usual_ns,
+                             bool always = false) const {
+    Row& its = row(number);
+    return {{&its.held, &cells().global(0), rings_, number, visit_ns},
+            {its.wanted, its.dozing, &back_cell()},
+            &server_cell(),
+            always};
   }
   RingBoard board() const noexcept { return {cells().slots() + sizeof(Hardware::Cell)}; }
   /// 0 without a server, else 1 + the PU where it is; ~0 until that is known.

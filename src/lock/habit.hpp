@@ -65,6 +65,8 @@ template <LockMachine M>
 class WantedLock {
  public:
   WantedLock(const Desk<M>& desk, const Wanted<M>& wanted) : desk_(desk), wanted_(wanted) {}
+  const Desk<M>& desk() const { return desk_; }
+  const Wanted<M>& wanted() const { return wanted_; }
 
   bool take(M& m) const { return desk_.take(m); }
   /// Without a request: for the middle of a section that has given it up, or for what no other

@@ -19,10 +19,10 @@ namespace muster::locks {
 ///   is_soon(cell)   whether the cell is 0, or becomes so soon; acquires
 ///   aside(wait)     wait(), with a spare at work
 template <LockMachine M>
-void execute_nested(M& m, const Desk<M>& desk, const Auto<M>& lock, typename Rings<M>::Ticket& ring,
-                    Habit& h, auto& work, bool posts, auto is_soon, auto aside) {
+void execute_nested(M& m, const Auto<M>& lock, typename Auto<M>::Ring& ring, Habit& h, auto& work,
+                    bool posts, auto is_soon, auto aside) {
   if (!posts) {
-    if (!is_soon(*desk.held) || !lock.take(m)) aside([&] { lock.take_in_turn(m); });
+    if (!is_soon(*lock.desk().held) || !lock.take(m)) aside([&] { lock.take_in_turn(m); });
     work.run_own(m);
     lock.give(m);
     ++h.inlined;
@@ -31,7 +31,7 @@ void execute_nested(M& m, const Desk<M>& desk, const Auto<M>& lock, typename Rin
   typename M::Cell* const entry = lock.post(m, ring, work);
   if (entry == nullptr) return;
   if (is_soon(*entry)) {
-    desk.rings.has_answer(ring);
+    lock.desk().rings.has_answer(ring);
     ++h.delegated;
   } else {
     aside([&] { lock.finish(m, ring, h, *entry, work, [] { return false; }); });

@@ -310,7 +310,7 @@ TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
   const StandBack all{.place = static_cast<unsigned>(sched_getcpu()),
                       .who = StandBack::who_is_near};
   station->back_cell().value = all.word();
-  locks::StandingBack<delegation::RingPort> standing_back(station->wanted(0).back);
+  locks::StandingBack<delegation::RingPort> standing_back(station->lock(0).wanted().back);
   EXPECT_TRUE(standing_back.did(station->seat(0).port));
 }
 

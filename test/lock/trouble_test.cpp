@@ -417,7 +417,7 @@ TEST(Fairness, WhoWaitsIsNotWokenBeforeTheLockIsFree) {
   std::thread waiter([&] {
     while (!stop) execute_section(*lock, nothing);
   });
-  watched = &station->desk(0).held->value;
+  watched = &station->lock(0).desk().held->value;
   woken = 0;
   woken_while_taken = 0;
   auto busy = [] {
