@@ -25,28 +25,6 @@ namespace muster::locks {
 template <LockMachine M>
 using Pending = std::vector<std::pair<const typename M::Cell*, Word>>;
 
-/// A request, without its client's mark (doze.hpp).
-template <LockMachine M>
-Word request_in(M& m, const typename M::Cell& entry) {
-  return m.load(entry, acquire) & ~roused;  // pairs with whoever has executed it
-}
-/// `each_entry(look)`: of all clients.
-template <LockMachine M, class EachEntry>
-void find_pending(M& m, EachEntry each_entry, Pending<M>& found) {
-  found.clear();
-  each_entry([&](const typename M::Cell& entry) {
-    if (const Word request = request_in(m, entry); request != 0)
-      found.emplace_back(&entry, request);
-  });
-}
-/// Each has a number: whatever is there now came later.
-template <LockMachine M>
-bool are_executed(M& m, const Pending<M>& requests) {
-  return std::none_of(requests.begin(), requests.end(), [&m](const auto& request) {
-    return request_in(m, *request.first) == request.second;
-  });
-}
-
 /// After a post: false if the client has to see to its request itself.
 bool is_left_to_server(auto&& lot, const auto& server) {
   lot.light_fence();  // pairs with the heavy one below
@@ -56,12 +34,24 @@ bool is_left_to_server(auto&& lot, const auto& server) {
 /// By who makes the server leave: from here on clients see to their requests themselves. What was
 /// posted before is the server's: until that is executed, `wait()` between two looks. It is `last`,
 /// whose room is the caller's care: once the server leaves, nothing may fail.
+/// `each_entry(look)`: of all clients.
 template <LockMachine M, class L, class Atom, class EachEntry, class Wait>
 void depart(M& m, L lot, Atom& server, EachEntry each_entry, Pending<M>& last, Wait wait) {
+  // Without its client's mark (doze.hpp).
+  const auto request_in = [&m](const typename M::Cell& entry) {
+    return m.load(entry, acquire) & ~roused;  // pairs with whoever has executed it
+  };
   lot.swap_in(server, 0);
   lot.heavy_fence();  // pairs with the light one above, and that behind each store
-  find_pending(m, each_entry, last);
-  while (!are_executed(m, last)) wait();
+  last.clear();
+  each_entry([&](const typename M::Cell& entry) {
+    if (const Word request = request_in(entry); request != 0) last.emplace_back(&entry, request);
+  });
+  // Each has a number: whatever else is there came later.
+  const auto is_pending = [&](const auto& known) {
+    return request_in(*known.first) == known.second;
+  };
+  while (std::any_of(last.begin(), last.end(), is_pending)) wait();
 }
 
 }  // namespace muster::locks
