@@ -66,7 +66,7 @@ sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
       throw Error(Status::invalid,
                   fmt::format("--set: {} is within {} to {}, not {}", key, least, largest, value));
     }
-    machine.set(key, value, "assumed: --set");
+    machine.fix(key, value, "assumed: --set");
   }
   for (const std::string& mechanism : without) {
     machine.mechanisms = machine.mechanisms.without(sim::parse_mechanism(mechanism));

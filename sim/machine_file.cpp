@@ -383,6 +383,14 @@ void MachineModel::set(std::string_view key, double value, std::string why) {
   parameters.*parameter_info(key).value = value;
 }
 
+void MachineModel::fix(std::string_view key, double value, std::string why) {
+  set(key, value, std::move(why));
+  uncertainty.erase(std::string(key));
+  for (Sample& sample : samples)
+    std::erase_if(sample, [&](const auto& o) { return o.first == key; });
+  std::erase_if(samples, [](const Sample& sample) { return sample.empty(); });
+}
+
 MachineModel load_machine(const std::string& name_or_file) {
   std::string known;
   for (const auto& [name, text] : shipped_machines()) {

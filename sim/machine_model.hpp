@@ -49,6 +49,8 @@ struct MachineModel {
   std::pair<double, double> range(std::string_view key) const;
   /// What is outside of the range becomes its nearest end.
   void set(std::string_view key, double value, std::string why);
+  /// As set(), once and for all: no margin is left of it, and no sample says otherwise.
+  void fix(std::string_view key, double value, std::string why);
 };
 
 /// Throws Error(invalid) for a name that would not do in a file, a CSV or a plot: it is made of

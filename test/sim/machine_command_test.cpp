@@ -224,6 +224,17 @@ TEST_F(MachineCommand, AutoIsWhatExplainSaysItIs) {
   }
 }
 
+TEST_F(MachineCommand, WhatIsSetHoldsInTheWholeInterval) {
+  const auto row = [](Words words) {
+    words.insert(words.end(), {"--machine", "kunpeng920-2s", "--set", "call=50000", "--json"});
+    return json::parse(muster(words)).at("results").at(0);
+  };
+  EXPECT_GT(row({"sim", "barrier", "--ranks", "8", "--algorithms", "mcs"}).at("latency_us_low"),
+            40);
+  const json explained = row({"explain", "--participants", "8", "--map-by", "core"});
+  for (const json& each : explained.at("predicted")) EXPECT_GT(each.at("latency_us_low"), 40);
+}
+
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
   const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
   std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};

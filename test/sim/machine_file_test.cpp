@@ -188,6 +188,21 @@ TEST(Ensemble, ComesFromSamplesOrElseFromUncertainty) {
   EXPECT_EQ(ensemble_of(machine, 5).size(), 1U);
 }
 
+TEST(Ensemble, LeavesAloneWhatIsFixed) {
+  MachineModel machine = parse_machine(good, "f", "");
+  machine.fix("call", 5000, "assumed: a test");
+  const std::vector<MachineModel> members = ensemble_of(machine, 5);
+  ASSERT_EQ(members.size(), 2U);
+  EXPECT_EQ(members[1].value("call"), 5000);
+  EXPECT_EQ(members[1].value("latency-MACHINE"), 120);
+  machine.fix("latency-MACHINE", 90, "assumed: a test");  // the sample's other one
+  EXPECT_GT(ensemble_of(machine, 5).size(), 1U);          // by the margin of latency-NUMA
+  machine.fix("latency-NUMA", 30, "assumed: a test");
+  EXPECT_EQ(ensemble_of(machine, 5).size(), 1U);
+  EXPECT_EQ(format_machine(parse_machine(format_machine(machine), "f", "")),
+            format_machine(machine));
+}
+
 TEST(Ranks, EachHasACore) {
   const MachineModel machine = parse_machine(good, "f", "");
   const auto cores = [&](Mapping mapping, unsigned ranks) {
