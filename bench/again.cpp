@@ -42,6 +42,22 @@ std::string text_of(const Json& object, const char* name) {
   return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
 }
 
+/// What a prediction's file tells of how it was made, if it does.
+std::string settings_of(const Json& json, const std::vector<std::string>& names) {
+  const Json set = json.value("settings", Json::object());
+  const std::string named = text_of(set, "machine");
+  std::string text = option("--machine", named.empty() ? text_of(json, "machine") : named);
+  for (const std::string& name : names) {
+    const auto found = set.find(name);
+    if (found == set.end()) continue;
+    std::string of = "--" + name;
+    std::replace(of.begin(), of.end(), '_', '-');
+    text += found->is_array() ? option(of.c_str(), listed(*found))
+                              : fmt::format(" {} {}", of, found->dump());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string command_of(const std::string& name, const Json& json) {
@@ -96,20 +112,21 @@ std::string command_of(const std::string& name, const Json& json) {
            (set.at("own_algorithms") == true ? "" : " --defaults") +
            (set.value("report", false) ? " --report" : "") + output;
   }
-  const std::string machine = option("--machine", text_of(json, "machine"));
   if (name == "sim") {
-    return "muster sim barrier" + machine + option("--algorithms", listed(rows, "algorithm")) +
+    return "muster sim barrier" + settings_of(json, {"set", "without", "members", "seeds"}) +
+           option("--algorithms", listed(rows, "algorithm")) +
            option("--ranks", listed(rows, "ranks")) + option("--map-by", listed(rows, "map_by")) +
            output;
   }
   if (name == "sim-lock") {
-    return "muster sim lock" + machine + option("--locks", listed(rows, "lock")) +
-           option("--threads", listed(rows, "threads")) +
+    return "muster sim lock" + settings_of(json, {"set", "without", "seed", "warm_up"}) +
+           option("--locks", listed(rows, "lock")) + option("--threads", listed(rows, "threads")) +
            option("--pattern", listed(rows, "pattern")) +
            option("--affinity", listed(rows, "affinity")) +
            option("--window", json.at("window").dump()) + output;
   }
-  return "muster sim validate" + machine + " --measured MEASURED.csv" + output;
+  return "muster sim validate" + settings_of(json, {"set", "without", "members"}) +
+         " --measured MEASURED.csv" + output;
 }
 
 }  // namespace muster::bench

@@ -176,7 +176,7 @@ void predict([[maybe_unused]] const sim::MachineModel& model, [[maybe_unused]] c
         p.latency_us, p.latency_us_low, p.latency_us_high, p.exit_skew_us, p.exit_skew_us_low,
         p.exit_skew_us_high);
   }
-  row["predicted"] = Json::parse(sim_rows_json(model, rows)).at("results");
+  row["predicted"] = sim_rows(model, {}, rows).at("results");
 #endif
 }
 
@@ -257,6 +257,12 @@ void explain(const Options& asked) {
     }
   }
   Json json;
+#ifdef MUSTER_WITH_SIM
+  if (machine) {
+    json["settings"] = asked.changes.settings(sim::Effort{});
+    json["settings"]["machine"] = asked.machine;
+  }
+#endif
   json["results"].push_back(std::move(row));
   fmt::print("{}", asked.json ? format_json(json) : in_columns(text));
 #ifdef MUSTER_WITH_SIM

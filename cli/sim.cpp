@@ -71,7 +71,28 @@ sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
   for (const std::string& mechanism : without) {
     machine.mechanisms = machine.mechanisms.without(sim::parse_mechanism(mechanism));
   }
+  if (const std::string all = changes(); !all.empty()) machine.about += "; changed: " + all;
   return machine;
+}
+
+std::string MachineChoice::changes() const {
+  return (set.empty() ? "" : fmt::format("--set {}", fmt::join(set, ","))) +
+         (set.empty() || without.empty() ? "" : " ") +
+         (without.empty() ? "" : fmt::format("--without {}", fmt::join(without, ",")));
+}
+
+nlohmann::ordered_json MachineChoice::settings() const {
+  return {{"version", muster_version()}, {"machine", name}, {"set", set}, {"without", without}};
+}
+
+nlohmann::ordered_json MachineChoice::settings(const sim::Effort& effort) const {
+  nlohmann::ordered_json json = settings();
+  json["members"] = effort.members;
+  json["seeds"] = effort.seeds;
+  json["first_seed"] = effort.seed;
+  json["warm_up"] = effort.warm_up;
+  json["window"] = effort.measured;
+  return json;
 }
 
 void TeamChoice::add_to(Command& command, const std::string& ranks_default,
@@ -144,11 +165,13 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
 }
 
 nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
+                                const nlohmann::ordered_json& settings,
                                 const std::vector<sim::Predicted>& rows) {
   nlohmann::ordered_json json;
   json["machine"] = machine.name;
   json["about"] = machine.about;
   json["predicted"] = true;
+  if (!settings.is_null()) json["settings"] = settings;
   json["results"] = nlohmann::ordered_json::array();
   for (const sim::Predicted& row : rows) {
     json["results"].push_back({{"algorithm", row.asked()},
@@ -166,21 +189,17 @@ nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
   return json;
 }
 
-std::string sim_rows_json(const sim::MachineModel& machine,
-                          const std::vector<sim::Predicted>& rows) {
-  return format_json(sim_rows(machine, rows));
-}
-
 std::string sim_rows_csv(const sim::MachineModel& machine,
                          const std::vector<sim::Predicted>& rows) {
   std::string text =
       "algorithm,machine,ranks,map_by,latency_us,latency_us_low,latency_us_high,exit_skew_us,"
-      "predicted\n";
+      "predicted,chosen\n";
   for (const sim::Predicted& row : rows) {
-    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},true\n", row.asked(), machine.name,
-                        row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
-                        row.prediction.latency_us_low, row.prediction.latency_us_high,
-                        row.prediction.exit_skew_us);
+    text +=
+        fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},true,{}\n", row.asked(), machine.name,
+                    row.query.ranks, mapping_name(row.query.map_by), row.prediction.latency_us,
+                    row.prediction.latency_us_low, row.prediction.latency_us_high,
+                    row.prediction.exit_skew_us, row.by_auto ? row.query.algorithm : "");
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/output.hpp"
@@ -66,15 +67,17 @@ void run(const Options& options) {
     rows.push_back({queries[n], predictions[n], algorithms[n / teams.size()] == "auto"});
   }
 
+  const std::string json =
+      format_json(sim_rows(machine, options.machine.settings(options.effort), rows));
   if (options.json) {
-    fmt::print("{}", sim_rows_json(machine, rows));
+    fmt::print("{}", json);
   } else if (options.csv) {
     fmt::print("{}", sim_rows_csv(machine, rows));
   } else {
     fmt::print("{}", sim_rows_text(machine, rows));
   }
   std::fflush(stdout);
-  files.write(sim_rows_json(machine, rows), sim_rows_csv(machine, rows));
+  files.write(json, sim_rows_csv(machine, rows));
 }
 
 }  // namespace

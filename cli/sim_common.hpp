@@ -27,8 +27,13 @@ struct MachineChoice {
   void add_changes_to(Command& command);
   sim::MachineModel load() const { return load(name); }
   sim::MachineModel load(const std::string& machine) const;
-  /// As `--without` and `--set` say.
+  /// As `--without` and `--set` say; so does its `about` then.
   sim::MachineModel changed(sim::MachineModel machine) const;
+  /// What they say, as a shell takes it; empty if nothing.
+  std::string changes() const;
+  /// How something was predicted, for the JSON's `settings`: by which version, of what.
+  nlohmann::ordered_json settings() const;
+  nlohmann::ordered_json settings(const sim::Effort& effort) const;
 };
 
 /// As that file has it: a topology's file in or below its folder is named from there, so that both
@@ -52,11 +57,10 @@ struct TeamChoice {
   std::vector<std::pair<unsigned, Mapping>> on(const sim::MachineModel& machine) const;
 };
 
-/// One JSON object with `machine` and the rows in `results`.
+/// One JSON object with `machine`, unless they are null the `settings`, and the rows in `results`.
 nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
+                                const nlohmann::ordered_json& settings,
                                 const std::vector<sim::Predicted>& rows);
-std::string sim_rows_json(const sim::MachineModel& machine,
-                          const std::vector<sim::Predicted>& rows);
 std::string sim_rows_csv(const sim::MachineModel& machine, const std::vector<sim::Predicted>& rows);
 /// For people: sorted by latency within each team.
 std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Predicted> rows);

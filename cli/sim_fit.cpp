@@ -39,6 +39,7 @@ void run(Options& options) {
   if (terminal) note("\r{:60}\r", "");
   if (!options.name.empty()) result.machine.name = options.name;
 
+  fmt::print("{}\n\n", wrapped(machine.name + ": " + machine.about));
   fmt::print("{:<26} {:>6}  {:<7} {:>10} {:>10} {:>8}\n", "algorithm", "ranks", "map by",
              "measured", "modelled", "error");
   for (std::size_t n = 0; n < measured.size(); ++n) {

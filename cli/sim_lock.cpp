@@ -139,6 +139,10 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
   json["predicted"] = true;
   json["array"] = options.array;
   json["window"] = options.effort.window;
+  json["settings"] = options.machine.settings();
+  json["settings"]["seed"] = options.effort.seed;
+  json["settings"]["warm_up"] = options.effort.warm_up;
+  json["settings"]["window"] = options.effort.window;
   json["results"] = Json::array();
   for (const Row& row : rows) {
     json["results"].push_back(

@@ -24,8 +24,12 @@ struct Options {
   std::string output;
 };
 
-nlohmann::ordered_json to_json(const sim::Reproduction& all) {
+nlohmann::ordered_json to_json(const Options& options, const sim::Reproduction& all) {
   nlohmann::ordered_json json;
+  json["settings"] = options.changes.settings();
+  json["settings"].erase("machine");
+  json["settings"].update(
+      {{"papers", options.papers}, {"quick", options.what.quick}, {"seed", options.what.seed}});
   json["claims"] = nlohmann::ordered_json::array();
   for (const sim::Claim& claim : all.claims) {
     json["claims"].push_back({{"source", claim.source},
@@ -135,10 +139,12 @@ void run(const Options& options) {
                   fmt::format("the papers' figures, run {} of {}", done, of));
       });
   line.clear();
-  const std::string dumped = format_json(to_json(all));
-  fmt::print("{}", options.json ? dumped : to_text(all));
+  const std::string dumped = format_json(to_json(options, all));
+  const std::string changes = options.changes.changes();
+  const std::string said = changes.empty() ? "" : "The machines are changed: " + changes + ".\n\n";
+  fmt::print("{}", options.json ? dumped : said + to_text(all));
   std::fflush(stdout);
-  files.write(dumped, to_markdown(all));
+  files.write(dumped, said + to_markdown(all));
 }
 
 }  // namespace

@@ -31,10 +31,11 @@ Json share_json(const sim::Share& share) {
           {"share", share.all > 0 ? Json(double(share.good) / share.all) : Json(nullptr)}};
 }
 
-std::string to_json(const sim::MachineModel& machine, const std::vector<sim::Measurement>& measured,
-                    const sim::Validation& v) {
+std::string to_json(const sim::MachineModel& machine, const Json& settings,
+                    const std::vector<sim::Measurement>& measured, const sim::Validation& v) {
   Json json;
   json["machine"] = machine.name;
+  json["settings"] = settings;
   Json& summary = json["summary"];
   summary["median_error"] = v.median_error;
   summary["rms_log_ratio"] = v.rms;
@@ -86,9 +87,10 @@ std::string share_text(const char* what, const sim::Share& share) {
 
 std::string to_text(const sim::MachineModel& machine, const std::vector<sim::Measurement>& measured,
                     const sim::Validation& v) {
-  std::string text = fmt::format("{}\n\n{:<23} {:>5} {:<6} {:>8} {:>8} {:>12} {:>6} {:>5}\n",
-                                 machine.name, "algorithm", "ranks", "map by", "measured",
-                                 "modelled", "interval", "error", "naive");
+  std::string text =
+      wrapped(machine.name + ": " + machine.about) +
+      fmt::format("\n\n{:<23} {:>5} {:<6} {:>8} {:>8} {:>12} {:>6} {:>5}\n", "algorithm", "ranks",
+                  "map by", "measured", "modelled", "interval", "error", "naive");
   for (std::size_t n = 0; n < measured.size(); ++n) {
     const sim::Prediction& p = v.modelled[n];
     text +=
@@ -137,7 +139,7 @@ void run(const Options& options) {
   const ResultFiles files{options.output, "validate", "plot_sim.py", ""};
   files.prepare();
   const sim::Validation v = sim::validate(machine, measured, known, options.effort);
-  const std::string json = to_json(machine, measured, v);
+  const std::string json = to_json(machine, options.machine.settings(options.effort), measured, v);
   fmt::print("{}", options.json ? json : to_text(machine, measured, v));
   std::fflush(stdout);
   files.write(json, "");

@@ -277,7 +277,7 @@ void run(const Options& options) {
   progress.clear();
   if (!options.profile.empty()) note("Written: {}\n", printable(options.profile));
   if (options.json) {
-    nlohmann::ordered_json json = sim_rows(machine, rows);
+    nlohmann::ordered_json json = sim_rows(machine, {}, rows);
     json["asked"] = asked_for(options, teams);
     for (const Trials& each : trials) {
       for (auto& row : to_json(each)) json["here"].push_back(std::move(row));

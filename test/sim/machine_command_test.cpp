@@ -235,6 +235,49 @@ TEST_F(MachineCommand, WhatIsSetHoldsInTheWholeInterval) {
   for (const json& each : explained.at("predicted")) EXPECT_GT(each.at("latency_us_low"), 40);
 }
 
+TEST_F(MachineCommand, APredictionSaysHowItWasMade) {
+  const auto with = [&](Words words, const Words& more) {
+    words.insert(words.end(), {"--machine", "oak", "--set", "hit=2,call=7", "--without", "ll-sc"});
+    words.insert(words.end(), more.begin(), more.end());
+    return muster(words);
+  };
+  const Words barrier{"sim", "barrier", "--algorithms", "auto,mcs", "--members", "0"};
+  const Words lock{"sim",       "lock", "--locks",  "mcs", "--pattern", "random",
+                   "--threads", "2",    "--window", "500", "--warm-up", "200"};
+  const json common = {{"version", muster({"--version"}).substr(std::string("muster ").size())},
+                       {"machine", "oak"},
+                       {"set", {"hit=2", "call=7"}},
+                       {"without", {"ll-sc"}}};
+  const auto settings = [&](const Words& words) {
+    json of = json::parse(with(words, {"--json"})).at("settings");
+    of["version"] = of.at("version").get<std::string>() + "\n";
+    return of;
+  };
+  json expected = common;
+  expected.update({{"members", 0}, {"seeds", 1}, {"first_seed", 1}, {"warm_up", 8}});
+  expected["window"] = 20;
+  EXPECT_EQ(settings(barrier), expected);
+  expected["members"] = 8;
+  EXPECT_EQ(settings({"explain", "--participants", "4", "--map-by", "core"}), expected);
+  expected = common;
+  expected.update({{"seed", 1}, {"warm_up", 200}, {"window", 500}});
+  EXPECT_EQ(settings(lock), expected);
+  for (const Words& words : {barrier, lock}) {
+    EXPECT_THAT(with(words, {}), HasSubstr("changed: --set hit=2,call=7"));
+  }
+  const std::string chosen =
+      json::parse(with(barrier, {"--json"})).at("results").at(0).at("chosen").get<std::string>();
+  const std::string csv = with(barrier, {"--csv"});
+  EXPECT_THAT(csv, HasSubstr("true," + chosen + "\nmcs,oak,"));
+  EXPECT_THAT(csv, testing::EndsWith(",true,\n"));
+  for (const Words& words : {barrier, lock}) with(words, {"--output", folder_.string()});
+  muster({"report", folder_.string()});
+  const std::string report = read(folder_ / "report.html");
+  EXPECT_THAT(report, HasSubstr("muster sim barrier --machine oak --set hit=2,call=7 --without "
+                                "ll-sc --members 0 --seeds 1 --algorithms auto,mcs"));
+  EXPECT_THAT(report, HasSubstr("--without ll-sc --seed 1 --warm-up 200 --locks mcs"));
+}
+
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
   const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
   std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};
