@@ -88,16 +88,6 @@ std::string unpredictable(const Topology& topology, const Options& asked,
   return "";
 }
 
-/// Whose waits the machine's costs are.
-std::string setting_of(const sim::MachineModel& model) {
-  const sim::Parameters& p = model.parameters;
-  const std::string costs =
-      fmt::format("{:.5g} ns a call, {:.5g} between two looks", p.call_ns, p.poll_turn_ns);
-  if (!makes_progress(model)) return "threads: " + costs;
-  return "ranks of an MPI, which make its progress: " + costs +
-         "; for threads say --set call=5,poll-turn=10";
-}
-
 #ifdef MUSTER_WITH_SIM
 sim::Query query_of(const Plan& plan, const Options& asked, const std::vector<PuSet>& bindings) {
   return {plan.algorithm.text(), plan.participants,

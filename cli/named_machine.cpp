@@ -77,6 +77,15 @@ bool makes_progress(const sim::MachineModel& machine) {
   return machine.parameters.poll_turn_ns >= least_of_mpi_ns;
 }
 
+std::string setting_of(const sim::MachineModel& model) {
+  const sim::Parameters& p = model.parameters;
+  const std::string costs =
+      fmt::format("{:.5g} ns a call, {:.5g} between two looks", p.call_ns, p.poll_turn_ns);
+  if (!makes_progress(model)) return "threads: " + costs;
+  return "ranks of an MPI, which make its progress: " + costs +
+         "; for threads say --set call=5,poll-turn=10";
+}
+
 void wait_as_on(const sim::MachineModel& machine, muster_options& options) {
   if (makes_progress(machine)) options.progress = [](void*) { return 0; };
 }

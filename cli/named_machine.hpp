@@ -36,6 +36,8 @@ std::string topology_spec(const sim::MachineModel& machine);
 
 /// Who polls as seldom as that machine's ranks makes an MPI's progress in between.
 bool makes_progress(const sim::MachineModel& machine);
+/// Whose waits the machine's costs are.
+std::string setting_of(const sim::MachineModel& machine);
 void wait_as_on(const sim::MachineModel& machine, muster_options& options);
 
 /// hwloc's synthetic description, or the name of its XML file, as a machine file has it.

@@ -205,8 +205,8 @@ std::string sim_rows_csv(const sim::MachineModel& machine,
 }
 
 std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Predicted> rows) {
-  std::string text = wrapped(fmt::format("{}: {}\nPredicted by the model, not measured.",
-                                         machine.name, machine.about)) +
+  std::string text = wrapped(fmt::format("{}: {}\nPredicted by the model, not measured.\nFor {}",
+                                         machine.name, machine.about, setting_of(machine))) +
                      "\n";
   const auto us = [](const sim::Predicted& row) { return row.prediction.latency_us; };
   for (auto left = rows.begin(); left != rows.end();) {

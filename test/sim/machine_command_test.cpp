@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "command.hpp"
 
@@ -276,6 +277,21 @@ TEST_F(MachineCommand, APredictionSaysHowItWasMade) {
   EXPECT_THAT(report, HasSubstr("muster sim barrier --machine oak --set hit=2,call=7 --without "
                                 "ll-sc --members 0 --seeds 1 --algorithms auto,mcs"));
   EXPECT_THAT(report, HasSubstr("--without ll-sc --seed 1 --warm-up 200 --locks mcs"));
+}
+
+TEST_F(MachineCommand, BarrierSaysForWhomAsExplainDoes) {
+  const auto flat = [](std::string text) {  // wherever its lines end
+    return std::regex_replace(text, std::regex(R"(\s+)"), " ");
+  };
+  for (const char* set : {"call=250", "call=5,poll-turn=10"}) {
+    const Words of{"--machine", "kunpeng920-2s", "--set", set};
+    Words explain{"explain", "--json"};
+    explain.insert(explain.end(), of.begin(), of.end());
+    const std::string setting = json::parse(muster(explain)).at("results").at(0).at("setting");
+    Words barrier{"sim", "barrier", "--algorithms", "mcs", "--ranks", "2", "--members", "0"};
+    barrier.insert(barrier.end(), of.begin(), of.end());
+    EXPECT_THAT(flat(muster(barrier)), HasSubstr(" For " + setting + " "));
+  }
 }
 
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
