@@ -218,13 +218,18 @@ std::string sim_rows_text(const sim::MachineModel& machine, std::vector<sim::Pre
     text += fmt::format("\n{} by {}, * is the fastest\n{:>7}  {:<16}  {:>9}    {}\n",
                         counted(team.ranks, "ranks"), mapping_name(team.map_by), "us", "interval",
                         "exit skew", "algorithm");
+    std::string as_fast;
     for (const double best_us = us(*left); left != end; ++left) {
       const sim::Prediction& p = left->prediction;
       const std::string name = (left->by_auto ? "auto: " : "") + left->query.algorithm;
+      if (us(*left) != best_us && us(*left) <= (1 + sim::matters) * best_us) {
+        as_fast.append(as_fast.empty() ? "" : ", ").append(name);
+      }
       text += fmt::format("{:>7.2f}  {:>6.2f} to {:<6.2f}  {:>9.2f}  {} {}{}\n", p.latency_us,
                           p.latency_us_low, p.latency_us_high, p.exit_skew_us,
                           us(*left) == best_us ? '*' : ' ', name.size() > 39 ? "\n    " : "", name);
     }
+    if (!as_fast.empty()) text += wrapped("Not told apart from the fastest: " + as_fast, 2) + "\n";
   }
   return text;
 }

@@ -37,6 +37,9 @@ struct Prediction {
   std::uint64_t events = 0;
 };
 
+/// Two latencies that differ by less are as good as equal.
+inline constexpr double matters = 0.15;
+
 struct Predicted {
   Query query;
   Prediction prediction;

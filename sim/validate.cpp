@@ -9,8 +9,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr double matters = 0.15;  ///< two latencies that differ by less are as good as equal
-
 /// One comparison of two latencies, if they differ by enough to matter. A model in which they are
 /// equal has not told them apart.
 void compare(Share& share, double measured, double measured_other, double modelled,

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+#include <sstream>
 
 #include "command.hpp"
 
@@ -292,6 +295,35 @@ TEST_F(MachineCommand, BarrierSaysForWhomAsExplainDoes) {
     barrier.insert(barrier.end(), of.begin(), of.end());
     EXPECT_THAT(flat(muster(barrier)), HasSubstr(" For " + setting + " "));
   }
+}
+
+TEST_F(MachineCommand, NamesWhatIsNotToldApartFromTheFastest) {
+  Words words{"sim",   "barrier",  "--machine", "kunpeng920-2s", "--ranks",
+              "8,128", "--map-by", "numa",      "--members",     "0"};
+  const std::string text = muster(words);
+  words.emplace_back("--json");
+  std::map<unsigned, std::map<double, std::set<std::string>>> teams;
+  const json result = json::parse(muster(words));
+  for (const json& row : result.at("results"))
+    teams[row.at("ranks")][row.at("latency_us")].insert(row.at("algorithm"));
+  std::vector<std::set<std::string>> expected;
+  for (const auto& [ranks, by_us] : teams) {
+    std::set<std::string> as_fast;
+    for (const auto& [us, names] : by_us) {
+      const double ratio = us / by_us.begin()->first;
+      if (ratio > 1 && ratio <= 1.15) as_fast.insert(names.begin(), names.end());
+    }
+    if (!as_fast.empty()) expected.push_back(as_fast);
+  }
+  EXPECT_FALSE(expected.empty());
+  const std::regex line(R"(Not told apart from the fastest: ((.|\n  )*)\n)");
+  std::vector<std::set<std::string>> said;
+  for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
+    std::istringstream names((*at)[1].str());
+    said.emplace_back();
+    for (std::string name; std::getline(names >> std::ws, name, ',');) said.back().insert(name);
+  }
+  EXPECT_EQ(said, expected);
 }
 
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
