@@ -67,7 +67,9 @@ class Places {
 
   std::vector<sim::WeightedPlacement> of(unsigned threads, bool serves) const {
     std::vector<sim::WeightedPlacement> all;
-    if (options_.placements == "all") {
+    if (!serves && threads >= tree_.cores() && !from_file()) {
+      all = on_all_cores(threads);
+    } else if (options_.placements == "all") {
       all = sim::all_placements(tree_, threads, options_.server);
     } else {
       all = asked(threads);
@@ -102,6 +104,28 @@ class Places {
     if (options_.server) return *options_.server;
     if (options_.init == "numa") return Placer(tree_).add_server(ServerPolicy::pack).core;
     return *sim::apart_placement(tree_, threads).server;
+  }
+
+  bool from_file() const {
+    const std::string& of = options_.affinity;
+    return options_.placements != "all" && of != "apart" && of != "hierarchical" && of != "none";
+  }
+
+  /// Of threads that leave no core to a server.
+  std::vector<sim::WeightedPlacement> on_all_cores(unsigned threads) const {
+    sim::LockPlacement placement;
+    for (unsigned t = 0; t < threads; ++t) {
+      placement.threads.push_back(tree_.order()[t % tree_.cores()]);
+    }
+    placement.memory = tree_.numa_of(options_.affinity == "apart" ? 0 : options_.allocator);
+    if (options_.placements != "all") return {{placement, 1}};
+    std::vector<sim::WeightedPlacement> all;
+    for (const NumaCores& numa : tree_.numa_nodes()) {
+      placement.memory = tree_.numa_of(numa.cores.front());
+      if (numa.os_index) all.push_back({placement, 1});
+    }
+    for (sim::WeightedPlacement& each : all) each.weight /= static_cast<double>(all.size());
+    return all;
   }
 
   std::vector<sim::WeightedPlacement> asked(unsigned threads) const {
@@ -307,7 +331,9 @@ void run(const Options& options) {
   for (const std::string& lock : locks_of(options.locks)) {
     for (const std::string& pattern : options.patterns) {
       for (const unsigned threads : options.threads) {
-        for (const sim::WeightedPlacement& each : places.of(threads, sim::may_have_server(lock))) {
+        const bool serves =
+            sim::wants_server(lock) || (sim::may_have_server(lock) && threads < tree.cores());
+        for (const sim::WeightedPlacement& each : places.of(threads, serves)) {
           Row row;
           row.query = {lock, parse_pattern(pattern), options.array, options.stride, each.placement};
           row.query.readers = options.readers / 100;

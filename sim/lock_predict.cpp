@@ -72,6 +72,7 @@ std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>
   for (std::size_t b = 0; b < batches.size(); ++b) {
     std::map<std::string, std::size_t> run_of_key;
     for (const LockQuery& query : batches[b].queries) {
+      check_cores(query.lock, query.placement.threads, query.placement.server);
       const Sections sections = query.sections.value_or(Sections{});
       const std::string key = fmt::format(
           "{} {} {} {} {} {} {} {} {} {}", query.lock, pattern_name(query.pattern), query.words,

@@ -41,7 +41,8 @@ struct LockBatch {
 };
 
 /// All of them, on every CPU this process may use; deterministic. Placements that are each other's
-/// image under a symmetry of the tree run once. Throws as run_lock() does.
+/// image under a symmetry of the tree run once. Throws as run_lock() does, what
+/// check_cores() throws before any runs.
 std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>& batches,
                                                     const LockEffort& effort,
                                                     const LockProgress& progress);

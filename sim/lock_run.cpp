@@ -10,6 +10,7 @@
 #include "lock/registry.hpp"
 #include "lock/steward.hpp"
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 
 namespace muster::sim {
 namespace {
@@ -429,6 +430,24 @@ class Run {
 
 }  // namespace
 
+void check_cores(std::string_view name, std::vector<unsigned> threads,
+                 std::optional<unsigned> server) {
+  const std::size_t all = threads.size();
+  std::sort(threads.begin(), threads.end());
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+  if (may_have_server(name) && server &&
+      std::binary_search(threads.begin(), threads.end(), *server)) {
+    throw Error(Status::invalid, "the model gives a server a core of its own");
+  }
+  if (!wants_server(name) && threads.size() < all) {
+    throw Error(Status::invalid,
+                format("{} with {} threads on {} cores: one that is preempted with the lock holds "
+                       "up all others, which the model does not show; ask for no more threads than "
+                       "cores, or for a lock with a server",
+                       name, all, threads.size()));
+  }
+}
+
 LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& pool) {
   LockSetup setup = asked;
   // Locks wait in a loop of their own, not in an MPI's progress; their slots lie next to each
@@ -442,20 +461,7 @@ LockOutcome run_lock(std::string_view name, const LockSetup& asked, StackPool& p
   if (serves && !setup.server) {
     throw Error(Status::invalid, std::string(name) + " needs a core for its server");
   }
-  std::vector<unsigned> cores = setup.threads;
-  std::sort(cores.begin(), cores.end());
-  const bool shared = std::adjacent_find(cores.begin(), cores.end()) != cores.end();
-  if (may_have_server(name) && setup.server &&
-      std::binary_search(cores.begin(), cores.end(), *setup.server)) {
-    throw Error(Status::unsupported, "the model gives a server a core of its own");
-  }
-  if (!serves && shared) {
-    throw Error(Status::unsupported,
-                "under " + std::string(name) +
-                    " a thread that is preempted with the lock holds up all others, which the "
-                    "model does not show: ask for no more threads than cores, or for a lock with "
-                    "a server");
-  }
+  check_cores(name, setup.threads, setup.server);
 
   locks::Shape shape;
   shape.clients = static_cast<unsigned>(setup.threads.size());

@@ -68,9 +68,13 @@ struct LockOutcome {
   std::uint64_t events = 0;
 };
 
-/// The lock of that name, one of modelled_locks(). Throws Error(unknown_name); Error(unsupported)
-/// for threads that share cores under a lock without a server; Error(system) if the lock breaks a
-/// promise or hangs. Deterministic.
+/// Throws Error(invalid) for threads that share cores under a lock without a server, or a server's
+/// core; Error(unknown_name).
+void check_cores(std::string_view lock, std::vector<unsigned> threads,
+                 std::optional<unsigned> server);
+
+/// The lock of that name, one of modelled_locks(). Throws as check_cores(); Error(system) if the
+/// lock breaks a promise or hangs. Deterministic.
 LockOutcome run_lock(std::string_view name, const LockSetup& setup, StackPool& pool);
 
 /// What the model runs: the registered locks (lock/registry.hpp) that are over a machine; and

@@ -326,6 +326,31 @@ TEST_F(MachineCommand, NamesWhatIsNotToldApartFromTheFastest) {
   EXPECT_EQ(said, expected);
 }
 
+TEST_F(MachineCommand, ALockWithoutAServerHasEveryCore) {
+  const auto of = [](const Words& more) {
+    Words words{"sim", "lock",     "--machine", "oak",       "--pattern", "random",  "--threads",
+                "8",   "--window", "500",       "--warm-up", "200",       "--locks", "mcs,auto"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(muster(words)).at("results");
+  };
+  for (const Words& more : {Words{"--json"}, Words{"--json", "--placements", "all"},
+                            Words{"--json", "--affinity", "none", "--allocator", "0"},
+                            Words{"--json", "--affinity", "hierarchical"}}) {
+    const json rows = of(more);
+    ASSERT_EQ(rows.size(), 2U) << more.back();
+    for (const json& row : rows) {
+      EXPECT_EQ(row.at("share"), 1);
+      EXPECT_TRUE(row.at("placement") == "wwwwm|wwww" || row.at("placement") == "mean of all");
+    }
+  }
+  // Before any run, which the window would make last for hours.
+  const Outcome more = run_muster({"sim", "lock", "--machine", "oak", "--locks", "rcl,mcs",
+                                   "--threads", "8,9", "--window", "100000000"});
+  EXPECT_EQ(more.exit_code, 2);
+  EXPECT_EQ(more.out, "");
+  EXPECT_THAT(more.err, HasSubstr("mcs with 9 threads on 8 cores"));
+}
+
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
   const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
   std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};
