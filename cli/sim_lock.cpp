@@ -375,7 +375,13 @@ void add_sim_lock(Command& sim) {
                          "How many critical sections a second locks manage there, and how long "
                          "threads wait, by who sits where");
   o.machine.add_to(*command);
-  command->add_option("--locks", o.locks, "By name (see `muster list`), a list; all")
+  std::vector<std::string> mutexes = sim::modelled_locks();
+  std::erase_if(mutexes, [](const std::string& name) { return !name.starts_with("mutex-"); });
+  command
+      ->add_option("--locks", o.locks,
+                   fmt::format("By name, a list: the locks of `muster list` but pthread-mutex, and "
+                               "{}; all",
+                               fmt::join(mutexes, ", ")))
       ->words({"all"})
       ->words(sim::modelled_locks())
       ->delimiter(',')

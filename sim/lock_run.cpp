@@ -81,13 +81,19 @@ std::vector<std::string> mutex_names() { return names_of(static_cast<Mutexes*>(n
 
 bool is_mutex(std::string_view name) { return name.starts_with(mutex_prefix); }
 
+[[noreturn]] void throw_unknown(std::string_view name) {
+  std::string message = name == locks::PthreadMutex::traits.name
+                            ? "the model has pthread-mutex as mutex-pthread"
+                            : format("no lock \"{}\" in the model", name);
+  for (const std::string& known : modelled_locks()) {
+    message += (&known == &modelled_locks().front() ? "; there are: " : ", ") + known;
+  }
+  throw Error(Status::unknown_name, message);
+}
+
 template <class Fn>
 decltype(auto) with_mutex(std::string_view name, Fn&& fn) {
-  return with_named<Mutexes>(name.substr(mutex_prefix.size()), fn, [&] {
-    std::string message = "no mutex \"" + std::string(name) + "\"; there are:";
-    for (const std::string& known : mutex_names()) message += " " + known;
-    throw Error(Status::unknown_name, message);
-  });
+  return with_named<Mutexes>(name.substr(mutex_prefix.size()), fn, [&] { throw_unknown(name); });
 }
 
 [[noreturn]] void broken(const std::string& what) {
@@ -504,14 +510,14 @@ const std::vector<std::string>& modelled_locks() {
 }
 
 bool wants_server(std::string_view name) {
-  if (is_mutex(name)) return with_mutex(name, []<class L>() { return false; });
-  return locks::traits_of(name).style == locks::Style::server;
+  const std::vector<std::string>& known = modelled_locks();
+  if (std::find(known.begin(), known.end(), name) == known.end()) throw_unknown(name);
+  return !is_mutex(name) && locks::traits_of(name).style == locks::Style::server;
 }
 
 bool may_have_server(std::string_view name) {
-  if (is_mutex(name)) return false;
-  const locks::Style style = locks::traits_of(name).style;
-  return style == locks::Style::server || style == locks::Style::adaptive;
+  return wants_server(name) ||
+         (!is_mutex(name) && locks::traits_of(name).style == locks::Style::adaptive);
 }
 
 }  // namespace muster::sim

@@ -364,7 +364,25 @@ TEST_F(LockTest, AServerHasACoreOfItsOwn) {
   query = apart("rcl", Pattern::random, 2);
   query.placement.server.reset();
   EXPECT_THROW(run(oak_, query), Error);
-  EXPECT_THROW(wants_server("no-such-lock"), Error);
+}
+
+TEST(LockNames, ThoseThatAreModelledAreNamed) {
+  const auto said = [](const char* name) -> std::string {
+    try {
+      wants_server(name);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Status::unknown_name);
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* name : {"no-such-lock", "mutex-none", "pthread-mutex"}) {
+    for (const std::string& known : modelled_locks()) {
+      EXPECT_THAT(said(name), testing::ContainsRegex("[:,] " + known + "(,|$)")) << name;
+    }
+  }
+  EXPECT_THAT(said("mutex-none"), HasSubstr("no lock \"mutex-none\" in the model"));
+  EXPECT_THAT(said("pthread-mutex"), HasSubstr("has pthread-mutex as mutex-pthread"));
 }
 
 // A lock that goes to the first of three, then to the second, the first, the second...; the third

@@ -351,6 +351,13 @@ TEST_F(MachineCommand, ALockWithoutAServerHasEveryCore) {
   EXPECT_THAT(more.err, HasSubstr("mcs with 9 threads on 8 cores"));
 }
 
+TEST_F(MachineCommand, TheHelpOfLocksNamesTheMutexes) {
+  const std::string help = muster({"sim", "lock", "--help"});
+  for (const char* name : {"pthread", "spin-then-park", "mcs", "cna"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("mutex-") + name));
+  }
+}
+
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
   const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
   std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};
