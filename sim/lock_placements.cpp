@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <unordered_map>
+#include <utility>
 
 #include "machine/error.hpp"
 #include "placement/placer.hpp"
@@ -52,7 +54,64 @@ class Canonical {
     return key(0, labels, placement);
   }
 
+  /// How many placements of 0 threads, 1, ... `threads` a placement without threads can become.
+  std::vector<double> ways(const LockPlacement& empty, unsigned threads) const {
+    return ways(0, labels_of(tree_, empty), empty, threads);
+  }
+
  private:
+  std::vector<double> ways(unsigned element, const std::vector<char>& labels,
+                           const LockPlacement& empty, unsigned threads) const {
+    // What is below, a symmetry's images together: the ways of one, and how many there are.
+    std::map<std::string, std::pair<std::vector<double>, unsigned>> alike;
+    for (const unsigned child : below_[element].elements) {
+      auto& [of_one, count] = alike[key(child, labels, empty)];
+      if (count++ == 0) of_one = ways(child, labels, empty, threads);
+    }
+    for (const unsigned core : below_[element].cores) {
+      const bool free = core != empty.server;
+      const bool memory = tree_.numa_of(core) == empty.memory;
+      auto& [of_one, count] = alike[fmt::format("{}{}", free, memory)];
+      of_one = {1, free ? 1.0 : 0.0};
+      ++count;
+    }
+    std::vector<double> all(threads + 1, 0);
+    all[0] = 1;
+    for (const auto& [key, each] : alike) {
+      all = product(all, multisets(each.first, each.second, threads));
+    }
+    return all;
+  }
+
+  static std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> result(a.size(), 0);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      for (std::size_t j = 0; i + j < a.size(); ++j) result[i + j] += a[i] * b[j];
+    }
+    return result;
+  }
+
+  /// Of so many that are alike it does not matter which has which of its ways.
+  static std::vector<double> multisets(const std::vector<double>& of_one, unsigned count,
+                                       unsigned threads) {
+    std::vector<std::vector<double>> sums(count + 1, std::vector<double>(threads + 1, 0));
+    sums[0][0] = 1;
+    for (std::size_t each = 0; each < of_one.size(); ++each) {
+      if (of_one[each] == 0) continue;
+      const auto before = sums;
+      double choices = 1;  // of `taken` ones that have `each` threads
+      for (unsigned taken = 1; taken <= count && taken * each <= threads; ++taken) {
+        choices *= (of_one[each] + taken - 1) / taken;
+        for (unsigned n = taken; n <= count; ++n) {
+          for (std::size_t t = taken * each; t <= threads; ++t) {
+            sums[n][t] += choices * before[n - taken][t - taken * each];
+          }
+        }
+      }
+    }
+    return sums[count];
+  }
+
   std::string key(unsigned element, const std::vector<char>& labels,
                   const LockPlacement& placement) const {
     std::vector<std::string> parts;
@@ -100,6 +159,54 @@ std::vector<std::vector<unsigned>> parts_of(const CoreTree& tree) {
   return parts;
 }
 
+/// Placements of which none is another one's image, in the order in which they come.
+struct Distinct {
+  explicit Distinct(const Canonical& by) : canonical(by) {}
+  void add(const LockPlacement& placement, double weight) {
+    const auto [known, is_new] = at.try_emplace(canonical.key(placement), found.size());
+    if (is_new) found.push_back({placement, 0});
+    found[known->second].weight += weight;
+  }
+
+  const Canonical& canonical;
+  std::vector<WeightedPlacement> found;
+  std::unordered_map<std::string, std::size_t> at;
+};
+
+std::vector<WeightedPlacement> empty_placements(const Canonical& canonical, const CoreTree& tree,
+                                                std::optional<unsigned> server,
+                                                std::optional<unsigned> memory) {
+  Distinct distinct(canonical);
+  for (unsigned s = 0; s < tree.cores(); ++s) {
+    for (unsigned m = 0; m < tree.numa_nodes().size(); ++m) {
+      const bool asked = (!server || *server == s) && (!memory || *memory == m);
+      if (asked && tree.numa_nodes()[m].os_index) distinct.add({s, {}, m}, 1);
+    }
+  }
+  return distinct.found;
+}
+
+/// Of those next to each other, which are each other's image, the first, and how many they are.
+std::vector<std::pair<unsigned, unsigned>> free_cores(const CoreTree& tree,
+                                                      const LockPlacement& placement) {
+  std::vector<std::pair<unsigned, unsigned>> free;
+  for (unsigned core = 0; core < tree.cores(); ++core) {
+    const std::vector<unsigned>& taken = placement.threads;
+    if (core == placement.server) continue;
+    if (std::find(taken.begin(), taken.end(), core) != taken.end()) continue;
+    const auto beside = std::find_if(free.begin(), free.end(), [&](const auto& first) {
+      return tree.element_of(first.first) == tree.element_of(core) &&
+             tree.numa_of(first.first) == tree.numa_of(core);
+    });
+    if (beside == free.end()) {
+      free.emplace_back(core, 1);
+    } else {
+      ++beside->second;
+    }
+  }
+  return free;
+}
+
 }  // namespace
 
 std::string placement_text(const CoreTree& tree, const LockPlacement& placement) {
@@ -132,50 +239,51 @@ std::string placement_key(const CoreTree& tree, const LockPlacement& placement) 
   return Canonical(tree).key(placement);
 }
 
+std::vector<double> count_placements(const CoreTree& tree, unsigned threads,
+                                     std::optional<unsigned> server,
+                                     std::optional<unsigned> memory) {
+  const Canonical canonical(tree);
+  std::vector<double> counts(threads + 1, 0);
+  for (const WeightedPlacement& empty : empty_placements(canonical, tree, server, memory)) {
+    const std::vector<double> its = canonical.ways(empty.placement, threads);
+    for (unsigned t = 0; t <= threads; ++t) counts[t] += its[t];
+  }
+  return counts;
+}
+
 std::vector<WeightedPlacement> all_placements(const CoreTree& tree, unsigned threads,
                                               std::optional<unsigned> server,
                                               std::optional<unsigned> memory) {
   if (threads + 1 > tree.cores()) {
-    throw Error(Status::unsupported,
+    throw Error(Status::invalid,
                 fmt::format("a server and {} threads do not have a core each on {} cores", threads,
                             tree.cores()));
   }
-  const Canonical canonical(tree);
-  std::vector<WeightedPlacement> found;
-  std::unordered_map<std::string, std::size_t> at;
-  const auto add = [&](const LockPlacement& placement, double weight) {
-    const auto [known, is_new] = at.try_emplace(canonical.key(placement), found.size());
-    if (is_new) found.push_back({placement, 0});
-    found[known->second].weight += weight;
-    if (found.size() > placements_max) {
-      throw Error(Status::unsupported,
-                  fmt::format("there are more than {} placements: ask for fewer threads, or for a "
-                              "smaller machine",
-                              placements_max));
-    }
-  };
-  for (unsigned s = 0; s < tree.cores(); ++s) {
-    for (unsigned m = 0; m < tree.numa_nodes().size(); ++m) {
-      const bool asked = (!server || *server == s) && (!memory || *memory == m);
-      if (asked && tree.numa_nodes()[m].os_index) add({s, {}, m}, 1);
-    }
+  const std::vector<double> counts = count_placements(tree, threads, server, memory);
+  const auto many =
+      std::find_if(counts.begin(), counts.end(), [](double n) { return n > placements_max; });
+  if (many != counts.end()) {
+    throw Error(Status::invalid,
+                fmt::format("{:.2g} placements of {} threads, or of fewer, are more than the {} "
+                            "that the model tries: ask for {} threads at most, or for one "
+                            "placement (--placements one, --affinity apart)",
+                            *std::max_element(many, counts.end()), threads, placements_max,
+                            many - counts.begin() - 1));
   }
+  const Canonical canonical(tree);
+  std::vector<WeightedPlacement> found = empty_placements(canonical, tree, server, memory);
   // One thread after another, each on every core that is left.
   for (unsigned thread = 0; thread < threads; ++thread) {
-    std::vector<WeightedPlacement> before;
-    before.swap(found);
-    at.clear();
-    for (WeightedPlacement& from : before) {
-      for (unsigned core = 0; core < tree.cores(); ++core) {
-        const std::vector<unsigned>& taken = from.placement.threads;
-        if (core == from.placement.server) continue;
-        if (std::find(taken.begin(), taken.end(), core) != taken.end()) continue;
+    Distinct distinct(canonical);
+    for (const WeightedPlacement& from : found) {
+      for (const auto& [core, alike] : free_cores(tree, from.placement)) {
         LockPlacement placement = from.placement;
         placement.threads.push_back(core);
         std::sort(placement.threads.begin(), placement.threads.end());
-        add(placement, from.weight);
+        distinct.add(placement, from.weight * alike);
       }
     }
+    found = std::move(distinct.found);
   }
   const double sum = std::accumulate(found.begin(), found.end(), 0.0,
                                      [](double s, const auto& w) { return s + w.weight; });

@@ -34,12 +34,17 @@ struct WeightedPlacement {
 
 /// Every placement of so many threads on a core each, none on the server's, that is distinct up to
 /// symmetry, the first of each in the order of cores. Where the server and the memory are free too
-/// they take every position. Throws Error(unsupported) for more threads than that leaves cores, or
-/// for more than `placements_max` placements.
+/// they take every position. Throws Error(invalid) for more threads than that leaves cores, or for
+/// more than `placements_max` placements of as many threads, or of fewer.
 inline constexpr std::size_t placements_max = 20'000;
 std::vector<WeightedPlacement> all_placements(const CoreTree& tree, unsigned threads,
                                               std::optional<unsigned> server = std::nullopt,
                                               std::optional<unsigned> memory = std::nullopt);
+
+/// How many they are of no thread, of one, ... of so many, without a look at each.
+std::vector<double> count_placements(const CoreTree& tree, unsigned threads,
+                                     std::optional<unsigned> server = std::nullopt,
+                                     std::optional<unsigned> memory = std::nullopt);
 
 /// [P17]'s placement, which stands for [PS18, Fig. 4], too: the array where the first core is, the
 /// server on the first core of the second NUMA node (of the second package or cache, where there is

@@ -290,6 +290,26 @@ TEST_F(LockTest, PlacementsAreCountedUpToSymmetry) {
   EXPECT_THROW(all_placements(oak, 8), Error);
 }
 
+TEST_F(LockTest, PlacementsAreCountedBeforeTheyAreTried) {
+  const Topology uneven = Topology::from_synthetic("package:3 numa:2 l3:2 core:2 pu:1");
+  for (const CoreTree& tree : {oak_tree(), CoreTree(*jet_.shape), CoreTree(uneven)}) {
+    for (const std::optional<unsigned> server : {std::optional<unsigned>(), std::optional(1U)}) {
+      const std::vector<double> counts = count_placements(tree, 4, server);
+      for (unsigned threads = 0; threads <= 4; ++threads) {
+        EXPECT_EQ(counts[threads], all_placements(tree, threads, server).size()) << threads;
+      }
+    }
+  }
+  const MachineModel epyc = load_machine("epyc-7763-2s");
+  try {
+    all_placements(CoreTree(*epyc.shape), 64, 0U, 0U);  // minutes, thread by thread
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+    EXPECT_THAT(error.what(), testing::ContainsRegex("ask for [0-9]+ threads at most, or for one"));
+  }
+}
+
 TEST_F(LockTest, PlacementsAreWhatThePapersSay) {
   const CoreTree tree = oak_tree();
   EXPECT_EQ(placement_text(tree, apart_placement(tree, 3)), "www.m|S...");
