@@ -27,10 +27,13 @@ bool is_described(const std::string& name) {
   for (const auto& [shipped, text] : sim::shipped_machines()) {
     if (name == shipped) return true;
   }
-  std::error_code none;
   if (name.ends_with(".machine")) return true;
-  if (name.find('/') == std::string::npos || !std::filesystem::exists(name, none)) return false;
-  std::istringstream lines(read_text_file(name, "machine"));
+  if (name.find('/') == std::string::npos) return false;
+  const std::string text = read_text_file(name, "machine file");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Error(Status::invalid, "machine file '" + name + "' is empty");
+  }
+  std::istringstream lines(text);
   std::string first = "#";
   while ((first.empty() || first[0] == '#') && std::getline(lines, first)) {
   }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -159,6 +160,8 @@ int run_command_line(int argc, char** argv,
   } catch (const Error& error) {
     const bool usage = error.code() == Status::invalid || error.code() == Status::unknown_name;
     return fail(usage ? kUsage : kFailure, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailure, "this process may have too little memory for that (ulimit -v)");
   } catch (const std::exception& error) {
     if (std::ferror(stdout) == 0) return fail(kFailure, error.what());  // else of fmt::print()
   }

@@ -61,11 +61,8 @@ sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
       throw Error(Status::invalid, "--set: \"" + change + "\" is no NAME=NUMBER");
     }
     const std::string key = change.substr(0, equals);
-    const auto [least, largest] = machine.range(key);  // throws for a name that is none
-    if (!(value >= least && value <= largest)) {
-      throw Error(Status::invalid,
-                  fmt::format("--set: {} is within {} to {}, not {}", key, least, largest, value));
-    }
+    const std::string fault = machine.fault(key, value);  // throws for a name that is none
+    if (!fault.empty()) throw Error(Status::invalid, "--set: " + fault);
     machine.fix(key, value, "assumed: --set");
   }
   for (const std::string& mechanism : without) {

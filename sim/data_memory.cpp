@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 #include "machine/error.hpp"
 
@@ -78,8 +79,14 @@ std::uint64_t DataMemory::allocate(std::uint64_t bytes, unsigned home_die) {
     throw Error(Status::no_memory, "the modelled machine holds no more than 2^32 lines of data");
   }
   if (private_.empty()) {  // runs without data do without caches for it
-    private_.assign(geometry_.participants(), Cache(private_lines_, private_ways_));
-    shared_.assign(geometry_.dies(), Cache(shared_lines_, shared_ways_));
+    try {
+      private_.assign(geometry_.participants(), Cache(private_lines_, private_ways_));
+      shared_.assign(geometry_.dies(), Cache(shared_lines_, shared_ways_));
+    } catch (const std::bad_alloc&) {
+      throw Error(Status::no_memory,
+                  "this process may not have the memory that the machine's caches take in the "
+                  "model: private-cache and shared-cache say how large they are");
+    }
   }
   unsigned home = 0;
   while (!geometry_.share_memory(home, home_die)) ++home;  // one die stands for each memory

@@ -60,7 +60,7 @@ class DataMemory {
   DataMemory(const Geometry& geometry, const Parameters& parameters, Mechanisms mechanisms);
 
   /// `bytes` more, in the memory next to a die; the address of the first. Throws Error(no_memory)
-  /// beyond 2^32 lines.
+  /// beyond 2^32 lines, or if its caches are too large for this process.
   std::uint64_t allocate(std::uint64_t bytes, unsigned home_die);
 
   /// When an access at `at` is over. Accesses have to come in the order of their times, but for

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -210,7 +211,10 @@ class Parser {
           "message-error, sample",
           error.what());
     }
-    machine_.parameters.*info->value = number(words, 1, info->unit, info->min, info->max);
+    const double value = number(words, 1, info->unit, info->min, info->max);
+    if (const std::string fault = machine_.fault(words[0], value); !fault.empty())
+      fail("{}", fault);
+    machine_.parameters.*info->value = value;
     uncertainty(std::string(info->name), words, info->unit.empty() ? 2 : 3);
   }
 
@@ -370,6 +374,17 @@ std::pair<double, double> MachineModel::range(std::string_view key) const {
   return {info.min, info.max};
 }
 
+std::string MachineModel::fault(std::string_view key, double value) const {
+  const auto [least, largest] = range(key);
+  if (!(value >= least && value <= largest)) {
+    return fmt::format("{} is within {} to {}, not {}", key, least, largest, value);
+  }
+  const bool whole = !key.starts_with("latency-") && parameter_info(key).whole;
+  return whole && value != std::floor(value)
+             ? fmt::format("{} is a whole number, not {}", key, value)
+             : "";
+}
+
 void MachineModel::set(std::string_view key, double value, std::string why) {
   if (!why.empty()) provenance[std::string(key)] = std::move(why);
   const auto [least, largest] = range(key);
@@ -401,7 +416,7 @@ MachineModel load_machine(const std::string& name_or_file) {
     throw Error(Status::unknown_name, "no machine \"" + name_or_file + "\"; there are: " + known +
                                           "; a file is named by a path or ends in .machine");
   }
-  return parse_machine(read_text_file(name_or_file, "machine"), name_or_file,
+  return parse_machine(read_text_file(name_or_file, "machine file"), name_or_file,
                        std::filesystem::path(name_or_file).parent_path().string());
 }
 

@@ -47,6 +47,8 @@ struct MachineModel {
   double value(std::string_view key) const;
   /// The least and the largest that it may be. Throws likewise.
   std::pair<double, double> range(std::string_view key) const;
+  /// Why it cannot have this value; empty if it can. Throws likewise.
+  std::string fault(std::string_view key, double value) const;
   /// What is outside of the range becomes its nearest end.
   void set(std::string_view key, double value, std::string why);
   /// As set(), once and for all: no margin is left of it, and no sample says otherwise.

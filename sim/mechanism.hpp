@@ -95,6 +95,7 @@ struct ParameterInfo {
   double max;
   std::string_view meaning;
   bool optional = false;  ///< a machine that does not say has the default
+  bool whole = false;     ///< a whole number
 };
 
 const std::vector<ParameterInfo>& parameter_table();

@@ -46,6 +46,8 @@ std::string read_text_file(const std::string& path, std::string_view what) {
     if (length > bytes_max) fail(format("is longer than {} MiB", bytes_max >> 20));
     if (got == 0) {
       text.resize(length);
+      constexpr std::string_view mark = "\xEF\xBB\xBF";  // of UTF-8, by editors that put it there
+      if (text.starts_with(mark)) text.erase(0, mark.size());
       return text;
     }
   }

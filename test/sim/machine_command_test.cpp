@@ -358,6 +358,28 @@ TEST_F(MachineCommand, TheHelpOfLocksNamesTheMutexes) {
   }
 }
 
+TEST_F(MachineCommand, MistakesInMachinesSayWhatToDo) {
+  const std::string empty = (folder_ / "empty").string();
+  write(empty, "");
+  const std::string nowhere = (folder_ / "none").string();
+  expect_refused(
+      {{{"sim", "barrier", "--machine", nowhere}, "machine file '" + nowhere},
+       {{"sim", "barrier", "--machine", empty}, "machine file '" + empty + "' is empty"}});
+  for (const char* set : {"store-entries=1.5", "private-ways=2.5", "owner-hold=0.5",
+                          "cache-line=16.5", "home-way=0.5", "poll-ways=1.5", "shared-ways=1.5"}) {
+    expect_refused({{{"sim", "barrier", "--machine", "oak", "--set", set}, "is a whole number"}});
+  }
+  const std::string marked = (folder_ / "marked").string();
+  write(marked, "\xEF\xBB\xBF" +
+                    read(std::filesystem::path(MUSTER_SOURCE_DIR) / "sim/machines/oak.machine"));
+  EXPECT_THAT(muster({"sim", "barrier", "--machine", marked, "--algorithms", "mcs", "--csv"}),
+              HasSubstr("mcs,oak,8,core,"));
+  const Outcome large = run_muster_within(
+      std::size_t{1} << 30, {"sim", "lock", "--machine", "oak", "--set", "shared-cache=1e7"});
+  EXPECT_EQ(large.exit_code, 1);
+  EXPECT_THAT(large.err, HasSubstr("private-cache and shared-cache"));
+}
+
 TEST_F(MachineCommand, AMachineMayBeATopologyAlone) {
   const std::filesystem::path machines = std::filesystem::path(MUSTER_SOURCE_DIR) / "test/machines";
   std::vector<std::string> names = {"package:2 numa:2 core:4 pu:1", "core:4 pu:1"};

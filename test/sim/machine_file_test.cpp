@@ -113,6 +113,8 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:12: no parameter \"hut\""));
   EXPECT_THAT(error_of(with("load-gap 2 ns", "hit 2 ns")), HasSubstr("f:13: \"hit\" stands"));
   EXPECT_THAT(error_of(with("poll-overlap 8", "poll-overlap 0")), HasSubstr("f:20: 0 is not"));
+  EXPECT_THAT(error_of(with("private-ways 4", "private-ways 2.5")),
+              HasSubstr("f:26: private-ways is a whole number, not 2.5"));
   EXPECT_THAT(error_of(with("without die-sharing", "without x")), HasSubstr("f:30: no mechanism"));
   EXPECT_THAT(error_of(with("sample call=90", "sample cull=90")), HasSubstr("f:32: no parameter"));
   EXPECT_THAT(error_of(with("sample call=90", "sample call")), HasSubstr("f:32: \"call\" is no"));
