@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -247,18 +248,22 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   std::string text = wrapped(fmt::format("{}: {}\nPredicted by the model, not measured.",
                                          machine.name, machine.about)) +
                      "\n\n" + titles + "where\n";
+  bool any_starves = false;
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
-    text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f} {:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
+    const bool starves = std::isinf(o.waits.most_to_fewest);
+    any_starves = any_starves || starves;
+    text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f}{}{:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
                         row.query.lock, lock_width, pattern_name(row.query.pattern),
                         row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
-                        o.cache_misses_percent, o.far_memory_percent, 100 * o.change,
-                        place(row.placement));
+                        starves ? '!' : ' ', o.cache_misses_percent, o.far_memory_percent,
+                        100 * o.change, place(row.placement));
   }
   text += '\n';
   for (const std::string& placement : wide) {
     text += fmt::format("{:<5}", place(placement)) + wrapped(in_lines(placement), 5) + "\n";
   }
+  if (any_starves) text += "! a thread never got the lock: no winner, whatever its sections.\n";
   text +=
       "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
       "misses: accesses to the array that no cache of the core and its die held.\n"

@@ -26,6 +26,7 @@ FAMILIES = (("rcl", COLOURS[0], "-", "a server executes"),
              "who has the lock executes others' sections"),
             ("", COLOURS[1], "--", "locks"))
 DEFAULTS = {"DefaultMalloc", "RCLLockInitDefault"}
+STARVES = "; !: a thread never gets the lock"
 KEYWORDS = {"dpi": 130, "bbox_inches": "tight"}
 
 
@@ -46,7 +47,8 @@ def bars_by_placement(axes, rows):
     marked."""
     best = {}
     for row in rows:
-        name = row["placement"] + (" \u25c0" if row.get("hierarchical") else "")
+        name = row["placement"] + (" \u25c0" if row.get("hierarchical") else "") + \
+            mark(each for each in rows if each["placement"] == row["placement"])
         kind = row["pattern"], row.get("variant")
         best.setdefault(name, {})[kind] = row["throughput_ops_s"] / 1e6
     names = sorted(best, key=lambda name: sum(best[name].values()))
@@ -62,6 +64,11 @@ def bars_by_placement(axes, rows):
     axes.set_yticks(range(len(names)), names, family="monospace", fontsize=7)
     axes.set_xlabel("critical sections, millions a second")
     axes.grid(axis="x", alpha=0.3)
+
+
+def mark(rows):
+    """Behind the name of what starves a thread: its `fairness` is infinite."""
+    return " !" if any(row.get("fairness", 1) is None for row in rows) else ""
 
 
 def family(lock):
@@ -163,13 +170,15 @@ def reproduce(data, directory):
 
 
 def found(data, rows):
-    """In a sentence, of the most threads: the fastest lock, and the slowest beside it."""
+    """In a sentence, of the most threads: the fastest lock that starves nobody, if there is one,
+    and the slowest of these beside it."""
     threads = max(row["threads"] for row in rows)
     sentences = []
     for pattern in in_order(rows, "pattern"):
         last = sorted((row for row in rows
                        if row["threads"] == threads and row["pattern"] == pattern),
                       key=lambda row: -row["throughput_ops_s"])
+        last = [row for row in last if not mark([row])] or last
         sentences.append(f"{pattern}, {last[0]['lock']} does "
                          f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
         if len(last) > 1:
@@ -182,7 +191,7 @@ def bars_by_lock(axes, rows):
     """One number of threads: a bar for each lock, the fastest on top."""
     rows = sorted(rows, key=lambda row: row["throughput_ops_s"])
     values = [row["throughput_ops_s"] / 1e6 for row in rows]
-    axes.barh([row["lock"] for row in rows], values, color=COLOURS[0])
+    axes.barh([row["lock"] + mark([row]) for row in rows], values, color=COLOURS[0])
     for at, value in enumerate(values):
         axes.annotate(f"{value:.3g}", (value, at), xytext=(4, 0), textcoords="offset points",
                       fontsize=8, va="center")
@@ -203,7 +212,7 @@ def curves(axes, rows):
         axes.plot(threads, values, "-" if chosen else line, color="#000000" if chosen else colour,
                   marker="o", markersize=3, linewidth=2.6 if chosen else 1.1,
                   zorder=3 if chosen else 2, label=lock)
-        ends.append((f"{lock}  {values[-1]:.3g}", threads[-1], values[-1], chosen))
+        ends.append((f"{lock}  {values[-1]:.3g}{mark(points)}", threads[-1], values[-1], chosen))
     count_axis(axes, rows)
     axes.set_yscale("log")
     number_axis(axes.yaxis)
@@ -239,7 +248,7 @@ def by_threads(data, rows, directory, name):
         legend_of_families(panels[-1], rows)
     first = rows[0]
     title(figure, found(data, rows), f"critical sections; init {first['init']}, affinity "
-          f"{first['affinity']}, memory {first['memory']}")
+          f"{first['affinity']}, memory {first['memory']}" + STARVES * bool(mark(rows)))
     save(figure, directory, name, dpi=130)
 
 
@@ -254,7 +263,7 @@ def by_placement(data, rows, directory, name):
         axes.set_title(f"{lock}, {threads} threads", fontsize=10)
     panels[0].legend(fontsize=7, loc="lower right")
     title(figure, f"{data['machine']}, predicted: {matters(rows)}",
-          "every placement: S the server, w threads, m the array")
+          "every placement: S the server, w threads, m the array" + STARVES * bool(mark(rows)))
     save(figure, directory, name, **KEYWORDS)
 
 

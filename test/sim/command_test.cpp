@@ -397,6 +397,9 @@ TEST_F(Command, LockShowsWhoStarves) {
   EXPECT_THAT(text, testing::ContainsRegex("mean +p99 +longest +most/fewest"));
   EXPECT_THAT(text, testing::ContainsRegex("ticket .* [0-9.]+ us +1\n"));
   EXPECT_THAT(text, testing::ContainsRegex("robust .* [0-9.]+ ms +inf\n"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("ticket +random +7 +[0-9.]+ .*\nrobust .* 7 +[0-9.]+! "));
+  EXPECT_THAT(text, HasSubstr("\n! a thread never got the lock"));
   words.push_back("--json");
   const json rows = json::parse(muster(words)).at("results");
   EXPECT_NEAR(rows.at(0).at("fairness").get<double>(), 1, 0.01);

@@ -301,6 +301,11 @@ def check_titles_of_the_papers():
     rows += [of(2, "strided", "DefaultMalloc", 12), of(8, "strided", "DefaultMalloc", 8)]
     expect(plot_sim_lock.matters(rows), "the best placement does up to 3 times as many sections as "
            "the worst (strided access, 2 threads)", "title")
+    locks = [{**of(8, "random", "", millions), "lock": lock, "fairness": fairness}
+             for lock, millions, fairness in (("robust", 9, None), ("mcs", 4, 1), ("rcl", 8, 1))]
+    expect(plot_sim_lock.found({"machine": "oak"}, locks), "8 threads on oak, predicted: random, "
+           "rcl does 8 million sections a second, 2 times mcs, the slowest", "title")
+    expect([plot_sim_lock.mark([each]) for each in locks], [" !", "", ""], "marks")
     expect([common.times(ratio) for ratio in (0.031, 1.5, 99.4, 99.6, 1234)],
            ["0.031", "1.5", "99", "100", "1234"], "ratios")
 
