@@ -67,16 +67,23 @@ nlohmann::ordered_json to_json(const Options& options, const sim::Reproduction& 
   return json;
 }
 
-unsigned count(const sim::Reproduction& all, sim::Verdict verdict) {
+unsigned count(const sim::Reproduction& all, sim::Verdict verdict, const char* source = "") {
   return static_cast<unsigned>(
-      std::count_if(all.claims.begin(), all.claims.end(),
-                    [&](const sim::Claim& claim) { return claim.verdict == verdict; }));
+      std::count_if(all.claims.begin(), all.claims.end(), [&](const sim::Claim& claim) {
+        return claim.verdict == verdict && claim.source.starts_with(source);
+      }));
 }
 
 std::string summary(const sim::Reproduction& all) {
   std::string text = fmt::format("{} claims: {} agree, {} partly, {} disagree.", all.claims.size(),
                                  count(all, sim::Verdict::agrees), count(all, sim::Verdict::partly),
                                  count(all, sim::Verdict::disagrees));
+  if (const unsigned fitted = count(all, sim::Verdict::agrees, "[K22]"); fitted > 0) {
+    text += fmt::format(
+        " Of those that agree {} are of\n[K22]: the model is fitted to its figures, but for those "
+        "by socket.",
+        fitted);
+  }
   if (all.placements_oak > 0) {
     text +=
         fmt::format(" {} placements on oak and {} on jet, all that\nare distinct up to symmetry.",

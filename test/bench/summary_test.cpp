@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "bench/report.hpp"
 #include "machine/error.hpp"
@@ -158,17 +160,20 @@ TEST(Summary, LocksMpiAndPredictionsInEightyColumns) {
               {{"about", "Two of something: 128 cores"},
                {"results", {predicted("topo-NUMA", 2), predicted("base-bruck", 7)}}},
               "sim.json");
-  const auto predicted_lock = [](const char* name, double a_second) {
-    return Json{
-        {"lock", name}, {"pattern", "sequential"}, {"threads", 63}, {"throughput_ops_s", a_second}};
+  const auto predicted_lock = [](const char* name, double a_second, Json fairness = 1.5) {
+    return Json{{"lock", name},
+                {"pattern", "sequential"},
+                {"threads", 63},
+                {"throughput_ops_s", a_second},
+                {"fairness", std::move(fairness)}};
   };
-  add_results(
-      summary,
-      {{"about", "Two of something: 128 cores"},
-       {"window", 1},
-       {"results",
-        {predicted_lock("rcl", 4e7), predicted_lock("auto", 3.9e7), predicted_lock("mcs", 8e6)}}},
-      "sim-lock.json");
+  add_results(summary,
+              {{"about", "Two of something: 128 cores"},
+               {"window", 1},
+               {"results",
+                {predicted_lock("rcl", 4e7), predicted_lock("auto", 3.9e7),
+                 predicted_lock("mcs", 8e6), predicted_lock("starves", 1e7, nullptr)}}},
+              "sim-lock.json");
   const std::string text = findings_to_text(summary);
   EXPECT_THAT(text, HasSubstr("5.0 times as fast"));  // not beside our own auto
   EXPECT_THAT(text, HasSubstr("4.0 times as fast"));  // not beside our own mcs, nor no lock
