@@ -176,7 +176,8 @@ void explain(const Options& asked) {
   const std::string title = machine ? machine->title() : "";
 #ifdef MUSTER_WITH_SIM
   if (machine) {
-    machine->model = asked.changes.load(asked.machine);
+    machine->model =
+        machine->model ? asked.changes.changed(*machine->model) : asked.changes.load(asked.machine);
   } else if (!asked.changes.set.empty() || !asked.changes.without.empty()) {
     throw Error(Status::invalid, "--set and --without change a --machine, and none is given");
   }

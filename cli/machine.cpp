@@ -81,8 +81,8 @@ void run_import(const ImportOptions& options) {
   const std::string& source = options.source.empty() ? options.latencies : options.source;
   if (printable(source) != source || source.find('|') != std::string::npos) {
     throw Error(Status::invalid,
-                fmt::format("\"{}\" cannot stand in a machine file: a --source is one line "
-                            "without \"|\"",
+                fmt::format("\"{}\" cannot stand in a machine file: give a --source of one line, "
+                            "without \"|\", tabs and control characters",
                             printable(source)));
   }
   const sim::MachineModel like =
@@ -100,6 +100,7 @@ void run_import(const ImportOptions& options) {
   std::vector<unsigned> cpus;
   for (const std::string& some : options.cpus) {
     const std::vector<unsigned> next = PuSet::parse(some).to_vector();
+    if (next.empty()) throw Error(Status::invalid, "--cpus: \"" + some + "\" names no CPU");
     cpus.insert(cpus.end(), next.begin(), next.end());
   }
   std::string inferred;

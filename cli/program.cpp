@@ -161,7 +161,7 @@ int run_command_line(int argc, char** argv,
     const bool usage = error.code() == Status::invalid || error.code() == Status::unknown_name;
     return fail(usage ? kUsage : kFailure, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kFailure, "this process may have too little memory for that (ulimit -v)");
+    return fail(kFailure, "no memory is left for that: see `ulimit -v`");
   } catch (const std::exception& error) {
     if (std::ferror(stdout) == 0) return fail(kFailure, error.what());  // else of fmt::print()
   }

@@ -68,7 +68,9 @@ sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
   for (const std::string& mechanism : without) {
     machine.mechanisms = machine.mechanisms.without(sim::parse_mechanism(mechanism));
   }
-  if (const std::string all = changes(); !all.empty()) machine.about += "; changed: " + all;
+  if (const std::string all = changes(); !all.empty()) {
+    machine.about += (machine.about.empty() ? "changed: " : "; changed: ") + all;
+  }
   return machine;
 }
 
@@ -120,8 +122,8 @@ std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel
 sim::MachineModel as_written_to(const std::string& path, sim::MachineModel machine) {
   namespace fs = std::filesystem;
   if (path.empty() || !machine.topology.starts_with("file ")) return machine;
-  const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
-  const fs::path file = fs::absolute(topology_spec(machine)).lexically_normal();
+  const fs::path folder = fs::weakly_canonical(path).parent_path();
+  const fs::path file = fs::weakly_canonical(topology_spec(machine));
   const fs::path inside = file.lexically_relative(folder);
   if (*inside.begin() != "..") machine.topology = "file " + inside.string();
   return machine;

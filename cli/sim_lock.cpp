@@ -267,7 +267,7 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   text +=
       "S server, w thread (a digit: so many), . nobody, m the array's memory.\n"
       "misses: accesses to the array that no cache of the core and its die held.\n"
-      "far: lines from another NUMA node's memory.\n"
+      "far: lines from another NUMA node's memory; not a server's with --memory aware.\n"
       "doubled: what the first half of the window says more than the whole.\n\n";
   text += fmt::format("{:<{}} {:<11}{:>7} {:>9}{:>9}{:>9}{:>13}\n", "lock", lock_width, "pattern",
                       "threads", "mean", "p99", "longest", "most/fewest");

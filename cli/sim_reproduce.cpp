@@ -80,20 +80,21 @@ std::string summary(const sim::Reproduction& all) {
                                  count(all, sim::Verdict::disagrees));
   if (const unsigned fitted = count(all, sim::Verdict::agrees, "[K22]"); fitted > 0) {
     text += fmt::format(
-        " Of those that agree {} are of\n[K22]: the model is fitted to its figures, but for those "
-        "by socket.",
+        " Of those that agree {} are of [K22]: the model is fitted to its figures, but for those "
+        "by "
+        "socket.",
         fitted);
   }
   if (all.placements_oak > 0) {
     text +=
-        fmt::format(" {} placements on oak and {} on jet, all that\nare distinct up to symmetry.",
+        fmt::format(" {} placements on oak and {} on jet, all that are distinct up to symmetry.",
                     all.placements_oak, all.placements_jet);
   }
   if (!all.points.empty()) {
-    text += fmt::format(" A window of twice the length changes a throughput by {:.1f} %\nat most.",
+    text += fmt::format(" A window of twice the length changes a throughput by {:.1f} % at most.",
                         100 * all.change_max);
   }
-  return text + "\n";
+  return wrapped(text) + "\n";
 }
 
 std::string to_text(const sim::Reproduction& all) {
@@ -148,7 +149,8 @@ void run(const Options& options) {
   line.clear();
   const std::string dumped = format_json(to_json(options, all));
   const std::string changes = options.changes.changes();
-  const std::string said = changes.empty() ? "" : "The machines are changed: " + changes + ".\n\n";
+  const std::string said =
+      changes.empty() ? "" : wrapped("The machines are changed: " + changes) + "\n\n";
   fmt::print("{}", options.json ? dumped : said + to_text(all));
   std::fflush(stdout);
   files.write(dumped, said + to_markdown(all));

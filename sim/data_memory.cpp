@@ -84,8 +84,8 @@ std::uint64_t DataMemory::allocate(std::uint64_t bytes, unsigned home_die) {
       shared_.assign(geometry_.dies(), Cache(shared_lines_, shared_ways_));
     } catch (const std::bad_alloc&) {
       throw Error(Status::no_memory,
-                  "this process may not have the memory that the machine's caches take in the "
-                  "model: private-cache and shared-cache say how large they are");
+                  "the modelled machine's caches do not fit into the memory that this process can "
+                  "get: lower private-cache or shared-cache");
     }
   }
   unsigned home = 0;

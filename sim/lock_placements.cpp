@@ -101,7 +101,7 @@ class Canonical {
       const auto before = sums;
       double choices = 1;  // of `taken` ones that have `each` threads
       for (unsigned taken = 1; taken <= count && taken * each <= threads; ++taken) {
-        choices *= (of_one[each] + taken - 1) / taken;
+        choices = choices * (of_one[each] + taken - 1) / taken;
         for (unsigned n = taken; n <= count; ++n) {
           for (std::size_t t = taken * each; t <= threads; ++t) {
             sums[n][t] += choices * before[n - taken][t - taken * each];

@@ -374,13 +374,20 @@ std::pair<double, double> MachineModel::range(std::string_view key) const {
   return {info.min, info.max};
 }
 
+namespace {
+
+bool is_whole(std::string_view key) {
+  return !key.starts_with("latency-") && parameter_info(key).whole;
+}
+
+}  // namespace
+
 std::string MachineModel::fault(std::string_view key, double value) const {
   const auto [least, largest] = range(key);
   if (!(value >= least && value <= largest)) {
     return fmt::format("{} is within {} to {}, not {}", key, least, largest, value);
   }
-  const bool whole = !key.starts_with("latency-") && parameter_info(key).whole;
-  return whole && value != std::floor(value)
+  return is_whole(key) && value != std::floor(value)
              ? fmt::format("{} is a whole number, not {}", key, value)
              : "";
 }
@@ -389,6 +396,7 @@ void MachineModel::set(std::string_view key, double value, std::string why) {
   if (!why.empty()) provenance[std::string(key)] = std::move(why);
   const auto [least, largest] = range(key);
   value = std::clamp(value, least, largest);
+  if (is_whole(key)) value = std::round(value);
   for (LatencyClass& latency : latencies) {
     if (key == "latency-" + latency.name()) {
       latency.ns = value;

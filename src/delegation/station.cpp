@@ -109,6 +109,7 @@ void Station::start_at(const Places::Server& place, const ServerOptions& options
   }
   join_watchdog();
   register_heavy_fence(false);
+  cpus_of_process();  // counts them
   place_ = place;
   misplaced_.clear();
   term_.begin(house_);
@@ -218,7 +219,7 @@ class Station::Server : public locks::Walk<RingPort> {
   [[gnu::flatten]] bool execute(Word lock, Word client, Rings::Next request) {
     client_ = client;
     Row& row = station_.row(lock);
-    // Which lock has this number: it does not end while a request of it is pending.
+    // Which lock has this number: it does not end while `held` is taken.
     WorkFrom<Outermost, RingBoard> work({}, station_.board(),
                                         row.lock.load(std::memory_order_acquire));
     locks::Ahead<House>::execute(station_.house_, station_.crew(), self_, row.with_spare, [&] {
@@ -249,7 +250,11 @@ class Station::Server : public locks::Walk<RingPort> {
     return locks::any_pending(port_, station_.rings_, station_.cells().global(0));
   }
   void idle() {
-    if (!idle_) idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
+    if (!idle_) {
+      port_.set_policy(cpus_last_counted() == 1 ? WaitPolicy::oversubscribed()  // its clients', too
+                                                : WaitPolicy::dedicated());
+      idle_.emplace(port_, Awaited::anyone);  // in a crowd, too: its CPU is its own
+    }
     if (idle_->next() != RingPort::Next::sleep) return;
     // Where others have the locks of all that is pending a sleep would be over at once, but
     // interrupt every CPU that runs the process.
@@ -302,7 +307,6 @@ class Station::Server : public locks::Walk<RingPort> {
   this_thread.servant = &self;
   this_thread.error = &errno;
   RingPort port(memory_.domain(), 0);
-  if (cpus_of_process() == 1) port.set_policy(WaitPolicy::oversubscribed());  // its clients', too
   locks::serve(port, rings_, Server(*this, self, port));
 }
 

@@ -23,7 +23,7 @@ std::atomic<unsigned> have_mutex{0};
 /// The process is a child that found a thread there all the same: it does without hwloc.
 bool hwloc_is_parents = false;
 
-/// How long they wait: no longer, since whoever is awaited may need what other fork handlers hold,
+/// How long they wait at most, since whoever is awaited may need what other fork handlers hold,
 /// or be awaited by them, or be the very thread that waits.
 class Second {
  public:
