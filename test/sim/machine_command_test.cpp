@@ -285,7 +285,7 @@ TEST_F(MachineCommand, APredictionSaysHowItWasMade) {
 }
 
 TEST_F(MachineCommand, BarrierSaysForWhomAsExplainDoes) {
-  const auto flat = [](std::string text) {  // wherever its lines end
+  const auto flat = [](const std::string& text) {  // wherever its lines end
     return std::regex_replace(text, std::regex(R"(\s+)"), " ");
   };
   for (const char* set : {"call=250", "call=5,poll-turn=10"}) {
