@@ -38,8 +38,8 @@ constexpr const char* like_otherwise = "kunpeng920-2s";
 constexpr double explained_least = 0.6;
 /// Beyond, something else ran while one of the two was measured.
 constexpr double asymmetry_most = 0.2;
-/// Of a class: beyond, it has pairs of two distances.
-constexpr double margin_most = 0.5;
+/// Beyond, a class has pairs of two distances.
+constexpr double margin_of_one_distance = 0.5;
 
 void print_classes(const sim::Distances& distances) {
   fmt::print("{:<10} {:>8} {:>9} {:>9} {:>9}\n", "innermost", "pairs", "median ns", "10 %", "90 %");
@@ -62,7 +62,7 @@ void print_classes(const sim::Distances& distances) {
         "machine's topology?\n");
   }
   for (const sim::DistanceClass& c : distances.merged) {
-    if (c.margin() <= margin_most) continue;
+    if (c.margin() <= margin_of_one_distance) continue;
     note(
         "muster: the pairs of {} are not of one distance: 10 to 90 % are {:.1f} to {:.1f} ns "
         "apart; the model has the median for all, with a margin that holds them.\n",

@@ -80,9 +80,7 @@ std::string summary(const sim::Reproduction& all) {
                                  count(all, sim::Verdict::disagrees));
   if (const unsigned fitted = count(all, sim::Verdict::agrees, "[K22]"); fitted > 0) {
     text += fmt::format(
-        " Of those that agree {} are of [K22]: the model is fitted to its figures, but for those "
-        "by "
-        "socket.",
+        " Of those that agree {} are of [K22], to which the model is fitted (not by socket).",
         fitted);
   }
   if (all.placements_oak > 0) {

@@ -8,7 +8,7 @@
 
 namespace muster::delegation {
 
-/// Here, since stations know locks.
+/// Not in any_lock.cpp: it needs the station, which needs locks.
 void AnyLock::unlocked(Section body) {
   Thread& thread = this_thread;
   const unsigned process = generation();

@@ -65,8 +65,9 @@ class StandingBack {
   }
 
  private:
-  /// In the model the busiest client has at most 2.4 times as many sections as another; 600 with a
-  /// quarter of it, 2.5 with four times as much, 10 with a quarter of the turns.
+  /// In the model the busiest of two or four clients has at most 2.7 times as many sections as
+  /// another. When that was 2.4, it was 600 with a quarter of it, 2.5 with four times as much, 10
+  /// with a quarter of the turns.
   static constexpr std::int64_t span_ns = 4'000'000;
   static constexpr unsigned turns_max = 4 * Backoff::turns_max;
 
@@ -116,8 +117,8 @@ class Visit {
     pace_.ns += static_cast<std::uint64_t>(pass_ns);
     // What others wait besides: until they say so; for the sections up to the first look; for three
     // passes before the caller had the lock, and the next one. In the model clients waited 0.996 ms
-    // at most; 1.013 without the first of these, and with two passes before. Where many take the
-    // lock in turn the first may be 40 us: 1.06 ms.
+    // at most; 1.013 without the first of these, and with two passes before. 64 of an EPYC now wait
+    // 1.06: who visits had waited 40 us by then.
     const std::int64_t besides_ns =
         Asking::patience * Asking::poll_ns + pass_ns * (first_ + 4 * pass) / pass;
     return time_ns - since_ns_ + besides_ns >= length_ns_;
