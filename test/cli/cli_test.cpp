@@ -389,7 +389,7 @@ TEST(Texts, OfEachCommandFitATerminal) {
                  "--warm-up", "50", "--threads", "2"});
   expect_narrow({"sim", "validate", "--machine", "kunpeng920-2s", "--measured",
                  std::string(MUSTER_SOURCE_DIR) + "/doc/results/kunpeng-64-measured.csv"});
-  expect_narrow({"sim", "reproduce", "--quick", "--papers", "K22"});
+  expect_narrow({"sim", "reproduce", "--quick"});
 }
 
 TEST(Texts, SayOneOfOne) {
