@@ -99,6 +99,8 @@ static_assert(MUSTER_LOCK_COPY_MAX == copied_bytes_max);
 static_assert(std::size(executes) == 1 + MUSTER_LOCK_COPY_MAX / sizeof(CopiedWord));
 
 int acquire_until(muster_lock* lock, std::int64_t end_ns) {
+  if (lock != nullptr && Delegated::acquire_at_once(lock_of(lock))) [[likely]]
+    return MUSTER_OK;
   return caught([&] {
     require(lock != nullptr, "no lock");
     return lock_of(lock).acquire(end_ns) ? Status::ok : Status::timeout;
@@ -233,6 +235,8 @@ int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns) {
 }
 
 int muster_lock_release(muster_lock* lock) {
+  if (lock != nullptr && Delegated::release_at_once(lock_of(lock))) [[likely]]
+    return MUSTER_OK;
   return caught([&] {
     require(lock != nullptr, "no lock");
     lock_of(lock).release();

@@ -183,12 +183,9 @@ bool AnyLock::acquire(std::int64_t end_ns) {
 }
 
 void AnyLock::release() {
-  if (!is_acquired_here()) {
-    throw Error(Status::invalid, "this " + std::string(traits_.name) +
-                                     " lock was not acquired here: the thread that has acquired it "
-                                     "releases it, in the same section");
-  }
-  const bool is_child = held_in_ != generation() || !run_deferred();
+  if (!is_acquired_here()) [[unlikely]]
+    refuse_release();
+  const bool is_child = held_in_ != generation() || (has_deferred() && !run_all_deferred());
   leave_acquired();
   if (is_child) [[unlikely]] {
     end_in_child();
@@ -198,6 +195,12 @@ void AnyLock::release() {
     give_acquired();
   }
   send_kept_posts();
+}
+
+void AnyLock::refuse_release() const {
+  throw Error(Status::invalid, "this " + std::string(traits_.name) +
+                                   " lock was not acquired here: the thread that has acquired it "
+                                   "releases it, in the same section");
 }
 
 /// Where the thread's list of levels has it, if it was acquired in the innermost section.

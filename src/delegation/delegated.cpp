@@ -120,11 +120,6 @@ bool Delegated::comes_back(Thread& t) {
   return true;
 }
 
-/// Whether a thread that is outside of all sections may take the short way into its next one.
-bool Delegated::may_be_quick(const Station::Seat& seat, const Known& habit) const {
-  return !always_delegates_ && !habit.delegates && !seat.is_pending();
-}
-
 int Delegated::go_short_way(AnyLock& lock, Section section, Execute otherwise) {
   if (static_cast<Delegated&>(lock).execute_at_once(this_thread, section)) [[likely]]
     return 0;
@@ -380,15 +375,9 @@ bool Delegated::wait_to_take(std::int64_t end_ns) {
 /// Others' sections may need a lock that this thread still has.
 void Delegated::give_acquired() {
   const Client own = own_client();
-  if (Inside::any()) {
-    ++own.habit.inlined;
-    auto_.give(own.seat.port);
-  } else {
-    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
-    Thread& t = this_thread;
-    const bool is_back = t.last_lock == number_ever() && t.is_outside();
-    if (is_back && may_be_quick(own.seat, own.habit)) t.quick = number_ever();
-  }
+  if (!Inside::any()) return give_outside(this_thread, own);
+  ++own.habit.inlined;
+  auto_.give(own.seat.port);
 }
 
 Counters Delegated::counters() const {

@@ -44,6 +44,14 @@ class Delegated final : public AnyLock {
   [[gnu::noinline]] static void give_back_anyway();
   /// AnyLock::short_way() of `auto`, to which no indirect jump leads: most sections' way.
   static int go_short_way(AnyLock& lock, Section section, Execute otherwise);
+  static bool acquire_at_once(AnyLock& lock) {
+    return lock.short_way() == go_short_way &&
+           static_cast<Delegated&>(lock).acquire_at_once(this_thread);
+  }
+  static bool release_at_once(AnyLock& lock) {
+    return lock.short_way() == go_short_way &&
+           static_cast<Delegated&>(lock).release_at_once(this_thread);
+  }
 
  private:
   class PostedWork;
@@ -65,7 +73,10 @@ class Delegated final : public AnyLock {
   /// Of the thread itself, in whatever sections it is.
   Client own_client();
   bool comes_back(Thread& thread);
-  bool may_be_quick(const Station::Seat& seat, const Known& habit) const;
+  /// Whether a thread that is outside of all sections may take the short way into its next one.
+  bool may_be_quick(const Station::Seat& seat, const Known& habit) const {
+    return !always_delegates_ && !habit.delegates && !seat.is_pending();
+  }
   /// Whether the thread is outside of all sections, used this lock last, and a server runs: it is
   /// in the process that has made the lock.
   bool knows(const Thread& t) const {
@@ -88,6 +99,27 @@ class Delegated final : public AnyLock {
           thread.inside = nullptr;
         });
     return true;
+  }
+  // The same for acquire() and release(): false, with nothing done, if there is more to do.
+  [[gnu::always_inline]] bool acquire_at_once(Thread& thread) {
+    if (thread.quick != number_ever() || thread.inside != nullptr) return false;
+    if (!auto_.take(last_client(thread).seat.port)) return false;
+    enter_only(thread);
+    return true;
+  }
+  [[gnu::always_inline]] bool release_at_once(Thread& thread) {
+    if (thread.last_lock != number_ever() || !is_only(thread)) return false;
+    const Client own = last_client(thread);
+    if (auto_.is_wanted(own.seat.port)) return false;  // it is, too, where posts are left
+    leave_only(thread);
+    give_outside(thread, own);
+    send_kept_posts();
+    return true;
+  }
+  [[gnu::always_inline]] void give_outside(Thread& thread, const Client& own) {
+    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
+    const bool is_back = thread.last_lock == number_ever() && thread.is_outside();
+    if (is_back && may_be_quick(own.seat, own.habit)) thread.quick = number_ever();
   }
   void delegate_at_once(Thread& thread, Section section, unsigned copied);
   [[gnu::noinline]] void execute_anywhere(Section section, unsigned copied);

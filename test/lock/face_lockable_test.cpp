@@ -434,20 +434,22 @@ TEST(Lockable, CancelledThreadsGiveItBack) {
 
 TEST(Lockable, ForksChildHasNothingToGive) {
   with_each_kind([](muster::lock& lock, const char* kind) {
-    lock.lock();
-    Child child([&] {
-      muster_lock* const handle = lock.native_handle();
-      if (muster_lock_release(handle) != MUSTER_OK) _exit(1);
-      if (muster_lock_release(handle) != MUSTER_EINVAL) _exit(2);
-      if (muster_lock_acquire(handle) != MUSTER_EBUSY) _exit(3);
-      if (muster_lock_try_acquire(handle) != MUSTER_EBUSY) _exit(4);
-      muster::lock own;
-      const std::lock_guard held(own);
-      _exit(0);
-    });
-    EXPECT_EQ(MUSTER_ETIMEDOUT, in_other_thread(lock, muster_lock_try_acquire)) << kind;
-    lock.unlock();
-    EXPECT_EQ("", child.wait()) << kind;
+    for (int turn = 0; turn < 2; ++turn) {  // the second one by the short way
+      lock.lock();
+      Child child([&] {
+        muster_lock* const handle = lock.native_handle();
+        if (muster_lock_release(handle) != MUSTER_OK) _exit(1);
+        if (muster_lock_release(handle) != MUSTER_EINVAL) _exit(2);
+        if (muster_lock_acquire(handle) != MUSTER_EBUSY) _exit(3);
+        if (muster_lock_try_acquire(handle) != MUSTER_EBUSY) _exit(4);
+        muster::lock own;
+        const std::lock_guard held(own);
+        _exit(0);
+      });
+      EXPECT_EQ(MUSTER_ETIMEDOUT, in_other_thread(lock, muster_lock_try_acquire)) << kind;
+      lock.unlock();
+      EXPECT_EQ("", child.wait()) << kind;
+    }
   });
 }
 
