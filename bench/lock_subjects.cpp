@@ -269,6 +269,9 @@ const std::vector<LockEntry>& lock_entries() {
     }
     all.push_back({"auto-call", LockEntry::ours, "",
                    "auto by muster_lock_execute() as in C, which C++ has in line", make_called});
+    all.push_back({"auto-guard", LockEntry::ours, "",
+                   "auto by lock() and unlock(): the calling thread has it, others wait",
+                   make<Guarded<muster::lock>>});
     all.push_back({"rcl-call", LockEntry::ours, "",
                    "rcl by muster_lock_execute() as in C, with a word as its argument",
                    make_called});

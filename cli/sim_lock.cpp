@@ -37,6 +37,7 @@ struct Options {
   std::uint64_t stride = 20;
   double readers = 0;  ///< percent
   sim::LockEffort effort;
+  unsigned members = 0;
   bool json = false;
   bool csv = false;
   std::string output;
@@ -47,6 +48,10 @@ struct Row {
   std::string placement;
   double share = 1;  ///< --affinity none: of the time
   sim::LockOutcome outcome;
+  // --members: what is not known about the machine leaves open.
+  double least_ops_s = 0;
+  double most_ops_s = 0;
+  unsigned fastest_in = 0;  ///< settings, of the locks at the same pattern and number of threads
 };
 
 /// Where everybody sits, for so many threads: the placements asked for, with their weights.
@@ -168,6 +173,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
   json["settings"]["seed"] = options.effort.seed;
   json["settings"]["warm_up"] = options.effort.warm_up;
   json["settings"]["window"] = options.effort.window;
+  json["settings"]["members"] = options.members;
   json["results"] = Json::array();
   for (const Row& row : rows) {
     json["results"].push_back(
@@ -191,6 +197,10 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
          {"private_misses_percent", row.outcome.private_misses_percent},
          {"far_memory_percent", row.outcome.far_memory_percent},
          {"doubling_changes_percent", 100 * row.outcome.change}});
+    if (options.members == 0) continue;
+    json["results"].back()["throughput_ops_s_low"] = row.least_ops_s;
+    json["results"].back()["throughput_ops_s_high"] = row.most_ops_s;
+    json["results"].back()["fastest_in"] = row.fastest_in;
   }
   return json;
 }
@@ -213,6 +223,8 @@ std::string to_csv(const Json& json) {
   return text;
 }
 
+bool starves(const Row& row) { return std::isinf(row.outcome.waits.most_to_fewest); }
+
 /// Broken after each "|", and where nothing else breaks it.
 std::string in_lines(const std::string& placement) {
   std::string lines;
@@ -229,7 +241,8 @@ std::string in_lines(const std::string& placement) {
 
 /// Where a placement is too wide to stand in its row, its number does, and it is told below: parts
 /// of the machine in lines of their own, broken between caches.
-std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& rows) {
+std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& rows,
+                    std::size_t settings) {
   std::size_t lock_width = 4;
   for (const Row& row : rows) lock_width = std::max(lock_width, row.query.lock.size());
   const std::string titles =
@@ -251,12 +264,11 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
   bool any_starves = false;
   for (const Row& row : rows) {
     const sim::LockOutcome& o = row.outcome;
-    const bool starves = std::isinf(o.waits.most_to_fewest);
-    any_starves = any_starves || starves;
+    any_starves = any_starves || starves(row);
     text += fmt::format("{:<{}} {:<11}{:>7} {:>9.3f}{}{:>8.1f} {:>5.0f} {:>+6.1f}%  {}\n",
                         row.query.lock, lock_width, pattern_name(row.query.pattern),
                         row.query.placement.threads.size(), o.throughput_ops_s / 1e6,
-                        starves ? '!' : ' ', o.cache_misses_percent, o.far_memory_percent,
+                        starves(row) ? '!' : ' ', o.cache_misses_percent, o.far_memory_percent,
                         100 * o.change, place(row.placement));
   }
   text += '\n';
@@ -269,6 +281,21 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
       "misses: accesses to the array that no cache of the core and its die held.\n"
       "far: lines from another NUMA node's memory; not a server's with --memory aware.\n"
       "doubled: what the first half of the window says more than the whole.\n\n";
+  if (settings > 1) {
+    text += fmt::format("{:<{}} {:<11}{:>7} {:>9}  {:<19}{}\n", "lock", lock_width, "pattern",
+                        "threads", "Mops/s", "interval", "fastest in");
+    for (const Row& row : rows) {
+      text +=
+          fmt::format("{:<{}} {:<11}{:>7} {:>9.3f}  {:<19}{} of {}\n", row.query.lock, lock_width,
+                      pattern_name(row.query.pattern), row.query.placement.threads.size(),
+                      row.outcome.throughput_ops_s / 1e6,
+                      fmt::format("{:.3f} to {:.3f}", row.least_ops_s / 1e6, row.most_ops_s / 1e6),
+                      row.fastest_in, settings);
+    }
+    text +=
+        "\ninterval: over settings of what is not known about the machine (--members).\n"
+        "fastest in: so many of these, of the locks above in which no thread starves.\n\n";
+  }
   text += fmt::format("{:<{}} {:<11}{:>7} {:>9}{:>9}{:>9}{:>13}\n", "lock", lock_width, "pattern",
                       "threads", "mean", "p99", "longest", "most/fewest");
   for (const Row& row : rows) {
@@ -315,6 +342,27 @@ std::vector<Row> averaged(const std::vector<Row>& rows) {
   return means;
 }
 
+/// Rows of the machine itself, with what those of its other settings say.
+std::vector<Row> with_intervals(const std::vector<std::vector<Row>>& of_settings) {
+  std::vector<Row> rows = of_settings.front();
+  for (const std::vector<Row>& setting : of_settings) {
+    for (std::size_t n = 0; n < rows.size(); ++n) {
+      const double ops_s = setting[n].outcome.throughput_ops_s;
+      rows[n].least_ops_s = rows[n].most_ops_s == 0 ? ops_s : std::min(rows[n].least_ops_s, ops_s);
+      rows[n].most_ops_s = std::max(rows[n].most_ops_s, ops_s);
+      const auto beats = [&](const Row& other) {
+        return other.query.pattern == rows[n].query.pattern &&
+               other.query.placement.threads.size() == rows[n].query.placement.threads.size() &&
+               !starves(other) && other.outcome.throughput_ops_s > ops_s;
+      };
+      if (!starves(setting[n]) && std::none_of(setting.begin(), setting.end(), beats)) {
+        ++rows[n].fastest_in;
+      }
+    }
+  }
+  return rows;
+}
+
 std::vector<std::string> locks_of(const std::vector<std::string>& asked) {
   std::vector<std::string> names;
   for (const std::string& name : asked) {
@@ -349,23 +397,37 @@ void run(const Options& options) {
       }
     }
   }
-  std::vector<sim::LockQuery> queries;
-  for (const Row& row : rows) queries.push_back(row.query);
+  const std::vector<sim::MachineModel> members = sim::ensemble_of(machine, options.members);
+  if (members.size() <= options.members) {
+    note("{}: of {} settings its file has {}\n", machine.name, options.members, members.size() - 1);
+  }
+  std::vector<sim::LockBatch> batches;
+  for (const sim::MachineModel& member : members) {
+    batches.push_back({member, tree, {}});
+    for (const Row& row : rows) batches.back().queries.push_back(row.query);
+  }
   const ResultFiles files{options.output, "sim-lock", "plot_sim_lock.py"};
   files.prepare();
   ProgressLine line;
-  const std::vector<sim::LockOutcome> outcomes = sim::predict_locks(
-      machine, tree, queries, options.effort, [&](std::size_t done, std::size_t of) {
+  const auto outcomes =
+      sim::predict_locks(batches, options.effort, [&](std::size_t done, std::size_t of) {
         line.show(static_cast<double>(done) / static_cast<double>(of),
                   fmt::format("{}, run {} of {}", machine.name, done, of));
       });
   line.clear();
-  for (std::size_t n = 0; n < rows.size(); ++n) rows[n].outcome = outcomes[n];
-  if (options.affinity == "none" && options.placements != "all") rows = averaged(rows);
+  std::vector<std::vector<Row>> of_settings;
+  for (const std::vector<sim::LockOutcome>& setting : outcomes) {
+    for (std::size_t n = 0; n < rows.size(); ++n) rows[n].outcome = setting[n];
+    const bool wander = options.affinity == "none" && options.placements != "all";
+    of_settings.push_back(wander ? averaged(rows) : rows);
+  }
+  rows = with_intervals(of_settings);
 
   const Json json = to_json(options, machine, rows);
   const std::string dumped = format_json(json);
-  fmt::print("{}", options.json ? dumped : options.csv ? to_csv(json) : to_text(machine, rows));
+  fmt::print("{}", options.json  ? dumped
+                   : options.csv ? to_csv(json)
+                                 : to_text(machine, rows, members.size()));
   std::fflush(stdout);
   files.write(dumped, to_csv(json));
 }
@@ -445,6 +507,12 @@ void add_sim_lock(Command& sim) {
       ->capture_default_str();
   command->add_option("--warm-up", o.effort.warm_up, "Operations before")
       ->check(Range(1U, 100'000'000U))
+      ->capture_default_str();
+  command
+      ->add_option("--members", o.members,
+                   "Settings of what is not known about the machine: 8 give intervals, and say in "
+                   "how many each lock is the fastest, in nine times the time")
+      ->check(Range(0U, 64U))
       ->capture_default_str();
   command->add_option("--seed", o.effort.seed, "Of the indices and of ties")->capture_default_str();
   Option* const json = command->add_flag("--json", o.json, "Print one JSON object");

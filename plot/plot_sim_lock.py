@@ -26,7 +26,6 @@ FAMILIES = (("rcl", COLOURS[0], "-", "a server executes"),
              "who has the lock executes others' sections"),
             ("", COLOURS[1], "--", "locks"))
 DEFAULTS = {"DefaultMalloc", "RCLLockInitDefault"}
-STARVES = "; !: a thread never gets the lock"
 KEYWORDS = {"dpi": 130, "bbox_inches": "tight"}
 
 
@@ -69,6 +68,15 @@ def bars_by_placement(axes, rows):
 def mark(rows):
     """Behind the name of what starves a thread: its `fairness` is infinite."""
     return " !" if any(row.get("fairness", 1) is None for row in rows) else ""
+
+
+def notes(data, rows):
+    """What is to be known of a picture besides its curves or bars."""
+    settings = data.get("settings", {})
+    changed = settings.get("set", []) + ["no " + each for each in settings.get("without", [])]
+    return "".join(f"; {each}" for each in changed) + \
+        "; !: a thread never gets the lock" * bool(mark(rows)) + \
+        "; intervals: what is not known about the machine" * ("fastest_in" in rows[0])
 
 
 def family(lock):
@@ -187,15 +195,23 @@ def found(data, rows):
     return f"{threads} threads on {data['machine']}, predicted: {'; '.join(sentences)}"
 
 
+def interval(row):
+    """Of what is not known about the machine; the throughput alone, if that was not asked."""
+    return [row.get("throughput_ops_s_" + end, row["throughput_ops_s"]) / 1e6
+            for end in ("low", "high")]
+
+
 def bars_by_lock(axes, rows):
     """One number of threads: a bar for each lock, the fastest on top."""
     rows = sorted(rows, key=lambda row: row["throughput_ops_s"])
     values = [row["throughput_ops_s"] / 1e6 for row in rows]
+    ends = [interval(row)[1] for row in rows]
     axes.barh([row["lock"] + mark([row]) for row in rows], values, color=COLOURS[0])
-    for at, value in enumerate(values):
-        axes.annotate(f"{value:.3g}", (value, at), xytext=(4, 0), textcoords="offset points",
+    axes.hlines(range(len(rows)), [interval(row)[0] for row in rows], ends, color="#1a1a1a")
+    for at, (value, end) in enumerate(zip(values, ends)):
+        axes.annotate(f"{value:.3g}", (end, at), xytext=(4, 0), textcoords="offset points",
                       fontsize=8, va="center")
-    axes.set_xlim(0, 1.15 * values[-1])
+    axes.set_xlim(0, 1.15 * max(ends))
     axes.set_xlabel("critical sections, millions a second")
 
 
@@ -212,6 +228,10 @@ def curves(axes, rows):
         axes.plot(threads, values, "-" if chosen else line, color="#000000" if chosen else colour,
                   marker="o", markersize=3, linewidth=2.6 if chosen else 1.1,
                   zorder=3 if chosen else 2, label=lock)
+        lows, highs = zip(*(interval(row) for row in points))
+        if lows != highs:
+            axes.fill_between(threads, lows, highs, color="#000000" if chosen else colour,
+                              alpha=0.12, linewidth=0)
         ends.append((f"{lock}  {values[-1]:.3g}{mark(points)}", threads[-1], values[-1], chosen))
     count_axis(axes, rows)
     axes.set_yscale("log")
@@ -228,7 +248,7 @@ def legend_of_families(axes, rows):
     if "auto" in locks:
         lines.append(Line2D([], [], color="#000000", linewidth=2.6, label="auto"))
     axes.legend(handles=lines, fontsize=8, frameon=False, loc="upper left",
-                bbox_to_anchor=(0, -0.14), ncol=3)
+                bbox_to_anchor=(0, -0.2), ncol=3)
 
 
 def by_threads(data, rows, directory, name):
@@ -248,7 +268,7 @@ def by_threads(data, rows, directory, name):
         legend_of_families(panels[-1], rows)
     first = rows[0]
     title(figure, found(data, rows), f"critical sections; init {first['init']}, affinity "
-          f"{first['affinity']}, memory {first['memory']}" + STARVES * bool(mark(rows)))
+          f"{first['affinity']}, memory {first['memory']}" + notes(data, rows))
     save(figure, directory, name, dpi=130)
 
 
@@ -263,7 +283,7 @@ def by_placement(data, rows, directory, name):
         axes.set_title(f"{lock}, {threads} threads", fontsize=10)
     panels[0].legend(fontsize=7, loc="lower right")
     title(figure, f"{data['machine']}, predicted: {matters(rows)}",
-          "every placement: S the server, w threads, m the array" + STARVES * bool(mark(rows)))
+          "every placement: S the server, w threads, m the array" + notes(data, rows))
     save(figure, directory, name, **KEYWORDS)
 
 

@@ -241,6 +241,38 @@ TEST_F(MachineCommand, WhatIsSetHoldsInTheWholeInterval) {
   for (const json& each : explained.at("predicted")) EXPECT_GT(each.at("latency_us_low"), 40);
 }
 
+// Nine settings, of which the machine itself is the first: among two locks one is the fastest in
+// each.
+TEST_F(MachineCommand, LocksHaveIntervalsAndWinInSomeSettings) {
+  const Words words{"sim",       "lock",      "--machine",  "kunpeng920-2s", "--locks",
+                    "rcl,auto",  "--pattern", "sequential", "--threads",     "4,12",
+                    "--warm-up", "1000",      "--window",   "2000",          "--json"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return json::parse(muster(all)).at("results");
+  };
+  const json alone = with({});
+  const json rows = with({"--members", "8"});
+  ASSERT_EQ(rows.size(), 4U);
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    EXPECT_FALSE(alone[n].contains("fastest_in"));
+    const double ops_s = rows[n].at("throughput_ops_s");
+    EXPECT_EQ(ops_s, alone[n].at("throughput_ops_s"));
+    EXPECT_LE(rows[n].at("throughput_ops_s_low"), ops_s);
+    EXPECT_GE(rows[n].at("throughput_ops_s_high"), ops_s);
+    EXPECT_LT(rows[n].at("throughput_ops_s_low"), rows[n].at("throughput_ops_s_high"));
+  }
+  for (const std::size_t few : {0U, 1U}) {  // of threads: rcl's row, and two behind it auto's
+    const unsigned rcl = rows[few].at("fastest_in");
+    EXPECT_EQ(rcl + rows[few + 2].at("fastest_in").get<unsigned>(), 9U);
+  }
+  Words text = words;
+  text.back() = "--members";
+  text.emplace_back("2");
+  EXPECT_THAT(muster(text), HasSubstr("fastest in"));
+}
+
 TEST_F(MachineCommand, APredictionSaysHowItWasMade) {
   const auto with = [&](Words words, const Words& more) {
     words.insert(words.end(), {"--machine", "oak", "--set", "hit=2,call=7", "--without", "ll-sc"});
@@ -266,7 +298,7 @@ TEST_F(MachineCommand, APredictionSaysHowItWasMade) {
   expected["members"] = 8;
   EXPECT_EQ(settings({"explain", "--participants", "4", "--map-by", "core"}), expected);
   expected = common;
-  expected.update({{"seed", 1}, {"warm_up", 200}, {"window", 500}});
+  expected.update({{"seed", 1}, {"warm_up", 200}, {"window", 500}, {"members", 0}});
   EXPECT_EQ(settings(lock), expected);
   for (const Words& words : {barrier, lock}) {
     EXPECT_THAT(with(words, {}), HasSubstr("changed: --set hit=2,call=7"));
