@@ -168,13 +168,10 @@ nlohmann::ordered_json to_json(const Trials& trials) {
 /// What the result goes by, defaults included.
 nlohmann::ordered_json asked_for(const Options& options,
                                  const std::vector<std::pair<unsigned, Mapping>>& teams) {
-  nlohmann::ordered_json json;
-  json["machine"] = nullptr;
-  if (!options.here()) json["machine"] = options.machine.name;
+  nlohmann::ordered_json json = options.machine.settings();
+  if (options.here()) json["machine"] = nullptr;
   for (const auto& [ranks, mapping] : teams)
     json["teams"].push_back({{"ranks", ranks}, {"map_by", mapping_name(mapping)}});
-  json["set"] = options.machine.set;
-  json["without"] = options.machine.without;
   json["starts"] = options.effort.starts;
   json["seed"] = options.effort.final.seed;
   if (!options.here()) return json;
