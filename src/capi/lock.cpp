@@ -98,12 +98,21 @@ constexpr AnyLock::Execute executes[] = {execute<0>, execute<1>, execute<2>,
 static_assert(MUSTER_LOCK_COPY_MAX == copied_bytes_max);
 static_assert(std::size(executes) == 1 + MUSTER_LOCK_COPY_MAX / sizeof(CopiedWord));
 
-int acquire_until(muster_lock* lock, std::int64_t end_ns) {
-  if (lock != nullptr && Delegated::acquire_at_once(lock_of(lock))) [[likely]]
-    return MUSTER_OK;
+[[gnu::noinline]] int acquire_anyway(muster_lock* lock, std::int64_t end_ns) {
   return caught([&] {
     require(lock != nullptr, "no lock");
     return lock_of(lock).acquire(end_ns) ? Status::ok : Status::timeout;
+  });
+}
+int acquire_until(muster_lock* lock, std::int64_t end_ns) {
+  if (lock != nullptr && Delegated::acquire_at_once(lock_of(lock))) [[likely]]
+    return MUSTER_OK;
+  return acquire_anyway(lock, end_ns);
+}
+[[gnu::noinline]] int release_anyway(muster_lock* lock) {
+  return caught([&] {
+    require(lock != nullptr, "no lock");
+    lock_of(lock).release();
   });
 }
 
@@ -237,10 +246,7 @@ int muster_lock_timed_acquire(muster_lock* lock, int64_t timeout_ns) {
 int muster_lock_release(muster_lock* lock) {
   if (lock != nullptr && Delegated::release_at_once(lock_of(lock))) [[likely]]
     return MUSTER_OK;
-  return caught([&] {
-    require(lock != nullptr, "no lock");
-    lock_of(lock).release();
-  });
+  return release_anyway(lock);
 }
 
 int muster_lock_try_execute(muster_lock* lock, muster_section section, void* argument) {

@@ -375,7 +375,9 @@ bool Delegated::wait_to_take(std::int64_t end_ns) {
 /// Others' sections may need a lock that this thread still has.
 void Delegated::give_acquired() {
   const Client own = own_client();
-  if (!Inside::any()) return give_outside(this_thread, own);
+  Thread& t = this_thread;
+  const bool is_back = t.last_lock == number_ever() && t.is_outside();
+  if (!Inside::any()) return give_outside(t, own, is_back);
   ++own.habit.inlined;
   auto_.give(own.seat.port);
 }

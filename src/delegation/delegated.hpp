@@ -108,18 +108,18 @@ class Delegated final : public AnyLock {
     return true;
   }
   [[gnu::always_inline]] bool release_at_once(Thread& thread) {
-    if (thread.last_lock != number_ever() || !is_only(thread)) return false;
+    const bool is_only_task = is_only(thread) && thread.todo == 0;
+    if (!is_only_task || thread.last_lock != number_ever()) return false;
     const Client own = last_client(thread);
-    if (auto_.is_wanted(own.seat.port)) return false;  // it is, too, where posts are left
+    if (auto_.is_wanted(own.seat.port)) return false;  // it is, too, where posts to it are left
     leave_only(thread);
-    give_outside(thread, own);
-    send_kept_posts();
+    give_outside(thread, own, true);
     return true;
   }
-  [[gnu::always_inline]] void give_outside(Thread& thread, const Client& own) {
-    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
-    const bool is_back = thread.last_lock == number_ever() && thread.is_outside();
+  /// `is_back`: the thread used this lock last.
+  [[gnu::always_inline]] void give_outside(Thread& thread, const Client& own, bool is_back) {
     if (is_back && may_be_quick(own.seat, own.habit)) thread.quick = number_ever();
+    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit), send_kept_posts(); });
   }
   void delegate_at_once(Thread& thread, Section section, unsigned copied);
   [[gnu::noinline]] void execute_anywhere(Section section, unsigned copied);

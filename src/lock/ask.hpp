@@ -27,11 +27,15 @@ int ask(M& m, const typename M::Cell* own, bool answer, const typename M::Cell& 
         typename M::Cell& wanted, Pace& pace, Sleep sleep) {
   const auto is_free = [&](const typename M::Cell& cell) { return m.load(cell, acquire) == 0; };
   const auto is_executed = [&] { return own != nullptr && is_free(*own); };
-  // Who is answered polls its own word alone: the other line is its holder's to write.
-  const auto until = [&] { return is_executed() || (!answer && m.load(held, relaxed) == 0); };
+  // The other line is its holder's to write: it is polled, too, by who has asked to be let in.
+  bool asks = false;
+  const auto until = [&] { return is_executed() || (asks && m.load(held, relaxed) == 0); };
   for (;;) {
     const Asking::Next next = pace.next([&] { return m.load(wanted, relaxed) == by_another; });
-    if (next == Asking::Next::ask) m.store_unawaited(wanted, by_another);
+    if (next == Asking::Next::ask) {
+      m.store_unawaited(wanted, by_another);
+      asks = !answer;
+    }
     if (next == Asking::Next::sleep) {
       if (!sleep()) return -1;
     } else if (!pace.pause(next, until)) {
