@@ -118,7 +118,7 @@ function(mutant_of_robust name variant)
 endfunction()
 
 mutant_of_robust("robust: a wake-up forgotten" parks)
-replace([[return m.unpark(word());]] [[return;]])
+replace([[return m.unpark(held);]] [[return;]])
 
 mutant_of_robust("robust: taken after a sleep as if alone" parks)
 replace([[mine = m.identity() | sleeps;
@@ -139,16 +139,16 @@ mutant_of_robust("robust: whoever is told enters" dies)
 replace([=[if (!is_damaged(m)) [[likely]]]=] "")
 
 mutant_of_robust("robust: a foreign word overwritten" overwritten)
-replace([[if (m.compare_exchange(word(), seen, 0, muster::release)) return;]]
+replace([[if (m.compare_exchange(held, seen, 0, muster::release)) return;]]
   [[seen = m.exchange(word(), 0, muster::release);
     if (seen == m.identity()) return;]])
 replace([[seen == (m.identity() | sleeps) &&
-        m.compare_exchange(word(), seen, 0, muster::release)]] [[true]])
+        m.compare_exchange(held, seen, 0, muster::release)]] [[true]])
 
 mutant_of_robust("robust: no word of what was overwritten" overwritten)
-replace([[return m.unpark(word());
+replace([[return m.unpark(held);
     }
-    m.store(damaged(), 1, relaxed);]] [[return m.unpark(word());
+    m.store(damaged(), 1, relaxed);]] [[return m.unpark(held);
     }]])
 
 foreach(lock Rcl Auto)  # it has seen no answer, and takes the lock: another one may have had it

@@ -241,8 +241,9 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     detail::order(this).take_again();
   }
   void unlock() MUSTER_THREAD_ANNOTATION(release_capability()) {
+    muster_lock* const handle = handle_;  // another one may be the last to use all of this
     detail::order(this).give_up();
-    detail::check(muster_lock_release(handle_));
+    detail::check(muster_lock_release(handle));
   }
   bool try_lock() MUSTER_THREAD_ANNOTATION(try_acquire_capability(true)) {
     return has_taken(muster_lock_try_acquire(handle_));
@@ -294,10 +295,11 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
       std::decay_t<F> section;
       [[no_unique_address]] detail::order order;
     };
+    muster_lock* const handle = handle_;
     std::unique_ptr<copy> owned(new copy{std::forward<F>(section), detail::order(this)});
     owned->order.ask(owned.get());
     detail::check(muster_lock_post(
-        handle_,
+        handle,
         [](void* argument) noexcept {
           const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
           mine->order.begin(mine.get());
@@ -319,11 +321,12 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
       std::decay_t<F> section;
       [[no_unique_address]] detail::order order;
     };
+    muster_lock* const handle = handle_;
     auto mine = std::make_unique<request>(std::forward<F>(section), this);
     mine->order.ask(mine.get());
     const unsigned posted_by = muster_process_number();  // before it forks, if it is executed here
     detail::check(muster_lock_post(
-        handle_,
+        handle,
         [](void* argument) noexcept {
           auto& self = *static_cast<request*>(argument);
           self.order.begin(&self);
@@ -333,7 +336,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
           self.ready.notify_all();  // needs the address only: the state may be gone
         },
         mine.get()));
-    return future<R>(std::move(mine), handle_, posted_by);
+    return future<R>(std::move(mine), handle, posted_by);
   }
 
   std::string explain() const { return detail::text_of<muster_lock_explain>(handle_); }
@@ -372,10 +375,11 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
   template <auto How, class R, class Passed>
   R execute_by(Passed& section, auto... bytes) {
     using call = called<Passed, R>;
+    muster_lock* const handle = handle_;
     call mine{section, {}, detail::order(this)};
     mine.order.ask(&mine);
     detail::check(How(
-        handle_,
+        handle,
         [](void* argument) {
           auto& self = *static_cast<call*>(argument);
           self.order.begin(&self);

@@ -98,7 +98,7 @@ class at_once {
     if (muster_this_thread.number != words.number) return;
     taken_ = row_.take();
     if (taken_) {
-      muster_this_thread.inside = lock;
+      __atomic_store_n(&muster_this_thread.inside, lock, __ATOMIC_RELAXED);
     } else {
       muster_this_thread.number = 0;  // the library need not try the same
     }
@@ -112,7 +112,8 @@ class at_once {
     }
     std::uint64_t* const executed = muster_this_thread.executed;
     __atomic_store_n(executed, *executed + 1, __ATOMIC_RELAXED);
-    muster_this_thread.inside = nullptr;
+    __atomic_store_n(&muster_this_thread.inside, nullptr,
+                     __ATOMIC_RELEASE);  // the lock may end now
   }
   at_once(const at_once&) = delete;
   at_once& operator=(const at_once&) = delete;

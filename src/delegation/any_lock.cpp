@@ -80,6 +80,20 @@ void AnyLock::post_by_share(Section section) {
   static_cast<void>(counted.release());  // it has run, or will
 }
 
+bool AnyLock::await_callers(std::int64_t end_ns) {
+  const auto is_here = [this](const Thread& thread, unsigned seat) {
+    return has_client(seat) &&
+           (thread.is_calling(this) || (readers_ != nullptr && thread.is_calling(readers_.get())));
+  };
+  for (unsigned looks = 0; any_thread(is_here); ++looks) {
+    if (now_ns() >= end_ns) return false;
+    linger(looks);
+  }
+  return true;
+}
+
+bool AnyLock::has_client(unsigned) const noexcept { return false; }
+
 void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only robust locks are recovered");
 }
@@ -89,9 +103,12 @@ void AnyLock::end_in_child() {
   for (const Section& posted : take_deferred()) execute(posted);
 }
 
+/// If the caller is in no section of it and keeps no post to it, the lock may have ended: what is
+/// waited for has been executed, and another thread destroys the lock. It is not looked at then,
+/// but in a fork's child, of which it may be the parent's.
 void AnyLock::prepare_wait() {
-  admit_process();
   const KeepErrno of_section;
+  if (generation() != first_generation) admit_process();
   execute_kept_posts(*this);
   if (!Inside::of(this)) return;
   require_held_here();
@@ -190,6 +207,7 @@ void AnyLock::release() {
   if (is_child) [[unlikely]] {
     end_in_child();
   } else {
+    const Calling call(this);
     if (share_ != nullptr) [[unlikely]]
       Share::end(share_->turn());
     give_acquired();

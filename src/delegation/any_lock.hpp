@@ -172,7 +172,7 @@ class AnyLock {
   /// It is inside until the caller says otherwise: once the lock is given, for each access between
   /// the exchange that takes a lock and the store that gives it costs, and is cheap after that.
   [[gnu::always_inline]] void run_at_once(Thread& thread, Section section, auto leave) {
-    thread.inside = this;
+    thread.enter(this);
     section.run_own(leave);
   }
   /// In sections that the caller executes: executes it, and whoever does that knows of these.
@@ -188,12 +188,18 @@ class AnyLock {
   bool is_entered() const noexcept {
     return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_.get()));
   }
+  /// By who destroys it, when nobody has it: until no thread looks at it any more. The last of
+  /// those that use what a lock protects may destroy both, while others come back from their own
+  /// sections. False: not by that time, on now_ns().
+  virtual bool await_callers(std::int64_t end_ns);
   /// How many posts to it are kept.
   std::atomic<Word>& kept() noexcept { return kept_; }
   /// False in a fork's child of the process that has made the lock here.
   bool in_own_process() const { return birth_.is_here(); }
 
  protected:
+  /// Whether the seat's thread may be here, or have been.
+  virtual bool has_client(unsigned seat) const noexcept;
   /// In a section of this lock: gives the lock up, and takes it again. Throws Error(unsupported)
   /// for kinds whose sections other clients execute. False: the lock is taken, and a process died
   /// in a section meanwhile.
@@ -219,7 +225,7 @@ class AnyLock {
     std::optional<Inside> inside;
     if (t.inside == nullptr && t.outer == nullptr) [[likely]] {
       t.quick = 0;
-      t.inside = this;
+      t.enter(this);
     } else {
       inside.emplace(this, false);
     }
@@ -229,7 +235,7 @@ class AnyLock {
         const KeepErrno of_section;
         give();
       }
-      inside ? inside.reset() : static_cast<void>(t.inside = nullptr);
+      inside ? inside.reset() : t.leave();
       if (is_child) [[unlikely]]
         end_in_child();
       send_kept_posts();

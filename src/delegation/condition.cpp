@@ -21,13 +21,14 @@ void AnyLock::unlocked(Section body) {
     give_acquired();
   } else {
     give_up();
-    thread.inside = nullptr;
+    thread.leave();
   }
   if (share_ != nullptr) Share::end(turn);
   bool whole = true;
   thread.quick = 0;
   {
     const Inside none(nullptr, thread.for_another);
+    const Calling outside(nullptr);
     // What it has posted to its own lock is executed at its end; to others, now.
     send_kept_posts();
     const Blocking blocking;
@@ -42,7 +43,7 @@ void AnyLock::unlocked(Section body) {
   if (is_acquired) {
     enter_acquired();
   } else {
-    thread.inside = this;
+    thread.enter(this);
   }
   errno = error;
   if (!whole) {

@@ -59,8 +59,9 @@ Delegated::~Delegated() {
     return;
   }
   await_kept_posts(*this);
-  station_->remove(auto_.desk().lock,
-                   [this](unsigned seat) { return habits_.find(seat) != nullptr; });
+  // Before the lock's number is another one's, which they could take for it.
+  await_callers(WaitPolicy::forever);
+  station_->remove(auto_.desk().lock, [this](unsigned seat) { return has_client(seat); });
   if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
   // A server cannot await its own end: another thread does.
   auto* const left = new (std::nothrow) std::shared_ptr<Station>(std::move(station_));
@@ -139,7 +140,9 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
   if (execute_nested_in(section)) return;
   const NoCancellation whole;
   const bool outside = this_thread.is_outside();
+  Station* meets = nullptr;
   {
+    const Calling call(this);
     const Depth depth;
     const auto [seat, habit] = client(depth);
     // What is pending there may need a lock that this thread has, and comes first in that ring.
@@ -154,9 +157,10 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
     } else {
       auto_.execute(seat.port, seat.ring, habit, work, combining());
     }
-    learn(depth.thread(), seat, habit);
+    meets = learn(depth.thread(), seat, habit);
     work.finish();
   }
+  if (meets != nullptr) meets->consider();
   send_kept_posts();
 }
 
@@ -167,15 +171,20 @@ void Delegated::execute_anywhere(Section section, unsigned copied) {
   if (!seat.ring.entered || !Station::Rings::is_idle(seat.ring)) [[unlikely]]
     return execute_anywhere(section, copied);
   await_senders(seat);
-  PostedWork work(section, *station_, this, copied);
-  const locks::Desk<RingPort>& desk = auto_.desk();
-  Hardware::Cell& entry = desk.rings.post_alone(seat.port, seat.ring, desk.lock, work);
-  if (!RingPort::poll(entry, RingPort::polls_per_clock)) [[unlikely]]
-    return finish_deeper(seat, habit, entry, work);
-  desk.rings.has_answer(seat.ring);
-  ++habit.delegated;
-  tell_at_times(seat, habit);
-  work.finish();
+  {
+    const Calling call(this);
+    PostedWork work(section, *station_, this, copied);
+    const locks::Desk<RingPort>& desk = auto_.desk();
+    Hardware::Cell& entry = desk.rings.post_alone(seat.port, seat.ring, desk.lock, work);
+    if (RingPort::poll(entry, RingPort::polls_per_clock)) [[likely]] {
+      desk.rings.has_answer(seat.ring);
+      ++habit.delegated;
+      tell_at_times(seat, habit);
+      work.finish();
+    } else {
+      finish_deeper(seat, habit, entry, work);
+    }
+  }
   send_kept_posts();
 }
 
@@ -189,7 +198,6 @@ void Delegated::finish_deeper(Station::Seat& seat, Known& habit, Hardware::Cell&
   }
   tell(seat, habit);
   work.finish();
-  send_kept_posts();
 }
 
 /// What the station counts of a client. True if the client has met others since the last time.
@@ -220,13 +228,15 @@ void Delegated::give_back_anyway() {
   auto& lock = *static_cast<Delegated*>(t.inside);
   const auto [seat, habit] = last_client(t);
   lock.run_deferred();
-  t.inside = nullptr;
   lock.visit(seat, habit);
   send_kept_posts();
 }
 
+/// It is in no section meanwhile.
 void Delegated::visit(Station::Seat& seat, Known& habit) {
   const NoCancellation whole;
+  const Calling call(this);
+  this_thread.leave();
   tell(seat, habit);
   PostedWork work({}, *station_, this);
   auto_.give_after_visit(seat.port, habit, work, combining());
@@ -240,18 +250,18 @@ AnyLock::AtOnce Delegated::at_once() {
   return {number_ever(), &auto_.desk().held->value};
 }
 
-/// After a section: whether the thread's next one is executed at once; and if it has met others,
-/// whether a server would be of use.
-void Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
+/// After a section: whether the thread's next one is executed at once. If it has met others, the
+/// station with a steward, which stays: whether a server would be of use.
+Station* Delegated::learn(Thread& thread, Station::Seat& seat, Known& habit) {
   const bool met = tell(seat, habit);
   const bool outside = thread.depth == 1 && thread.inside == nullptr && thread.outer == nullptr;
-  if (!outside || always_delegates_) return;
+  if (!outside || always_delegates_) return nullptr;
   thread.quick = 0;
-  if (!in_own_process()) return;  // the section has forked
-  if (met) station_->consider();
+  if (!in_own_process()) return nullptr;                                 // the section has forked
   if (thread.last_lock == number_ever() && may_be_quick(seat, habit)) {  // else see comes_back()
     thread.quick = number_ever();
   }
+  return met && station_->has_steward() ? station_.get() : nullptr;
 }
 
 void Delegated::execute_nested(Section section, Station::Seat& seat, Known& habit) {
@@ -300,14 +310,18 @@ void Delegated::post_anywhere(Section section) {
 
 /// The client's own, or the ring's next place is free.
 void Delegated::send(Thread& thread, const Client& own, Section section) {
-  PostedWork work(section, *station_, this);
-  own.seat.last = auto_.post(own.seat.port, own.seat.ring, work);
-  ++own.habit.delegated;
-  tell_at_times(own.seat, own.habit);
-  thread.quick = 0;  // what it executes next comes after this one
-  // The server may have left between: it has seen the request, or this sees that.
-  if (!locks::is_left_to_server(FutexLot(), station_->server_cell().value)) [[unlikely]]
-    finish_deeper(own.seat, own.habit, *own.seat.last, work);
+  {
+    const Calling call(this);
+    PostedWork work(section, *station_, this);
+    own.seat.last = auto_.post(own.seat.port, own.seat.ring, work);
+    ++own.habit.delegated;
+    tell_at_times(own.seat, own.habit);
+    thread.quick = 0;  // what it executes next comes after this one
+    // The server may have left between: it has seen the request, or this sees that.
+    if (!locks::is_left_to_server(FutexLot(), station_->server_cell().value)) [[unlikely]]
+      finish_deeper(own.seat, own.habit, *own.seat.last, work);
+  }
+  send_kept_posts();
 }
 
 /// What the calling thread needs here when it is in fewer sections than now.

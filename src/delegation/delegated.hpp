@@ -66,6 +66,7 @@ class Delegated final : public AnyLock {
     return [this] { return combines_.load(std::memory_order_relaxed) && in_own_process(); };
   }
 
+  bool has_client(unsigned seat) const noexcept override { return habits_.find(seat) != nullptr; }
   void visit(Station::Seat& seat, Known& habit);
   bool try_take(bool again) override;
   bool wait_to_take(std::int64_t end_ns) override;
@@ -96,7 +97,7 @@ class Delegated final : public AnyLock {
           auto& seat = *static_cast<Station::Seat*>(thread.last_seat);
           auto& habit = *static_cast<Known*>(thread.last_habit);
           lock.auto_.give(seat.port, habit, give_back_anyway);
-          thread.inside = nullptr;
+          thread.leave();
         });
     return true;
   }
@@ -114,12 +115,15 @@ class Delegated final : public AnyLock {
     if (auto_.is_wanted(own.seat.port)) return false;  // it is, too, where posts to it are left
     leave_only(thread);
     give_outside(thread, own, true);
+    send_kept_posts();
     return true;
   }
   /// `is_back`: the thread used this lock last.
   [[gnu::always_inline]] void give_outside(Thread& thread, const Client& own, bool is_back) {
     if (is_back && may_be_quick(own.seat, own.habit)) thread.quick = number_ever();
-    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit), send_kept_posts(); });
+    thread.enter(this);
+    auto_.give(own.seat.port, own.habit, [&] { visit(own.seat, own.habit); });
+    thread.leave();
   }
   void delegate_at_once(Thread& thread, Section section, unsigned copied);
   [[gnu::noinline]] void execute_anywhere(Section section, unsigned copied);
@@ -147,7 +151,7 @@ class Delegated final : public AnyLock {
   void await_seats(unsigned depth);
   void execute_nested(Section section, Station::Seat& seat, Known& habit);
   void prepare_to_send();
-  void learn(Thread& thread, Station::Seat& seat, Known& habit);
+  Station* learn(Thread& thread, Station::Seat& seat, Known& habit);
   static bool tell(Station::Seat& seat, Known& habit);
   [[gnu::noinline]] static void tell_pace(Station::Seat& seat, Known& habit);
   static void tell_at_times(Station::Seat& seat, Known& habit) {

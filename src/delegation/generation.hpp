@@ -10,7 +10,8 @@
 namespace muster::delegation {
 
 /// The process's: a fork's child has another.
-inline std::atomic<unsigned> current_generation{1};
+inline constexpr unsigned first_generation = 1;
+inline std::atomic<unsigned> current_generation{first_generation};
 inline unsigned generation() noexcept { return current_generation.load(std::memory_order_relaxed); }
 
 /// The process that has made an object; a member of it.

@@ -71,6 +71,7 @@ class Plain final : public AnyLock {
   bool take_again() override { return take(own_seat()); }
 
  protected:
+  bool has_client(unsigned seat) const noexcept override { return seats_.find(seat) != nullptr; }
   bool try_take(bool again) override {
     if constexpr (requires(Seat & seat) { lock_.try_acquire(seat.port, seat.ticket); }) {
       Seat& seat = own_seat();
@@ -128,16 +129,19 @@ class Plain final : public AnyLock {
           auto& lock = static_cast<Plain&>(*t.inside);
           if (t.todo != 0 || lock.has_deferred() || !lock.give(last_seat(t))) [[unlikely]]
             return leave_anyway(t);
-          t.inside = nullptr;
+          t.leave();
         });
   }
   /// The section has left posts, or give() has found others' requests.
   [[gnu::noinline]] static void leave_anyway(Thread& t) {
     auto& lock = static_cast<Plain&>(*t.inside);
-    const bool has_left = t.todo != 0 || lock.has_deferred();
-    lock.run_deferred();
-    if (!has_left || !lock.give(last_seat(t))) lock.template serve<Outermost>(last_seat(t));
-    t.inside = nullptr;
+    {
+      const Calling call(&lock);
+      const bool has_left = t.todo != 0 || lock.has_deferred();
+      lock.run_deferred();
+      if (!has_left || !lock.give(last_seat(t))) lock.template serve<Outermost>(last_seat(t));
+      t.leave();
+    }
     send_kept_posts();
   }
   void execute_nested(Section section) {
@@ -185,13 +189,16 @@ class Plain final : public AnyLock {
   [[gnu::noinline]] void delegate(Seat& seat, Section section) {
     if constexpr (combines) {
       const NoCancellation whole;
-      ClientsWork<Where> work(section, board_, this);
-      if constexpr (has_parts<L>) {
-        lock_.delegate(seat.port, seat.ticket, work);
-      } else {
-        lock_.execute(seat.port, seat.ticket, work);
+      {
+        const Calling call(this);
+        ClientsWork<Where> work(section, board_, this);
+        if constexpr (has_parts<L>) {
+          lock_.delegate(seat.port, seat.ticket, work);
+        } else {
+          lock_.execute(seat.port, seat.ticket, work);
+        }
+        work.finish();
       }
-      work.finish();
       send_kept_posts();
     }
   }
@@ -258,6 +265,12 @@ class Pthread final : public AnyLock {
   }
   void give_up() override { pthread_mutex_unlock(&mutex_); }
   bool take_again() override { return pthread_mutex_lock(&mutex_) == 0; }
+  /// Its clients need no seat: who has given the mutex back looks at it no more.
+  bool await_callers(std::int64_t end_ns) override {
+    if (!AnyLock::wait_to_take(end_ns)) return false;
+    give_up();
+    return true;
+  }
 
  protected:
   bool try_take(bool) override { return pthread_mutex_trylock(&mutex_) == 0; }

@@ -137,6 +137,15 @@ void RobustLock::recover(Section section) {
   run_taken(counted ? Section{Share::Counted::run, &*counted} : section, [&] { give_up(); });
 }
 
+/// As of a mutex. The memory of one that is shared is not the lock's.
+bool RobustLock::await_callers(std::int64_t end_ns) {
+  RobustPort port(namespaces_, end_ns);
+  if (is_shared() || lock_.is_damaged(port)) return true;
+  if (!lock_.acquire(port)) return lock_.is_damaged(port);
+  lock_.release(port);
+  return true;
+}
+
 bool RobustLock::try_take(bool) {
   RobustPort port(namespaces_, 0);
   const std::int64_t looked = looked_ns_.load(std::memory_order_relaxed);

@@ -66,6 +66,7 @@ class RobustLock final : public AnyLock {
   void give_up() override;
   bool take_again() override;
   void recover(Section section) override;
+  bool await_callers(std::int64_t end_ns) override;
 
  protected:
   bool try_take(bool again) override;

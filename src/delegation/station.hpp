@@ -103,11 +103,10 @@ class Station final : public LeavesRequests {
   /// Lets a server come and go. `impose` changes what is seen, for tests. Before the first lock.
   void employ(const locks::Steward& steward,
               std::function<void(locks::Steward::Look&)> impose = {});
-  /// Now and then, by clients that meet others at a lock, outside of all sections: starts a server
-  /// if the steward says so.
-  void consider() noexcept {
-    if (steward_) look_around();
-  }
+  bool has_steward() const noexcept { return steward_.has_value(); }
+  /// Where it has one, now and then, by clients that meet others at a lock, outside of all
+  /// sections: starts a server if the steward says so.
+  void consider() noexcept;
   bool has_server() const noexcept {
     return server_cell().value.load(std::memory_order_relaxed) != 0;
   }
@@ -234,7 +233,6 @@ class Station final : public LeavesRequests {
   void join_watchdog() {
     if (watchdog_.joinable()) watchdog_.join();
   }
-  void look_around() noexcept;
   bool is_to_leave();
   locks::Steward::Advice look(std::int64_t at_ns, std::vector<int>& thread_ids);
   locks::Steward::Look see(std::int64_t at_ns, std::vector<int>& thread_ids);

@@ -32,7 +32,7 @@ void Station::employ(const locks::Steward& steward,
   impose_ = std::move(impose);
 }
 
-void Station::look_around() noexcept {
+void Station::consider() noexcept {
   const std::int64_t at_ns = now_ns();
   if (at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
   const NoCancellation whole;

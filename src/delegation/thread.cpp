@@ -21,6 +21,10 @@
 namespace muster::delegation {
 namespace {
 
+/// By seat, with the mutex; null: of none. Zero from the start, so that only what is used is in
+/// memory.
+Thread* thread_in[seats_max];
+
 /// What threads have of them. Never destroyed: threads end after main does.
 class ThreadSeats {
  public:
@@ -31,7 +35,7 @@ class ThreadSeats {
     return *seats;
   }
 
-  unsigned take() {
+  unsigned take(Thread& thread) {
     if (!has_key_) {
       throw Error(Status::system, "no key left for what a thread gives back at its end");
     }
@@ -45,7 +49,21 @@ class ThreadSeats {
       give_back(1, [number](unsigned) { return number; });
       throw std::bad_alloc();
     }
+    Mutual::within(seats_.mutex, [&] {
+      thread_in[number] = thread.has_ended ? nullptr : &thread;  // it may not come to leave()
+    });
     return number;
+  }
+
+  bool any(const std::function<bool(const Thread&, unsigned)>& is) {
+    return Mutual::within(seats_.mutex, [&] {
+      for (unsigned seat = seats_.next(machine_, 0, seats_max); seat < seats_max;
+           seat = seats_.next(machine_, seat + 1, seats_max)) {
+        const Thread* const thread = thread_in[seat];
+        if (thread != nullptr && thread != &this_thread && is(*thread, seat)) return true;
+      }
+      return false;
+    });
   }
 
   void watch(const LeavesRequests& where) {
@@ -61,6 +79,10 @@ class ThreadSeats {
   void keep_only(const Thread& t) {
     new (&seats_) locks::Seats<SeatMachine>;
     new (&watched_) std::vector<const LeavesRequests*>;
+    for (unsigned seat = seats_.next(machine_, 0, seats_max); seat < seats_max;
+         seat = seats_.next(machine_, seat + 1, seats_max)) {
+      if (thread_in[seat] != &t) thread_in[seat] = nullptr;
+    }
     for (unsigned word = 0; word < SeatMachine::words; ++word) {
       machine_.set_taken(word, 0);
       machine_.set_used(word, 0);
@@ -75,6 +97,7 @@ class ThreadSeats {
     std::free(t.others);
     t.others = nullptr;
     t.seats = 0;
+    t.has_ended = true;
     seated_threads.fetch_sub(1, std::memory_order_relaxed);
     t.last_lock = 0;
     t.quick = 0;
@@ -84,6 +107,9 @@ class ThreadSeats {
     t.place = nullptr;
   }
   void give_back(unsigned count, auto seat_of) {
+    Mutual::within(seats_.mutex, [&] {
+      for (unsigned i = 0; i < count; ++i) thread_in[seat_of(i)] = nullptr;
+    });
     seats_.give_back(machine_, count, seat_of, seats_max, [this](unsigned seat) {
       return std::any_of(watched_.begin(), watched_.end(),
                          [seat](const auto* where) { return where->has_pending(seat); });
@@ -142,7 +168,7 @@ unsigned take_seat(unsigned depth) {
       if (grown == nullptr) throw std::bad_alloc();
       t.others = static_cast<unsigned*>(grown);
     }
-    const unsigned number = ThreadSeats::instance().take();
+    const unsigned number = ThreadSeats::instance().take(t);
     (t.seats == 0 ? t.first : t.others[t.seats - 1]) = number;
     if (t.seats++ != 0) continue;
     // Where nobody waits for long nobody else counts (Port::finds_crowd).
@@ -185,6 +211,10 @@ void end_unreleased() noexcept {
 std::atomic<unsigned> seated_threads{0};
 SeatMachine::Bits SeatMachine::taken_[words];
 std::atomic<SeatMachine::Bits> SeatMachine::used_[words];
+
+bool any_thread(const std::function<bool(const Thread& thread, unsigned seat)>& is) {
+  return ThreadSeats::instance().any(is);
+}
 
 void watch_seats(const LeavesRequests& where) { ThreadSeats::instance().watch(where); }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -64,6 +65,7 @@ struct Thread {
   unsigned first = 0;  ///< the first of them
   unsigned* others = nullptr;
   Level* outer = nullptr;       ///< the sections around this one
+  AnyLock* calling = nullptr;   ///< the lock that a call of it may still look at (Calling)
   Kept* kept = nullptr;         ///< posts of sections, until it is outside of all
   Station* serving = nullptr;   ///< whose requests it executes, if it is a server's
   void* servant = nullptr;      ///< what it is there
@@ -72,6 +74,18 @@ struct Thread {
   int* error = nullptr;         ///< where its errno is: asking costs a call
   int id = 0;                   ///< to the operating system; once it has a seat
   bool for_another = false;     ///< the section is another client's
+  bool has_ended = false;       ///< it has given its seats back, though it may take new ones
+
+  void enter(AnyLock* lock) noexcept { __atomic_store_n(&inside, lock, __ATOMIC_RELAXED); }
+  /// From here on it looks no more at the lock whose section it was in: pairs with is_calling().
+  void leave(AnyLock* into = nullptr) noexcept {
+    __atomic_store_n(&inside, into, __ATOMIC_RELEASE);
+  }
+  /// For another thread.
+  bool is_calling(const AnyLock* lock) const noexcept {
+    return __atomic_load_n(&inside, __ATOMIC_ACQUIRE) == lock ||
+           __atomic_load_n(&calling, __ATOMIC_ACQUIRE) == lock;
+  }
 
   /// Its seat for this depth, below `seats`.
   unsigned seat(unsigned at) const { return at == 0 ? first : others[at - 1]; }
@@ -107,6 +121,22 @@ inline unsigned seat_at(unsigned depth) {
 }
 inline unsigned first_seat() { return seat_at(0); }
 
+/// While it lives a call of the lock may look at it, though others have executed its section, or
+/// have the lock by now: whoever destroys the lock waits for that (AnyLock::await_callers()). In
+/// sections `inside` says as much, at no cost.
+class Calling {
+ public:
+  explicit Calling(AnyLock* lock) noexcept : before_(this_thread.calling) { set(lock); }
+  ~Calling() { set(before_); }
+  Calling(const Calling&) = delete;
+
+ private:
+  static void set(AnyLock* lock) noexcept {
+    __atomic_store_n(&this_thread.calling, lock, __ATOMIC_RELEASE);
+  }
+  AnyLock* before_;
+};
+
 /// Ends a fork's child whose only thread has executed the section that forked for another one, a
 /// server's or a client's: the section has come back to where nobody called it.
 [[noreturn, gnu::cold]] void end_executors_child();
@@ -117,6 +147,9 @@ inline unsigned first_seat() { return seat_at(0); }
 
 /// Threads that have seats.
 extern std::atomic<unsigned> seated_threads;
+/// Whether `is(thread, seat)` holds of any thread that has one but the caller, in any of its seats.
+/// No thread ends meanwhile.
+bool any_thread(const std::function<bool(const Thread& thread, unsigned seat)>& is);
 
 /// The machine of lock/seats.hpp.
 struct SeatMachine : Mutual {
@@ -176,12 +209,14 @@ class Inside {
  public:
   Inside(AnyLock* lock, bool for_another)
       : thread_(this_thread),
-        around_{std::exchange(thread_.inside, lock), std::exchange(thread_.outer, &around_)},
-        for_another_(std::exchange(thread_.for_another, for_another)) {}
+        around_{thread_.inside, std::exchange(thread_.outer, &around_)},
+        for_another_(std::exchange(thread_.for_another, for_another)) {
+    thread_.enter(lock);
+  }
   ~Inside() {
     if (thread_.outer != &around_) [[unlikely]]
       end_unreleased();
-    thread_.inside = around_.lock;
+    thread_.leave(around_.lock);
     thread_.outer = around_.outer;
     thread_.for_another = for_another_;
   }

@@ -10,8 +10,8 @@ namespace muster::delegation {
 /// to put back. Each store on this way costs: the next exchange awaits them all.
 class Outermost {
  public:
-  Outermost(AnyLock* lock, bool) : thread_(this_thread) { thread_.inside = lock; }
-  ~Outermost() { thread_.inside = nullptr; }
+  Outermost(AnyLock* lock, bool) : thread_(this_thread) { thread_.enter(lock); }
+  ~Outermost() { thread_.leave(); }
   Outermost(const Outermost&) = delete;
 
  private:

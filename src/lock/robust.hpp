@@ -55,10 +55,11 @@ class Robust : public Direct<Robust<M>> {
 
   void release(M& m) const {
     Word seen = m.identity();
-    if (m.compare_exchange(word(), seen, 0, muster::release)) return;  // pairs with who takes it
+    auto& held = word();  // whoever takes it may be the last to use this lock
+    if (m.compare_exchange(held, seen, 0, muster::release)) return;  // pairs with who takes it
     if (seen == (m.identity() | sleeps) &&
-        m.compare_exchange(word(), seen, 0, muster::release)) {  // likewise
-      return m.unpark(word());
+        m.compare_exchange(held, seen, 0, muster::release)) {  // likewise
+      return m.unpark(held);
     }
     m.store(damaged(), 1, relaxed);
   }
