@@ -318,10 +318,10 @@ void muster_lock_destroy(muster_lock* lock) {
   const muster::NoCancellation whole;
   // Whoever executes the section still uses it, also while exit() there destroys static objects.
   if (mine.is_entered()) return;
-  // Who takes longer stays in a section, as a thread may at exit(): the memory stays, too.
-  constexpr std::int64_t on_its_way_ns = 1'000'000'000;
-  if (mine.station() == nullptr && !mine.await_callers(muster::now_ns() + on_its_way_ns)) return;
-  delete &mine;
+  // Who takes longer stays in a section, as a thread may at exit(): the memory stays, too. In a
+  // fork's child the others are not there.
+  const std::int64_t end_ns = muster::now_ns() + 1'000'000'000;
+  if (!mine.in_own_process() || mine.await_callers(end_ns)) delete &mine;
 }
 
 int muster_cond_create(muster_cond** cond, muster_lock* lock) {

@@ -188,9 +188,9 @@ class AnyLock {
   bool is_entered() const noexcept {
     return Inside::of(this) || (readers_ != nullptr && Inside::of(readers_.get()));
   }
-  /// By who destroys it, when nobody has it: until no thread looks at it any more. The last of
-  /// those that use what a lock protects may destroy both, while others come back from their own
-  /// sections. False: not by that time, on now_ns().
+  /// By who destroys it: until what was posted is executed, and no thread looks at it any more. The
+  /// last of those that use what a lock protects may destroy both, while others come back from
+  /// their own sections. False: some still did at that time, on now_ns(); the memory has to stay.
   virtual bool await_callers(std::int64_t end_ns);
   /// How many posts to it are kept.
   std::atomic<Word>& kept() noexcept { return kept_; }

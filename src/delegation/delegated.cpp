@@ -59,8 +59,6 @@ Delegated::~Delegated() {
     return;
   }
   await_kept_posts(*this);
-  // Before the lock's number is another one's, which they could take for it.
-  await_callers(WaitPolicy::forever);
   station_->remove(auto_.desk().lock, [this](unsigned seat) { return has_client(seat); });
   if (this_thread.serving != station_.get() || station_.use_count() > 1) return;
   // A server cannot await its own end: another thread does.
@@ -70,6 +68,13 @@ Delegated::~Delegated() {
     std::thread([left] { delete left; }).detach();
   } catch (const std::exception&) {  // no thread can be made: the server stays
   }
+}
+
+/// Before the lock's number is another one's, which they could take for it.
+bool Delegated::await_callers(std::int64_t end_ns) {
+  await_kept_posts(*this);
+  station_->await_executed(auto_.desk().lock, [this](unsigned seat) { return has_client(seat); });
+  return AnyLock::await_callers(end_ns);
 }
 
 Delegated::Client Delegated::find_client(const Depth& depth) {

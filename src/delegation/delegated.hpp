@@ -33,6 +33,7 @@ class Delegated final : public AnyLock {
   void give_up() override;
   bool take_again() override;
   void look_after_section() noexcept override;
+  bool await_callers(std::int64_t end_ns) override;
   void allow_conditions() override { combines_.store(false, std::memory_order_relaxed); }
   const Station* station() const override { return station_.get(); }
   Counters counters() const override;

@@ -267,7 +267,7 @@ class Pthread final : public AnyLock {
   bool take_again() override { return pthread_mutex_lock(&mutex_) == 0; }
   /// Its clients need no seat: who has given the mutex back looks at it no more.
   bool await_callers(std::int64_t end_ns) override {
-    if (!AnyLock::wait_to_take(end_ns)) return false;
+    if (!try_take(false) && !AnyLock::wait_to_take(end_ns)) return false;
     give_up();
     return true;
   }

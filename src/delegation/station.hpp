@@ -133,8 +133,14 @@ class Station final : public LeavesRequests {
   Word add();
   /// The lock may be used from here on.
   void open(Word number, AnyLock* lock);
-  /// When nothing is pending for this lock, and nobody has it. `is_client(seat)`: whether anything
-  /// may have been posted to it from there.
+  /// Until nothing is pending for this lock. `is_client(seat)`: whether anything may have been
+  /// posted to it from there.
+  void await_executed(Word number, auto is_client) const {
+    NumbersPort machine = numbers_port();
+    locks::Numbers<NumbersPort>::await_executed(
+        machine, number, [&](auto look) { for_each_entry(look, is_client); });
+  }
+  /// Then, and when nobody has it.
   void remove(Word number, auto is_client) {
     NumbersPort machine = numbers_port();
     numbers_.remove(machine, number, row(number),

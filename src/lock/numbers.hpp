@@ -45,15 +45,19 @@ struct Numbers {
     });
   }
 
-  /// By who ends the lock, after all that was posted to it. `each_entry(look)`: of all clients
-  /// that may have posted to it.
-  void remove(M& m, Word number, Row& row, auto each_entry) {
+  /// Until what was posted to the lock is executed. `each_entry(look)`: of all clients that may
+  /// have posted to it.
+  static void await_executed(M& m, Word number, auto each_entry) {
     each_entry([&](const Cell& entry) {
       const auto is_pending = [&] {
         return Rings<M>::lock_of(m.load(entry, acquire)) == number;  // pairs with execute's store
       };
       for (unsigned looks = 0; is_pending(); ++looks) m.linger(looks);
     });
+  }
+  /// By who ends the lock, after all that was posted to it.
+  void remove(M& m, Word number, Row& row, auto each_entry) {
+    await_executed(m, number, each_entry);
     for (unsigned looks = 0; m.load(row.held, acquire) != 0; ++looks) m.linger(looks);
     m.store(row.wanted, 0, relaxed);
     m.within(mutex, [&] {
