@@ -89,6 +89,7 @@ bool AnyLock::await_callers(std::int64_t end_ns) {
     if (now_ns() >= end_ns) return false;
     linger(looks);
   }
+  if (__tsan_acquire != nullptr) __tsan_acquire(this);
   return true;
 }
 

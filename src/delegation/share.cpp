@@ -6,12 +6,6 @@
 
 #include "wait/linger.hpp"
 
-extern "C" {
-// The program's, if it is built with ThreadSanitizer.
-[[gnu::weak]] void __tsan_acquire(void* address);
-[[gnu::weak]] void __tsan_release(void* address);
-}
-
 namespace muster::delegation {
 
 void Share::Counted::run(void* counted) {

@@ -21,6 +21,12 @@
 #include "machine/no_cancellation.hpp"
 #include "machine/preload.hpp"
 
+extern "C" {
+// The program's, if it is built with ThreadSanitizer.
+[[gnu::weak]] void __tsan_acquire(void* address);
+[[gnu::weak]] void __tsan_release(void* address);
+}
+
 namespace muster::delegation {
 
 class AnyLock;
@@ -127,7 +133,11 @@ inline unsigned first_seat() { return seat_at(0); }
 class Calling {
  public:
   explicit Calling(AnyLock* lock) noexcept : before_(this_thread.calling) { set(lock); }
-  ~Calling() { set(before_); }
+  ~Calling() {
+    if (__tsan_release != nullptr) [[unlikely]]
+      __tsan_release(this_thread.calling);  // pairs with await_callers()
+    set(before_);
+  }
   Calling(const Calling&) = delete;
 
  private:

@@ -5,6 +5,8 @@
 #include <muster/muster.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -92,6 +94,32 @@ bool meet() {
   return std::count(good, good + threads, true) == threads;
 }
 
+// The last of its users destroys an object with its lock.
+struct Shared {
+  muster::lock lock;
+  int users;
+};
+bool is_destroyed(const muster::lock_options& options) {
+  constexpr int users = 4;
+  std::vector<std::atomic<Shared*>> all(300);
+  std::atomic<std::size_t> destroyed{0};
+  std::vector<std::thread> threads;
+  for (int user = 0; user < users; ++user) {
+    threads.emplace_back([&, user] {
+      for (std::atomic<Shared*>& shared : all) {
+        if (user == 0) shared = new Shared{muster::lock(options), users};
+        while (shared == nullptr) std::this_thread::yield();
+        Shared* const object = shared;
+        if (!object->lock.execute([object] { return --object->users == 0; })) continue;
+        delete object;
+        ++destroyed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return destroyed == all.size();
+}
+
 void race() {
   long count = 0;
   muster::lock lock;
@@ -112,7 +140,7 @@ int main(int argc, char** argv) {
         muster::lock_options{
             .kind = "rcl", .of = &server, .share = std::chrono::milliseconds(2)}}) {
     muster::lock lock(options);
-    good = is_counted(lock) && good;
+    good = is_counted(lock) && is_destroyed(options) && good;
   }
   long posted = 0;
   {
