@@ -148,8 +148,7 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
                       "auto, 2 clients, 1 section, served", "auto, 2 clients, 1 section, visits"}),
       with(of_auto,
            {// A hint, as above.
-            "src/lock/ask.hpp: if (next == Asking::Next::ask) m.store_unawaited(wanted, "
-            "by_another);, drop",
+            "src/lock/ask.hpp: m.store_unawaited(wanted, by_another);, drop",
             "src/lock/doze.hpp: if (lot.peek(sleepers_on_dozing) < 2) lot.set(wanted, 0);, drop",
             // Of two clients one sleeps.
             "src/lock/doze.hpp: const Word set = lot.make_odd(dozing, acq_rel);, tear",
