@@ -51,7 +51,7 @@ struct Row {
   // --members: what is not known about the machine leaves open.
   double least_ops_s = 0;
   double most_ops_s = 0;
-  unsigned fastest_in = 0;  ///< settings, of the locks at the same pattern and number of threads
+  unsigned fastest_in = 0;  ///< settings, of the rows with the same pattern and as many threads
 };
 
 /// Where everybody sits, for so many threads: the placements asked for, with their weights.
@@ -161,8 +161,8 @@ class Places {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Options& options, const sim::MachineModel& machine,
-             const std::vector<Row>& rows) {
+Json to_json(const Options& options, const sim::MachineModel& machine, const std::vector<Row>& rows,
+             std::size_t settings) {
   Json json;
   json["machine"] = machine.name;
   json["about"] = machine.about;
@@ -173,7 +173,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
   json["settings"]["seed"] = options.effort.seed;
   json["settings"]["warm_up"] = options.effort.warm_up;
   json["settings"]["window"] = options.effort.window;
-  json["settings"]["members"] = options.members;
+  json["settings"]["members"] = settings - 1;
   json["results"] = Json::array();
   for (const Row& row : rows) {
     json["results"].push_back(
@@ -197,7 +197,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine,
          {"private_misses_percent", row.outcome.private_misses_percent},
          {"far_memory_percent", row.outcome.far_memory_percent},
          {"doubling_changes_percent", 100 * row.outcome.change}});
-    if (options.members == 0) continue;
+    if (settings == 1) continue;
     json["results"].back()["throughput_ops_s_low"] = row.least_ops_s;
     json["results"].back()["throughput_ops_s_high"] = row.most_ops_s;
     json["results"].back()["fastest_in"] = row.fastest_in;
@@ -282,19 +282,18 @@ std::string to_text(const sim::MachineModel& machine, const std::vector<Row>& ro
       "far: lines from another NUMA node's memory; not a server's with --memory aware.\n"
       "doubled: what the first half of the window says more than the whole.\n\n";
   if (settings > 1) {
-    text += fmt::format("{:<{}} {:<11}{:>7} {:>9}  {:<19}{}\n", "lock", lock_width, "pattern",
-                        "threads", "Mops/s", "interval", "fastest in");
+    text += fmt::format("{:<{}} {:<11}{:>7}  {:<19}{:<11} {}\n", "lock", lock_width, "pattern",
+                        "threads", "interval", "fastest in", "where");
     for (const Row& row : rows) {
       text +=
-          fmt::format("{:<{}} {:<11}{:>7} {:>9.3f}  {:<19}{} of {}\n", row.query.lock, lock_width,
+          fmt::format("{:<{}} {:<11}{:>7}  {:<19}{:<11} {}\n", row.query.lock, lock_width,
                       pattern_name(row.query.pattern), row.query.placement.threads.size(),
-                      row.outcome.throughput_ops_s / 1e6,
                       fmt::format("{:.3f} to {:.3f}", row.least_ops_s / 1e6, row.most_ops_s / 1e6),
-                      row.fastest_in, settings);
+                      fmt::format("{} of {}", row.fastest_in, settings), place(row.placement));
     }
     text +=
-        "\ninterval: over settings of what is not known about the machine (--members).\n"
-        "fastest in: so many of these, of the locks above in which no thread starves.\n\n";
+        "\ninterval: Mops/s, over settings of what is not known about the machine.\n"
+        "fastest in: so many of these, of the rows in which no thread starves.\n\n";
   }
   text += fmt::format("{:<{}} {:<11}{:>7} {:>9}{:>9}{:>9}{:>13}\n", "lock", lock_width, "pattern",
                       "threads", "mean", "p99", "longest", "most/fewest");
@@ -345,10 +344,11 @@ std::vector<Row> averaged(const std::vector<Row>& rows) {
 /// Rows of the machine itself, with what those of its other settings say.
 std::vector<Row> with_intervals(const std::vector<std::vector<Row>>& of_settings) {
   std::vector<Row> rows = of_settings.front();
+  for (Row& row : rows) row.least_ops_s = row.most_ops_s = row.outcome.throughput_ops_s;
   for (const std::vector<Row>& setting : of_settings) {
     for (std::size_t n = 0; n < rows.size(); ++n) {
       const double ops_s = setting[n].outcome.throughput_ops_s;
-      rows[n].least_ops_s = rows[n].most_ops_s == 0 ? ops_s : std::min(rows[n].least_ops_s, ops_s);
+      rows[n].least_ops_s = std::min(rows[n].least_ops_s, ops_s);
       rows[n].most_ops_s = std::max(rows[n].most_ops_s, ops_s);
       const auto beats = [&](const Row& other) {
         return other.query.pattern == rows[n].query.pattern &&
@@ -399,7 +399,7 @@ void run(const Options& options) {
   }
   const std::vector<sim::MachineModel> members = sim::ensemble_of(machine, options.members);
   if (members.size() <= options.members) {
-    note("{}: of {} settings its file has {}\n", machine.name, options.members, members.size() - 1);
+    note("{} has {} other settings, not {}\n", machine.name, members.size() - 1, options.members);
   }
   std::vector<sim::LockBatch> batches;
   for (const sim::MachineModel& member : members) {
@@ -423,7 +423,7 @@ void run(const Options& options) {
   }
   rows = with_intervals(of_settings);
 
-  const Json json = to_json(options, machine, rows);
+  const Json json = to_json(options, machine, rows, members.size());
   const std::string dumped = format_json(json);
   fmt::print("{}", options.json  ? dumped
                    : options.csv ? to_csv(json)

@@ -75,8 +75,7 @@ def notes(data, rows):
     settings = data.get("settings", {})
     changed = settings.get("set", []) + ["no " + each for each in settings.get("without", [])]
     return "".join(f"; {each}" for each in changed) + \
-        "; !: a thread never gets the lock" * bool(mark(rows)) + \
-        "; intervals: what is not known about the machine" * ("fastest_in" in rows[0])
+        "; !: a thread never gets the lock" * bool(mark(rows))
 
 
 def family(lock):
@@ -267,8 +266,10 @@ def by_threads(data, rows, directory, name):
         panels[len(panels) // 2].set_ylabel("critical sections, millions a second")
         legend_of_families(panels[-1], rows)
     first = rows[0]
+    spans = any(low < high for low, high in map(interval, rows))
     title(figure, found(data, rows), f"critical sections; init {first['init']}, affinity "
-          f"{first['affinity']}, memory {first['memory']}" + notes(data, rows))
+          f"{first['affinity']}, memory {first['memory']}" + notes(data, rows) +
+          "; intervals: what is not known about the machine" * spans)
     save(figure, directory, name, dpi=130)
 
 

@@ -237,10 +237,10 @@ MUSTER_API int muster_lock_get_choice(const muster_lock* lock, muster_lock_choic
 MUSTER_API int muster_lock_explain(const muster_lock* lock, const char* format, char* text,
                                    size_t bytes, size_t* needed);
 
-/** After what was posted has been executed. Nobody may use the lock any more; but who comes back
- * from a section that has been executed does not count: so the last user of an object may destroy
- * it with its lock. NULL is ignored. In a section of this very lock, where exit() destroys static
- * objects, it does nothing: what was posted is not awaited, and the memory stays. */
+/** After what was posted has been executed. Nobody may use the lock any more. Threads on their way
+ * out of calls whose sections have been executed are awaited: so the last user of an object may
+ * destroy it with its lock. NULL is ignored. In a section of this very lock, where exit() destroys
+ * static objects, it does nothing: what was posted is not awaited, and the memory stays. */
 MUSTER_API void muster_lock_destroy(muster_lock* lock);
 
 /** A condition variable for sections of `lock`, between the threads of the calling process, also if

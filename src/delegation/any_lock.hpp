@@ -257,17 +257,18 @@ class AnyLock {
   }
   /// What is deferred, which is no longer then. Nothing in a fork's child of who has deferred it.
   std::vector<Section> take_deferred() noexcept;
-  // By a thread without any other lock: has acquired it; has only that; and has it no longer.
-  void enter_only(Thread& thread) noexcept {
+  /// As enter_acquired(), by a thread that has no lock yet; and whether it has, and has to see to,
+  /// nothing else.
+  void enter_first(Thread& thread) noexcept {
     held_in_ = generation();
     held_ = {.lock = this};
     thread.outer = &held_;
     thread.quick = 0;  // the short ways are for threads without a lock
   }
-  bool is_only(const Thread& thread) const noexcept {
-    return thread.outer == &held_ && held_.outer == nullptr && thread.inside == nullptr;
+  bool has_only_this(const Thread& thread) const noexcept {
+    return thread.outer == &held_ && held_.outer == nullptr && thread.inside == nullptr &&
+           thread.todo == 0;
   }
-  static void leave_only(Thread& thread) noexcept { thread.outer = nullptr; }
   bool is_shared() const { return shared_; }
   unsigned held_in_ = 0;  ///< generation() of who has acquired it, or of who has a shared one
   std::unique_ptr<AnyLock> readers_;  ///< what threads are inside of that share a section

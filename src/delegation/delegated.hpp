@@ -102,19 +102,18 @@ class Delegated final : public AnyLock {
         });
     return true;
   }
-  // The same for acquire() and release(): false, with nothing done, if there is more to do.
+  // acquire() and release() of such a thread. False, with nothing done: there is more to do.
   [[gnu::always_inline]] bool acquire_at_once(Thread& thread) {
     if (thread.quick != number_ever() || thread.inside != nullptr) return false;
     if (!auto_.take(last_client(thread).seat.port)) return false;
-    enter_only(thread);
+    enter_first(thread);
     return true;
   }
   [[gnu::always_inline]] bool release_at_once(Thread& thread) {
-    const bool is_only_task = is_only(thread) && thread.todo == 0;
-    if (!is_only_task || thread.last_lock != number_ever()) return false;
+    if (thread.last_lock != number_ever() || !has_only_this(thread)) return false;
     const Client own = last_client(thread);
     if (auto_.is_wanted(own.seat.port)) return false;  // it is, too, where posts to it are left
-    leave_only(thread);
+    thread.outer = nullptr;
     give_outside(thread, own, true);
     send_kept_posts();
     return true;

@@ -137,7 +137,7 @@ void RobustLock::recover(Section section) {
   run_taken(counted ? Section{Share::Counted::run, &*counted} : section, [&] { give_up(); });
 }
 
-/// As of a mutex. The memory of one that is shared is not the lock's.
+/// Until nobody has it, as with a mutex. The memory of a shared one is not the lock's.
 bool RobustLock::await_callers(std::int64_t end_ns) {
   RobustPort port(namespaces_, end_ns);
   if (is_shared() || lock_.is_damaged(port)) return true;

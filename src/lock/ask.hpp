@@ -27,7 +27,7 @@ int ask(M& m, const typename M::Cell* own, bool answer, const typename M::Cell& 
         typename M::Cell& wanted, Pace& pace, Sleep sleep) {
   const auto is_free = [&](const typename M::Cell& cell) { return m.load(cell, acquire) == 0; };
   const auto is_executed = [&] { return own != nullptr && is_free(*own); };
-  // The other line is its holder's to write: it is polled, too, by who has asked to be let in.
+  // Its holder writes to `held`: only who has asked to be let in polls that, too.
   bool asks = false;
   const auto until = [&] { return is_executed() || (asks && m.load(held, relaxed) == 0); };
   for (;;) {
