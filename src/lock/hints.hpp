@@ -63,6 +63,12 @@ class StandingBack {
     if (turns > 0) m.linger(static_cast<unsigned>(turns));
     return turns > 0;
   }
+  /// For who executes others' sections, too: it would go on with them.
+  bool is_asked(M& m) const {
+    const Word word = cell_ == nullptr ? Word{StandBack::nobody} : m.load(*cell_, relaxed);
+    if (word == StandBack::nobody) return false;
+    return m.is_near(word >> 2) == ((word & 3) == StandBack::who_is_near);
+  }
 
  private:
   /// In the model the busiest of two or four clients has at most 2.7 times as many sections as
@@ -71,11 +77,6 @@ class StandingBack {
   static constexpr std::int64_t span_ns = 4'000'000;
   static constexpr unsigned turns_max = 4 * Backoff::turns_max;
 
-  bool is_asked(M& m) const {
-    const Word word = cell_ == nullptr ? Word{StandBack::nobody} : m.load(*cell_, relaxed);
-    if (word == StandBack::nobody) return false;
-    return m.is_near(word >> 2) == ((word & 3) == StandBack::who_is_near);
-  }
   std::int64_t turns_as_others(M& m) const {
     if (had_ns_ == 0) return 0;
     const std::int64_t left_ns = had_ns_ + span_ns - m.time_ns();

@@ -110,6 +110,18 @@ TEST(AutoWithServer, ItMovesNearTheData) {
   EXPECT_GT(rate("auto", 16), 2 * rate("rcl", 16));
 }
 
+// Everybody but a core far from the data is a client. One far away combines first, and would go on.
+TEST(AutoWithServer, WhoCombinesFarFromTheDataStandsBack) {
+  const MachineModel epyc = load_machine("epyc-7763-2s");
+  const CoreTree tree(*epyc.shape);
+  const LockQuery query{"auto", Pattern::random, 500'000'000, 20, apart_placement(tree, 127)};
+  LockEffort effort;
+  effort.warm_up = 200'000;
+  effort.window = 20'000;
+  const LockOutcome outcome = predict_locks(epyc, tree, {query}, effort, {}).front();
+  EXPECT_GT(outcome.throughput_ops_s, 6e6);  // 2.7e6, if it goes on
+}
+
 // With LL/SC a client that has the lock's line goes on: who only tries never finds it free.
 TEST(AutoWithServer, OneThatFindsTheLockTakenSaysThatItWaits) {
   const MachineModel kunpeng = load_machine("kunpeng920-2s");
