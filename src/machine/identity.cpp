@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,8 +28,11 @@ namespace {
 struct Stat {
   Word number;
   char state;
-  bool is_of_kernel;  ///< such a thread has nothing of ours
+  bool is_of_kernel;      ///< such a thread has nothing of ours
+  unsigned long threads;  ///< of its process
   std::uint64_t start;
+
+  bool has_ended() const noexcept { return state == 'Z' || state == 'X'; }
 };
 
 /// By syscall(2): open, read, poll and close are cancellation points, and a wait is none.
@@ -42,14 +46,16 @@ std::optional<Stat> read_stat(const char* path) noexcept {
   text[length] = '\0';
   const char* at = std::strrchr(text, ')');  // behind a name, which may have any character
   if (at == nullptr || at[1] == '\0') return std::nullopt;
-  Stat stat{static_cast<Word>(std::strtoul(text, nullptr, 10)), at[2], false, 0};
+  Stat stat{static_cast<Word>(std::strtoul(text, nullptr, 10)), at[2], false, 0, 0};
   constexpr int flags = 9;
   constexpr unsigned long of_kernel = 0x0020'0000;  // the kernel's PF_KTHREAD
+  constexpr int threads = 20;
   constexpr int start = 22;
   for (int field = 3; field <= start; ++field) {  // the state is the third
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) return std::nullopt;
     if (field == flags) stat.is_of_kernel = (std::strtoul(at, nullptr, 10) & of_kernel) != 0;
+    if (field == threads) stat.threads = std::strtoul(at, nullptr, 10);
   }
   stat.start = std::strtoull(at, nullptr, 10);
   return stat;
@@ -71,6 +77,19 @@ Word identity(Word number, std::uint64_t start) noexcept {
   mixed = (mixed ^ mixed >> 29) * odd;
   constexpr unsigned hashes = (1U << (32 - identity_hash_shift)) - 1;  // but for 0
   return static_cast<Word>(1 + (mixed >> 32) % hashes) << identity_hash_shift | number;
+}
+
+/// Whether it is a child of ours that has ended. It remains to be waited for.
+bool is_dead_child(Word number) noexcept {
+  siginfo_t ended{};
+  constexpr int look = WEXITED | WNOHANG | WNOWAIT | __WALL;
+  return syscall(SYS_waitid, P_PID, number, &ended, look, nullptr) == 0 && ended.si_pid != 0;
+}
+
+/// Where /proc cannot be read. It takes no descriptor, since that may be what is lacking.
+/// `no_signal`: what sending signal 0 returned.
+bool is_gone_unseen(Word number, long no_signal) noexcept {
+  return (no_signal != 0 && errno == ESRCH) || is_dead_child(number);
 }
 
 std::uint64_t number_of_namespace(const char* path) noexcept {
@@ -125,21 +144,26 @@ bool is_thread_gone(Word of) noexcept {
   const Word number = number_of(of);
   if (number == 0) return true;
   if (const auto stat = stat_of(number)) {
-    return stat->state == 'Z' || stat->state == 'X' || stat->is_of_kernel ||
-           identity(number, stat->start) != of;
+    return stat->has_ended() || stat->is_of_kernel || identity(number, stat->start) != of;
   }
-  return syscall(SYS_tkill, number, 0) != 0 && errno == ESRCH;  // else it is hidden from us
+  return is_gone_unseen(number, syscall(SYS_tkill, number, 0));
 }
 
 bool is_process_gone(Word of) noexcept {
-  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, number_of(of), 0));
-  if (fd < 0)
-    return errno == ESRCH || errno == EINVAL || errno == ENOENT;  // or no process's at all
-  pollfd ended{fd, POLLIN, 0};
-  const timespec at_once{};
-  const bool gone = syscall(SYS_ppoll, &ended, 1, &at_once, nullptr, 0) == 1;
-  syscall(SYS_close, fd);
-  return gone;
+  const Word number = number_of(of);
+  if (number == 0) return true;
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
+  if (fd >= 0) {
+    pollfd ended{fd, POLLIN, 0};
+    const timespec at_once{};
+    const bool gone = syscall(SYS_ppoll, &ended, 1, &at_once, nullptr, 0) == 1;
+    syscall(SYS_close, fd);
+    return gone;
+  }
+  if (errno == ESRCH || errno == EINVAL || errno == ENOENT) return true;  // or no process's at all
+  // There is no such call, or no descriptor.
+  if (const auto stat = stat_of(number)) return stat->has_ended() && stat->threads <= 1;
+  return is_gone_unseen(number, syscall(SYS_kill, number, 0));
 }
 
 }  // namespace muster
