@@ -12,12 +12,12 @@
  * are not safe beside other calls on the same handle. Times are in nanoseconds, memory in bytes.
  *
  * Nothing here aborts or installs a signal handler. What is not seen in a call: publishing starts a
- * thread that hands out the descriptor; fork handlers (pthread_atfork) keep a child off its
- * parent's ranks; and with MUSTER_WATCHDOG=seconds in the environment, a wait that takes longer
- * names the missing ranks on stderr. MUSTER_TOPOLOGY imposes a topology, as options.topology does.
- * MUSTER_PROFILE names what `muster tune` has found, for "auto"; without it the user's and the
- * system's configuration folder are looked into. A program with rights that its caller has not
- * (setuid) reads none of these, and loses hwloc's HWLOC_*.
+ * thread that hands out the descriptor, and ends soon after the program's last one; fork handlers
+ * (pthread_atfork) keep a child off its parent's ranks; and with MUSTER_WATCHDOG=seconds in the
+ * environment, a wait that takes longer names the missing ranks on stderr. MUSTER_TOPOLOGY imposes
+ * a topology, as options.topology does. MUSTER_PROFILE names what `muster tune` has found, for
+ * "auto"; without it the user's and the system's configuration folder are looked into. A program
+ * with rights that its caller has not (setuid) reads none of these, and loses hwloc's HWLOC_*.
  *
  * [K22]: M. Kurnosov, "Hierarchical barrier synchronization algorithm for multicore shared-memory
  * systems", Vestnik SibSUTIS 16(2), 2022.

@@ -149,6 +149,11 @@ bool is_thread_gone(Word of) noexcept {
   return is_gone_unseen(number, syscall(SYS_tkill, number, 0));
 }
 
+bool are_left_alone(unsigned long threads) noexcept {
+  const auto first = stat_of(static_cast<Word>(getpid()));
+  return first && first->has_ended() && first->threads == threads + 1;
+}
+
 bool is_process_gone(Word of) noexcept {
   const Word number = number_of(of);
   if (number == 0) return true;

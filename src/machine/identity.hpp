@@ -45,6 +45,9 @@ Word own_process() noexcept;
 bool is_another(Word identity) noexcept;
 /// Whether the thread has ended, or never was. Not a cancellation point, nor are the others.
 bool is_thread_gone(Word identity) noexcept;
+/// Whether this process's first thread has ended, and there are only `threads` others. False where
+/// /proc does not say.
+bool are_left_alone(unsigned long threads) noexcept;
 /// Whether a process is gone, or a zombie (kill(pid, 0) calls zombies alive).
 bool is_process_gone(Word identity) noexcept;
 

@@ -19,6 +19,7 @@
 
 #include "machine/error.hpp"
 #include "machine/format.hpp"
+#include "machine/identity.hpp"
 #include "machine/preload.hpp"
 #include "memory/posix.hpp"
 #include "memory/segment.hpp"
@@ -32,6 +33,7 @@ constexpr std::int64_t ns_per_ms = 1'000'000;
 constexpr std::int64_t first_pause_ns = 500'000;
 constexpr std::int64_t longest_pause_ns = 16'000'000;
 constexpr int out_of_descriptors_pause_ms = 20;
+constexpr int between_looks_ms = 1000;
 
 /// Travels with the descriptor, so that a receiver knows whom it talks to.
 struct Greeting {
@@ -170,6 +172,9 @@ void pause_for(std::int64_t ns) {
   nanosleep(&time, nullptr);  // shorter after a signal: the caller looks at the clock
 }
 
+/// So many servers' threads are there, at least.
+constinit std::atomic<unsigned> serving{0};
+
 /// What a server holds open.
 struct Endpoint {
   UniqueFd offered;
@@ -234,6 +239,7 @@ class Endpoints {
                              [] { instance().no_fork_.unlock(); }, after_fork_in_child);
   }
   static void after_fork_in_child() {
+    serving = 0;
     Endpoints& all = instance();
     for (Endpoint* at = all.first_; at != nullptr; at = at->next) at->close_copies();
     all.first_ = nullptr;
@@ -302,7 +308,9 @@ void FdServer::Impl::start() {
       &thread, nullptr,
       [](void* self) -> void* {
         pthread_setname_np(pthread_self(), "muster-segment");
+        ++serving;
         static_cast<const Impl*>(self)->serve();
+        --serving;
         return nullptr;
       },
       this);
@@ -333,7 +341,10 @@ void FdServer::Impl::serve() const {
   while (true) {
     std::array<pollfd, 2> watched{
         {{endpoint.stop.get(), POLLIN, 0}, {endpoint.listener.get(), POLLIN, 0}}};
-    if (poll(watched.data(), watched.size(), -1) < 0) continue;
+    const int ready = poll(watched.data(), watched.size(), between_looks_ms);
+    // Once the program's last thread has ended, the process ends with the last server's.
+    if (ready == 0 && are_left_alone(serving)) return;
+    if (ready <= 0) continue;
     if (watched[0].revents != 0) return;
     const UniqueFd client(
         accept4(endpoint.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

@@ -253,6 +253,37 @@ TEST(FdServer, ItsThreadTakesNoSignals) {
             0);
 }
 
+/// A process whose first thread ends, and then another one.
+void expect_end_with_last_thread() {
+  const std::string name = fresh_name();
+  test::Child child([&] {
+    const auto segment = Segment::create(1, layout);
+    static const FdServer first(name, segment->fd());
+    static const FdServer second(name + ".2", segment->fd());
+    std::thread([name] {
+      std::this_thread::sleep_for(1500ms);
+      if (attach_by_name(name, ms(5000))->size() != page_size()) _exit(4);  // it serves still
+    }).detach();
+    pthread_exit(nullptr);
+    return false;
+  });
+  siginfo_t ended{};
+  const auto until = std::chrono::steady_clock::now() + 60s;
+  while (ended.si_pid == 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(10ms);
+    waitid(P_PID, static_cast<id_t>(child.pid()), &ended, WEXITED | WNOHANG | WNOWAIT);
+  }
+  ASSERT_NE(ended.si_pid, 0) << "its servers are still there";
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(FdServer, EndsWithTheLastThreadOfTheProgram) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
+#endif
+  std::thread(expect_end_with_last_thread).join();  // no test's frames, which catch pthread_exit()
+}
+
 TEST(FdServer, AForkedChildNeitherServesNorKeepsTheName) {
   const std::string name = fresh_name();
   const auto segment = Segment::create(1, layout);
