@@ -101,7 +101,7 @@ std::string text_of(const Handle* handle) {
 
 /// Which ranks of a barrier are claimed, and by which thread. Outlives the barrier while a thread
 /// remembers it.
-class ranks {
+class MUSTER_API ranks {
  public:
   explicit ranks(unsigned count) : taken_(count) {}
 
@@ -119,7 +119,7 @@ class ranks {
 };
 
 /// The ranks this thread has claimed; given back when it ends.
-class claims {
+class MUSTER_API claims {
  public:
   claims() = default;
   claims(const claims&) = delete;
@@ -150,7 +150,9 @@ class claims {
   std::vector<entry> entries_;
 };
 
-inline thread_local claims this_thread_claims;
+/// One in all libraries, also in those with hidden visibility: else a thread would claim a rank in
+/// each.
+MUSTER_API inline thread_local claims this_thread_claims;
 
 // What all did before they came is before what anyone does after. Who comes early to the next
 // episode is taken for one of this: so a race may be missed, and none is invented.

@@ -10,6 +10,9 @@
 
 #include "harness.hpp"
 
+void meet_in_one(muster::barrier<>& sync);
+void meet_in_another(muster::barrier<>& sync);
+
 namespace muster::test {
 namespace {
 
@@ -203,6 +206,18 @@ TEST(Barrier, ThrowsWhatWentWrong) {
     EXPECT_EQ(error.status(), MUSTER_EINVAL);
     EXPECT_THAT(error.what(), HasSubstr("rank 2"));
   }
+}
+
+TEST(Barrier, KnowsAThreadInEveryLibrary) {
+  const HangGuard guard(60);
+  muster::barrier<> sync(2);
+  run_threads(2, [&](unsigned) {
+    for (int i = 0; i < 3; ++i) {
+      meet_in_one(sync);
+      meet_in_another(sync);
+      sync.arrive_and_wait();
+    }
+  });
 }
 
 TEST(Barrier, RefusesMoreThreadsThanParticipants) {
