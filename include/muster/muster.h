@@ -102,7 +102,7 @@ typedef struct muster_options {
    * it. */
   muster_segment* segment;
   /** The caller's, zeroed (else MUSTER_EINVAL), aligned and as large as muster_barrier_memory()
-   * says; shared between processes by the caller. */
+   * says; with MUSTER_SHARED shared between processes by the caller. */
   void* memory;
   size_t memory_bytes;
 
@@ -169,7 +169,8 @@ MUSTER_API int muster_barrier_attach_name(muster_barrier** barrier, const char* 
  * muster_barrier_handle(). */
 MUSTER_API int muster_barrier_attach_at(muster_barrier** barrier, muster_segment* segment,
                                         uint64_t handle);
-/** The same for one in memory that the caller shares; `bytes` of it may be touched. */
+/** The same for one in memory that the caller shares; `bytes` of it may be touched. MUSTER_EINVAL,
+ * too: it was created without MUSTER_SHARED. */
 MUSTER_API int muster_barrier_attach_memory(muster_barrier** barrier, void* memory, size_t bytes);
 
 /** What this process's waiting participants call: for a process that attached, as the options do

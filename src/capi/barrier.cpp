@@ -115,6 +115,11 @@ std::unique_ptr<muster_barrier> attach_to(std::shared_ptr<std::byte> memory,
   auto barrier = std::make_unique<muster_barrier>();
   Plan plan;
   const Block block = Block::attach(memory.get(), available, plan);
+  if (!plan.shared) {  // its waits neither wake other processes nor look after them
+    throw Error(Status::invalid,
+                "the barrier was created without MUSTER_SHARED: for threads of its own process "
+                "only");
+  }
   barrier->memory = std::move(memory);
   barrier->set_engine(Engine::make(plan, block, {}));
   return barrier;

@@ -402,6 +402,20 @@ TEST(Memory, OfTheCaller) {
       << "it is destroyed";
 }
 
+// Its waits neither wake another process nor see its death.
+TEST(Memory, OfOneProcessIsAttachedToByNone) {
+  muster_options options = options_for(2);
+  std::size_t bytes = 0;
+  ASSERT_EQ(muster_barrier_memory(&options, &bytes, nullptr), MUSTER_OK);
+  const SharedMemory memory(bytes);
+  options.memory = memory.data();
+  options.memory_bytes = bytes;
+  const CapiSubject made(options);
+  muster_barrier* barrier = nullptr;
+  EXPECT_EQ(muster_barrier_attach_memory(&barrier, options.memory, bytes), MUSTER_EINVAL);
+  EXPECT_THAT(muster_last_error(), HasSubstr("created without MUSTER_SHARED"));
+}
+
 TEST(Explain, TellsWhatItsRanksHaveLearnt) {
   const CapiSubject barrier(options_for(2, "sense-reversing"));
   EXPECT_FALSE(json::parse(explain(barrier.handle(), "json")).contains("learnt"));

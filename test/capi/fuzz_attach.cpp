@@ -59,7 +59,7 @@ void attach_to_memory(const unsigned char* data, std::size_t bytes, bool hash) {
   const int status = muster_barrier_attach_memory(&barrier, memory, bytes);
   if (status == MUSTER_OK) {
     use(barrier);
-  } else if (status != MUSTER_EFOREIGN && status != MUSTER_ENOMEM) {
+  } else if (status != MUSTER_EFOREIGN && status != MUSTER_ENOMEM && status != MUSTER_EINVAL) {
     std::abort();
   }
   std::free(memory);
