@@ -191,7 +191,8 @@ MUSTER_API int muster_barrier_wait(muster_barrier* barrier, unsigned rank);
 
 /** The same, but gives up after `timeout_ns` with MUSTER_ETIMEDOUT (0 or less: at once, unless all
  * others have arrived). An arrival cannot be withdrawn, so that breaks the barrier for all its
- * participants. */
+ * participants. Once all have arrived it only waits for what others do to leave; if one of these is
+ * stopped, three seconds more. */
 MUSTER_API int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns);
 
 /** The two halves of a wait: arrive never waits, depart returns when all have arrived. With

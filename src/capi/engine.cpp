@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "capi/failure.hpp"
@@ -163,9 +164,6 @@ int fail_broken(Breakage why) noexcept {
   });
 }
 
-/// Longer than it takes to leave on a machine that is short of CPUs.
-constexpr std::int64_t leaving_ns_max = 3'000'000'000;
-
 /// Atoms that are waited for until there is no hope.
 template <class Hopeless>
 class Leaving : public PlainAtoms {
@@ -300,7 +298,7 @@ int Engine::give_up(Seat& seat, Word phase) noexcept {
 int Engine::timed_wait(unsigned rank, std::int64_t timeout_ns) {
   Seat* const taken = take_seat(rank);
   if (taken == nullptr) return refuse_seat();
-  return taken->calls.wait(*taken, until_ns(timeout_ns));
+  return taken->calls.wait(*taken, until_ns(std::max<std::int64_t>(timeout_ns, 0)));
 }
 
 int Engine::arrive(unsigned rank) {
@@ -321,6 +319,12 @@ int Engine::depart(unsigned rank) {
   if (!taken->calls.depart(*taken)) return give_up(*taken, inside - 1);
   taken->leave(inside - 1);
   return MUSTER_OK;
+}
+
+bool Engine::is_anyone_missing(Word mine) const {
+  bool found = false;
+  each_missing(mine, [&](unsigned, const Mark&) { found = true; });
+  return found;
 }
 
 bool Engine::wait_until_left(bool only_own) const {

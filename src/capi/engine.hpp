@@ -171,6 +171,7 @@ class Engine {
       if (static_cast<std::int32_t>(theirs - mine) < 0) missing(rank, mark);
     }
   }
+  bool is_anyone_missing(Word mine) const;
   const UserHooks& hooks() const { return hooks_; }
   /// For seats made after.
   void set_hooks(const UserHooks& hooks) { hooks_ = hooks; }

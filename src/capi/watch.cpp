@@ -74,6 +74,10 @@ Hooks Watch::hooks() noexcept {
   hooks.inspect = [](void* self, std::int64_t began_ns, std::int64_t now) {
     return static_cast<Watch*>(self)->inspect(began_ns, now);
   };
+  hooks.all_came = [](void* self) {
+    const auto& watch = *static_cast<Watch*>(self);
+    return !watch.engine_.is_anyone_missing(watch.engine_.seat(watch.rank_)->phase());
+  };
   if (follower_ != nullptr) {
     hooks.compose = [](void* self, std::span<const Word> pus) {
       return static_cast<Watch*>(self)->follower_->look(pus);

@@ -73,6 +73,12 @@ void Hardware::Wait::yield() noexcept {
   sched_yield();
 }
 
+bool Hardware::Wait::is_late(std::int64_t late_ns) const noexcept {
+  if (late_ns < 0) return false;
+  const Hooks& hooks = port_.hooks_;
+  return late_ns >= leaving_ns_max || hooks.all_came == nullptr || !hooks.all_came(hooks.context);
+}
+
 Hardware::Next Hardware::Wait::step() noexcept {
   Domain& domain = *port_.domain_;
   Patience& patience = port_.patience_;
@@ -85,7 +91,8 @@ Hardware::Next Hardware::Wait::step() noexcept {
   }
   const std::int64_t now = now_ns();
   if (!began_) begin(now);
-  if (now >= port_.deadline_ns_) {
+  const std::int64_t late_ns = now - port_.deadline_ns_;
+  if (is_late(late_ns)) {
     port_.break_domain({Status::timeout, port_.rank_});
     return Next::give_up;
   }
@@ -120,7 +127,7 @@ Hardware::Next Hardware::Wait::step() noexcept {
   slept_ = true;
   std::int64_t slice = port_.lot_.longest_slice_ns();
   if (port_.hooks_.progress != nullptr) slice = std::min(slice, slice_with_progress_ns);
-  if (port_.deadline_ns_ != WaitPolicy::forever) slice = std::min(slice, port_.deadline_ns_ - now);
+  if (late_ns < 0) slice = std::min(slice, -late_ns);
   port_.lot_.set_slice(slice);
   return Next::sleep;
 }

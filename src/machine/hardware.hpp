@@ -73,10 +73,15 @@ struct Hooks {
   /// With each look at the clock of a wait that began then, after another look in vain;
   /// a nonzero Breakage::encode() ends it and breaks the barrier for all.
   Word (*inspect)(void* context, std::int64_t began_ns, std::int64_t now_ns) = nullptr;
+  /// Once time is up: whether everybody has come. Then a wait takes only what others need to go on.
+  bool (*all_came)(void* context) = nullptr;
   /// Machine::compose(), of the participant that looks where all sit.
   std::span<const Word> (*compose)(void* context, std::span<const Word> pus) = nullptr;
   void* context = nullptr;
 };
+
+/// Longer than it takes to leave, once all have come, on a machine that is short of CPUs.
+inline constexpr std::int64_t leaving_ns_max = 3'000'000'000;
 
 class Hardware {
  public:
@@ -165,7 +170,7 @@ class Hardware {
     return YieldBan(domain.yield_ban.load(std::memory_order_relaxed)).left_ns(now_ns());
   }
   /// Absolute, on now_ns(); WaitPolicy::forever for none. A wait that is not over by then gives up
-  /// and breaks the domain.
+  /// and breaks the domain, `leaving_ns_max` later if all have come.
   void set_deadline(std::int64_t at_ns) noexcept { deadline_ns_ = at_ns; }
   /// Why waits give up, if they do.
   Breakage breakage() const noexcept { return breakage_of(*domain_); }
@@ -313,6 +318,8 @@ class Hardware {
     Next step() noexcept;
     void begin(std::int64_t now) noexcept;
     void yield() noexcept;
+    /// Whether its time is up, so long ago.
+    bool is_late(std::int64_t late_ns) const noexcept;
 
     Hardware& port_;
     unsigned polls_ = 0;

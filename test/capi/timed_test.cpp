@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 #include "every.hpp"
 
@@ -104,6 +105,33 @@ TEST_P(Timeout, MayBeFollowedByDestroy) {
       while (!inside) std::this_thread::yield();
       EXPECT_EQ(muster_barrier_timedwait(barrier, 0, ms / 4), MUSTER_ETIMEDOUT);
       muster_barrier_destroy(barrier);
+    });
+  }
+}
+
+// Of some algorithms the last to come waits for steps of the others, too.
+TEST_P(Timeout, IsForThoseWhoHaveNotCome) {
+  const HangGuard guard(60);
+  constexpr unsigned others = 4;
+  for (const char* map_by : {"", "core"}) {
+    std::atomic<unsigned> inside{0};
+    muster_options options = options_for(others + 1, GetParam().c_str());
+    if (*map_by != '\0') {
+      options.topology = "package:2 numa:2 core:2 pu:1";
+      options.map_by = map_by;
+    }
+    options.context = &inside;
+    options.progress = [](void* context) {
+      thread_local bool told = false;
+      if (!std::exchange(told, true)) static_cast<std::atomic<unsigned>*>(context)->fetch_add(1);
+      return 0;
+    };
+    const CapiSubject barrier(options);
+    run_threads(others + 1, [&](unsigned rank) {
+      while (rank == others && inside < others) usleep(100);
+      const int status = rank == others ? muster_barrier_timedwait(barrier.handle(), rank, 0)
+                                        : muster_barrier_wait(barrier.handle(), rank);
+      EXPECT_EQ(status, MUSTER_OK) << muster_last_error();
     });
   }
 }
