@@ -239,7 +239,9 @@ MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char*
  * soon as the caller's own last wait has returned; whoever waits for a rank of this process after
  * that gets MUSTER_EPEER. Who has not left after three seconds gets MUSTER_EBROKEN; where that does
  * not help within three more, or a process has written nonsense into the shared memory, nothing is
- * freed, and muster_last_error() says so. NULL is ignored. */
+ * freed, and muster_last_error() says so. Nor is it at once, where a participant waits for one that
+ * has not come, at a barrier without MUSTER_SHARED or `progress` whose memory is its own: that wait
+ * goes on, so a program may end while its threads are parked in one. NULL is ignored. */
 MUSTER_API void muster_barrier_destroy(muster_barrier* barrier);
 
 /** Memory that several processes share, for many barriers: `bytes` are allocated at once, and

@@ -150,6 +150,7 @@ std::unique_ptr<muster_barrier> create(const muster_options& options) {
     barrier->fd = segment->fd();
   } else {
     barrier->memory = own_memory(layout);
+    barrier->own_memory = true;
   }
   bind_blocks(plan, layout, barrier->memory.get());
   if (options.memory != nullptr) expect_zeroed(layout, barrier->memory.get());
@@ -221,6 +222,22 @@ muster_options with_our_members(const muster_options& theirs) {
   constexpr std::size_t first =
       offsetof(muster_options, first_episode) + sizeof theirs.first_episode;
   return complete(theirs, first, muster_options_init_sized);
+}
+
+/// Where a leak's detector sees that it is no oversight.
+void keep(muster_barrier& barrier) noexcept {
+  static constinit std::atomic<const muster_barrier*> kept{nullptr};
+  barrier.next_kept = kept.load(std::memory_order_relaxed);
+  while (!kept.compare_exchange_weak(barrier.next_kept, &barrier, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+  }
+}
+
+/// Whoever waits there for one that will not come may go on so: its memory is nobody else's, and
+/// the wait calls nothing of the program's. So a program may end while its threads wait.
+bool may_be_waited_at_for_ever(const muster_barrier& barrier) noexcept {
+  return barrier.own_memory && barrier.engine->hooks().progress == nullptr &&
+         barrier.engine->is_waited_in_vain();
 }
 
 }  // namespace
@@ -401,6 +418,11 @@ void muster_barrier_destroy(muster_barrier* barrier) {
   const bool last = barrier->owns_block && barrier->made_in == fork_generation();
   const Engine& engine = *barrier->engine;
   const bool seated = barrier->seats_of.load() == fork_generation();  // or it is a parent's
+  if (seated && may_be_waited_at_for_ever(*barrier)) {
+    keep(*barrier);
+    fail(Status::busy, "somebody waits at the barrier in vain: its memory is not given back");
+    return;
+  }
   bool left = !seated || engine.wait_until_left(true);
   // Where the memory may hold another barrier by now, nobody else's is touched any more.
   if (seated && (last || (barrier->fd >= 0 && barrier->handle == 0))) engine.depart_for_good();
@@ -413,12 +435,7 @@ void muster_barrier_destroy(muster_barrier* barrier) {
     return;
   }
   barrier->server.reset();
-  // Kept where a leak's detector sees that it is no oversight.
-  static constinit std::atomic<const muster_barrier*> kept{nullptr};
-  barrier->next_kept = kept.load(std::memory_order_relaxed);
-  while (!kept.compare_exchange_weak(barrier->next_kept, barrier, std::memory_order_release,
-                                     std::memory_order_relaxed)) {
-  }
+  keep(*barrier);
   fail(Status::foreign,
        "somebody has not left the barrier, though it is broken now, or something has "
        "overwritten its memory: that is not given back");

@@ -321,6 +321,15 @@ int Engine::depart(unsigned rank) {
   return MUSTER_OK;
 }
 
+bool Engine::is_waited_in_vain() const {
+  if (breakage().cause != Status::ok) return false;
+  for (unsigned rank = 0; rank < plan_.participants; ++rank) {
+    const Seat* const own = seat(rank);
+    if (own != nullptr && is_inside(own->phase()) && is_anyone_missing(own->phase())) return true;
+  }
+  return false;
+}
+
 bool Engine::is_anyone_missing(Word mine) const {
   bool found = false;
   each_missing(mine, [&](unsigned, const Mark&) { found = true; });

@@ -55,6 +55,7 @@ struct muster_barrier {
   const unsigned made_in = muster::fork_generation();  // the process that made the handle
   std::atomic<unsigned> seats_of{made_in};             // whose seats the engine has; see with_rank
   bool owns_block = false;                             // this process created it and ends it
+  bool own_memory = false;                             // of this process, and nobody else's
   int fd = -1;  // of the segment it is in; the segment closes it
   std::uint64_t handle = 0;
   std::unique_ptr<muster::FdServer> server;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <barrier>
+#include <cstdlib>
 #include <muster/muster.hpp>
 #include <thread>
 
@@ -195,6 +196,21 @@ TEST(BarrierDeathTest, ACompletionThatThrowsTerminates) {
         sync.arrive_and_wait();
       },
       "");
+}
+
+TEST(BarrierDeathTest, StaticOneLetsTheProgramEndWhileThreadsAreParkedThere) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        static muster::barrier sync(2);
+        std::thread([] {
+          for (;;) sync.arrive_and_wait();
+        }).detach();
+        sync.arrive_and_wait();
+        usleep(10'000);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Barrier, ThrowsWhatWentWrong) {

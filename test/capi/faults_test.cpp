@@ -357,7 +357,7 @@ TEST(Destruction, WhileOtherProcessesAreLeavingWaitsForThem) {
 
 TEST(Destruction, OfOneThatSomebodyWaitsAtInVainTellsHim) {
   const HangGuard guard(60);
-  muster_options options = options_for(2);
+  muster_options options = shared_options(2);
   options.flags |= MUSTER_SPLIT;
   muster_barrier* barrier = nullptr;
   ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
@@ -371,6 +371,28 @@ TEST(Destruction, OfOneThatSomebodyWaitsAtInVainTellsHim) {
   while (!inside) sched_yield();
   muster_barrier_destroy(barrier);
   waiter.join();
+}
+
+// As a thread pool's, whose threads are parked there when the program ends.
+TEST(Destruction, OfOneProcesssOwnLeavesWhoWaitsInVainThere) {
+  const HangGuard guard(60);
+  for (unsigned round = 0; round < fault_rounds(); ++round) {
+    Child child([&] {
+      muster_options options = options_for(2, algorithm(round));
+      options.wait = policy(round);
+      muster_barrier* barrier = nullptr;
+      if (muster_barrier_create(&barrier, &options) != MUSTER_OK) _exit(1);
+      std::thread([&] {
+        for (int i = 0; i < 2; ++i) muster_barrier_wait(barrier, 1);
+        _exit(2);  // it was told something
+      }).detach();
+      if (muster_barrier_wait(barrier, 0) != MUSTER_OK) _exit(3);
+      usleep(10'000);
+      muster_barrier_destroy(barrier);
+      usleep(30'000);
+    });
+    EXPECT_EQ(child.wait(), "") << algorithm(round);
+  }
 }
 
 /// A barrier of four in memory that somebody else writes to as well: ranks 0 and 1 by the handle
