@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capi/engine.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -12,6 +10,7 @@
 #include "machine/identity.hpp"
 #include "machine/no_cancellation.hpp"
 #include "memory/pages.hpp"
+#include "wait/linger.hpp"
 
 namespace muster {
 namespace {
@@ -172,11 +171,12 @@ class Leaving : public PlainAtoms {
 
   template <class Pred, Order O>
   bool await(const Atom& phase, Pred pred, OrderTag<O>) const noexcept {
-    for (std::int64_t look_at_ns = 0; !pred(phase.load(std_order(O)));) {
-      const std::int64_t now = now_ns();  // a yield takes as long as others have the CPU
+    std::int64_t look_at_ns = 0;
+    for (unsigned looks = 0; !pred(phase.load(std_order(O))); ++looks) {
+      const std::int64_t now = now_ns();  // a nap takes as long as others have the CPU
       if (now >= look_at_ns && hopeless_(now)) return false;
       if (now >= look_at_ns) look_at_ns = now + FutexLot::between_looks_ns;
-      sched_yield();
+      linger(looks);
     }
     return true;
   }

@@ -31,6 +31,7 @@ thread_local unsigned allocations_left = any_number;  ///< then there is no memo
 std::atomic<unsigned> allocations{0};
 std::atomic<unsigned> looked_up{0};
 std::atomic<unsigned> slept{0};
+std::atomic<unsigned> napped{0};
 
 void* take(void* memory) {
   if (memory != nullptr) return memory;
@@ -52,6 +53,7 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
   va_end(rest);
   if (number == SYS_pidfd_open) ++looked_up;
   if (number == SYS_futex && arguments[1] == FUTEX_WAIT) ++slept;
+  if (number == SYS_clock_nanosleep) ++napped;
   static const auto real = reinterpret_cast<long (*)(long, ...)>(dlsym(RTLD_NEXT, "syscall"));
   return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
               arguments[5]);
@@ -323,6 +325,28 @@ TEST_P(Quiet, SleepsWhileTheLastIsMillisecondsLate) {
 TEST(QuietAuto, SleepsWhileTheLastIsMillisecondsLate) {
   const HangGuard guard(60);
   for (const unsigned participants : {2U, 4U, 8U, 16U, 64U}) expect_asleep("auto", participants);
+}
+
+// A thread with a real-time priority would never let the one run that is leaving.
+TEST(Destruction, NapsWhileAnotherIsLeaving) {
+  const HangGuard guard(60);
+  muster_options options = options_for(2);
+  options.flags = MUSTER_SPLIT;
+  muster_barrier* barrier = nullptr;
+  ASSERT_EQ(muster_barrier_create(&barrier, &options), MUSTER_OK);
+  std::atomic<bool> came{false};
+  std::thread other([&] {
+    EXPECT_EQ(muster_barrier_arrive(barrier, 1), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_arrive(barrier, 0), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_depart(barrier, 0), MUSTER_OK);
+    const unsigned before = napped;
+    came = true;
+    while (napped == before) usleep(100);
+    EXPECT_EQ(muster_barrier_depart(barrier, 1), MUSTER_OK);
+  });
+  while (!came) usleep(100);
+  muster_barrier_destroy(barrier);
+  other.join();
 }
 
 // Each sleep is followed by a look. Not everybody looks up the one that is late.
