@@ -307,6 +307,7 @@ int Engine::arrive(unsigned rank) {
   if (!plan().split || taken->calls.arrive == nullptr) return fail_unsplit();
   const Word phase = taken->phase();
   if (is_inside(phase) || !taken->enter(phase)) return refuse(*taken);
+  taken->port.set_deadline(WaitPolicy::forever);  // and not that of the wait before
   return taken->calls.arrive(*taken) ? MUSTER_OK : give_up(*taken, phase);
 }
 

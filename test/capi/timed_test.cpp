@@ -151,6 +151,19 @@ TEST(TimedWait, TakesAnyTimeout) {
   });
 }
 
+TEST(TimedWait, LimitsNoLaterOne) {
+  const HangGuard guard(60);
+  muster_options options = options_for(2);
+  options.flags = MUSTER_SPLIT;
+  const CapiSubject barrier(options);
+  run_threads(2, [&](unsigned rank) {
+    EXPECT_EQ(muster_barrier_timedwait(barrier.handle(), rank, 2'000 * ms), MUSTER_OK);
+    if (rank == 1) usleep(2'200'000);
+    EXPECT_EQ(muster_barrier_arrive(barrier.handle(), rank), MUSTER_OK);
+    EXPECT_EQ(muster_barrier_depart(barrier.handle(), rank), MUSTER_OK) << muster_last_error();
+  });
+}
+
 TEST(SameRank, InTwoThreadsIsBusy) {
   const HangGuard guard(60);
   const CapiSubject barrier(options_for(2, "mcs"));
