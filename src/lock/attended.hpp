@@ -79,32 +79,26 @@ class Attended {
     m.exchange(news(), 1, release);  // pairs with goes_on's; no store: it would hide earlier ones
   }
   template <class Work>
-  class Server {
+  class Server : public Walk<M> {
+    using Walk<M>::port_;
+
    public:
-    Server(M& m, const Attended& lock, Work& work) : m_(m), lock_(lock), work_(work) { watch(); }
+    Server(M& m, const Attended& lock, Work& work)
+        : Walk<M>(m, *lock.desk_.clients), lock_(lock), work_(work) {
+      watch();
+    }
 
     bool goes_on(bool found) {
-      if (!found) std::exchange(was_refused_, false) ? m_.linger(1) : wait();
-      if (at_ == no_cell) return false;
-      if (at_ == news_) {
-        m_.exchange(lock_.news(), 0, acquire);  // pairs with tell_news's; before it looks at them
-        watch();
-      }
-      return lock_.is_served(m_);
+      if (!found) std::exchange(was_refused_, false) ? port_.linger(1) : wait();
+      return !gave_up_ && lock_.is_served(port_);
     }
-    /// One operation, so that misses overlap. It ends at `serving`, or at the news that this is 0.
-    Word next(Word from) {
-      at_ = m_.await_any(watched_, at_least(1), relaxed, from);
-      return from <= at_ && at_ < news_ ? static_cast<Word>(at_) : no_client;
-    }
-    Word count() const { return static_cast<Word>(news_); }
     bool take(Word) {
-      was_refused_ = !lock_.auto_.take(m_);
+      was_refused_ = !lock_.auto_.take(port_);
       return !was_refused_;
     }
     const Auto<M>& lock(Word) const { return lock_.auto_; }
     bool execute(Word, Word client, const typename Rings<M>::Next& first) const {
-      lock_.desk_.rings.execute(m_, client, first, work_);
+      lock_.desk_.rings.execute(port_, client, first, work_);
       return true;
     }
     static bool has_given() { return true; }
@@ -112,31 +106,31 @@ class Attended {
    private:
     /// For news, or for a request that nobody else executes.
     void wait() {
-      const CellSet<M> all(watched_);
-      at_ = m_.await_any(all.first(news_ + 1), at_least(1), relaxed);
-      if (at_ >= news_) return;
-      auto& served = lock_.desk_.rings.served(static_cast<unsigned>(at_));
-      if (!await_executed(m_, served)) at_ = no_cell;
+      const std::size_t at = port_.await_any(CellSet<M>(watched_), at_least(1), relaxed);
+      const std::size_t news = watched_.size() - 1;
+      gave_up_ = at == no_cell;
+      if (at == news) {
+        port_.exchange(lock_.news(), 0, acquire);  // pairs with tell_news's; before it looks
+        watch();
+      } else if (!gave_up_) {
+        gave_up_ = !await_executed(port_, lock_.desk_.rings.served(static_cast<unsigned>(at)));
+      }
     }
     void watch() {
       watched_.clear();
-      news_ = m_.load(*lock_.desk_.clients, relaxed);
-      for (unsigned client = 0; client < news_; ++client) {
+      const Word clients = port_.load(*lock_.desk_.clients, relaxed);
+      for (unsigned client = 0; client < clients; ++client) {
         // A ring of one entry: always the same.
-        watched_.push_back(&lock_.desk_.rings.at_last(m_, client));
+        watched_.push_back(&lock_.desk_.rings.at_last(port_, client));
       }
       watched_.push_back(&lock_.news());
-      watched_.push_back(&lock_.serving());
-      at_ = news_ + 1;
     }
 
-    M& m_;
     const Attended& lock_;
     Work& work_;
-    std::vector<typename M::Cell*> watched_;  ///< the clients' requests, the news, and `serving`
-    std::size_t news_ = 0;
-    std::size_t at_ = 0;  ///< what was found last
+    std::vector<typename M::Cell*> watched_;  ///< the clients' requests, and the news
     bool was_refused_ = false;
+    bool gave_up_ = false;
   };
 
   typename M::Cells cells_;
