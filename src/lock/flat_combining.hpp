@@ -102,6 +102,8 @@ class FlatCombining : public Combining<FlatCombining<M>> {
          client = m.next_client(client + 1, count)) {
       if (client == but || m.load(pending(client), acquire) == 0)
         continue;  // pairs with delegate's
+      const Word ahead = fetched_ahead(m, client, count);
+      if (ahead < count) m.expect_load(pending(ahead));
       work.run(m, client);
       m.store(pending(client), 0, release);  // pairs with its client's await
       ++executed;

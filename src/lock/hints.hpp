@@ -38,6 +38,14 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
   }
 }
 
+/// Executing one request takes less time than the next one's line. So the lines of several come at
+/// once: a core has but two or three outstanding by itself. The client whose line is fetched while
+/// this one's request is executed, which may be one of the next round; `count`: nobody's.
+Word fetched_ahead(auto& m, Word client, Word count) {
+  const Word at = client + std::min(Word{8}, count / 4);
+  return m.next_client(at < count ? at : at - count, count);
+}
+
 /// Who of those that wait for a lock lets others go first: whoever is near the data executes
 /// others' sections faster, but whoever is near its last owner would get it. A steward finds out
 /// where the data are.
