@@ -343,7 +343,7 @@ class Run {
   /// The steward sees what a station shows it (delegation/station_steward.cpp) while the lock warms
   /// up, so often that it can start a server and judge it.
   void look(Port& port) {
-    constexpr std::uint64_t looks = 24;
+    constexpr std::uint64_t looks = 48;
     const std::uint64_t between = std::max<std::uint64_t>(1, setup_.warm_up / looks);
     if (bench_.operations % between != 0 || bench_.operations > setup_.warm_up) return;
     const auto clients = static_cast<unsigned>(setup_.threads.size());
@@ -360,13 +360,20 @@ class Run {
     if (const auto& fastest = steward_.fastest()) {
       now.server_is_near = share_memory(fastest->place, server_);
     }
+    constexpr locks::Steward::Rules rules;
+    constexpr std::uint64_t trial = rules.trial_looks + 1;
+    const auto can_be_judged = [&](std::uint64_t after) {
+      return bench_.operations + after * between <= setup_.warm_up;
+    };
+    if (serving_ && !steward_.knows_best()) {
+      now.server = server_;
+      if (can_be_judged(2 * (rules.looks_to_start + trial))) now.untried = untried_spare();
+    }
     const auto advice = steward_.look(now);
     if (advice == locks::Steward::Advice::leave) lock_.stop(port);
-    const std::uint64_t judged =
-        bench_.operations + (locks::Steward::Rules{}.trial_looks + 1) * between;
     if (advice == locks::Steward::Advice::start) {
-      judged <= setup_.warm_up ? start_server(port)
-                               : steward_.no_server(now.now_ns, "it could not be judged any more");
+      can_be_judged(trial) ? start_server(port)
+                           : steward_.no_server(now.now_ns, "it could not be judged any more");
     }
     lock_.tell(port, steward_.stand_back());
   }
@@ -382,6 +389,17 @@ class Run {
       server_ = *spare;
     }
     serve();
+  }
+
+  std::optional<unsigned> untried_spare() const {
+    const auto is_untried = [this](unsigned spare) {
+      const auto& tried = steward_.tried();
+      return !share_memory(spare, server_) &&
+             std::none_of(tried.begin(), tried.end(),
+                          [&](const auto& server) { return share_memory(spare, server.place); });
+    };
+    const auto at = std::find_if(setup_.spares.begin(), setup_.spares.end(), is_untried);
+    return at == setup_.spares.end() ? std::nullopt : std::optional(*at);
   }
 
   bool share_memory(unsigned participant, unsigned other) const {

@@ -3,12 +3,14 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <future>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "delegation/cpus.hpp"
 #include "delegation/thread.hpp"
@@ -90,23 +92,39 @@ Places::Server Places::add_server(ServerPolicy policy, const PuSet& cpus) {
   return server;
 }
 
+std::optional<unsigned> Places::spare_core(const std::vector<int>& thread_ids,
+                                           std::vector<bool> taken) const {
+  for (const int thread_id : thread_ids) {
+    const PuSet cpus = binding_of(thread_id);
+    const unsigned core = topology_.core_of(cpus.first());
+    if (is_unit(core) && cpus.is_subset_of(pus_of(topology_, core))) taken[core] = true;
+  }
+  return choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
+}
+
 std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& thread_ids,
                                                        std::optional<unsigned> near_cpu) {
   std::vector<bool> taken(tree().cores());
   for (unsigned core = 0; near_cpu && core < tree().cores(); ++core) {
     taken[core] = !is_near(core, *near_cpu);
   }
-  for (const int thread_id : thread_ids) {
-    const PuSet cpus = binding_of(thread_id);
-    const unsigned core = topology_.core_of(cpus.first());
-    if (is_unit(core) && cpus.is_subset_of(pus_of(topology_, core))) taken[core] = true;
-  }
   const std::scoped_lock lock(mutex_);
-  const std::optional<unsigned> core =
-      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
+  const std::optional<unsigned> core = spare_core(thread_ids, std::move(taken));
   if (!core) return std::nullopt;
   placer_.add_server_at(*core);
   return server_on(*core);
+}
+
+std::optional<unsigned> Places::spare_cpu_far_from(const std::vector<unsigned>& cpus,
+                                                   const std::vector<int>& thread_ids) const {
+  std::vector<bool> taken(tree().cores());
+  for (unsigned core = 0; core < tree().cores(); ++core) {
+    taken[core] =
+        std::any_of(cpus.begin(), cpus.end(), [&](unsigned cpu) { return is_near(core, cpu); });
+  }
+  const std::scoped_lock lock(mutex_);
+  const std::optional<unsigned> core = spare_core(thread_ids, std::move(taken));
+  return core ? std::optional(cpu_of(*core)) : std::nullopt;
 }
 
 bool Places::is_near(std::optional<unsigned> core, unsigned cpu) const {

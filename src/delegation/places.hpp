@@ -39,6 +39,10 @@ class Places {
   /// node of that CPU, if one is named. Nothing if there is none.
   std::optional<Server> add_spare_server(const std::vector<int>& thread_ids,
                                          std::optional<unsigned> near_cpu = std::nullopt);
+  /// A CPU of the core that this would choose on a NUMA node of none of those.
+  std::optional<unsigned> spare_cpu_far_from(const std::vector<unsigned>& cpus,
+                                             const std::vector<int>& thread_ids) const;
+  unsigned cpu_of(unsigned core) const { return topology_.cores()[core].pus.front(); }
   /// Whether a server's core is on the NUMA node of that CPU, or one of them is not known.
   bool is_near(std::optional<unsigned> core, unsigned cpu) const;
   void remove_server(const Server& server);
@@ -71,6 +75,9 @@ class Places {
   Places();
 
   Server server_on(unsigned core) const;
+  /// With the mutex.
+  std::optional<unsigned> spare_core(const std::vector<int>& thread_ids,
+                                     std::vector<bool> taken) const;
   std::vector<unsigned> servers_numa_nodes() const;
 
   const Topology topology_;

@@ -122,8 +122,17 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
   if (std::exchange(sleeps_seen_, sleeps) == sleeps && !is_asleep) {
     look.server_cpus = static_cast<double>(by_server_ns) / passed_ns;
   }
-  if (const auto& fastest = steward_->fastest(); fastest && has_server()) {
-    look.server_is_near = Places::instance().is_near(core(), fastest->place);
+  if (const auto at = has_server() ? core() : std::nullopt) {
+    const Places& places = Places::instance();
+    if (const auto& fastest = steward_->fastest()) {
+      look.server_is_near = places.is_near(at, fastest->place);
+    }
+    look.server = places.cpu_of(*at);
+    if (!steward_->knows_best()) {
+      std::vector<unsigned> tried{*look.server};
+      for (const auto& server : steward_->tried()) tried.push_back(server.place);
+      look.untried = places.spare_cpu_far_from(tried, thread_ids);
+    }
   }
   if (impose_) impose_(look);
   return look;

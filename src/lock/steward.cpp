@@ -56,7 +56,7 @@ Steward::Advice Steward::without_server(const Look& now, bool meet, double secti
     streak_ = 0;
     return Advice::stay;
   }
-  if (streak_ == 0 && fastest_) tried_ = now.combiner.value_or(*fastest_).place;
+  if (streak_ == 0 && fastest_) combined_at_ = now.combiner.value_or(*fastest_).place;
   // The first look of a streak began before it.
   sections_per_s_ = streak_ == 0 ? sections_per_s : std::max(sections_per_s_, sections_per_s);
   if (++streak_ < rules_.looks_to_start) return Advice::stay;
@@ -66,6 +66,10 @@ Steward::Advice Steward::without_server(const Look& now, bool meet, double secti
   if (std::exchange(is_full_, false)) {  // anew: the data may have moved
     is_near_ = false;
     fastest_ = now.combiner;
+  }
+  if (now.now_ns - first_tried_ns_ > rules_.away_max_ns) {  // likewise
+    tried_.clear();
+    knows_best_ = false;
   }
   ++starts_;
   trial_left_ = rules_.trial_looks;
@@ -82,12 +86,38 @@ Steward::Advice Steward::with_server(const Look& now, bool meet) {
   if (trial_left_ == 0 || !meet) return Advice::stay;
   if (trial_left_ == rules_.trial_looks) trial_began_ = now;
   if (--trial_left_ > 0) return Advice::stay;
+  return end_trial(now);
+}
+
+Steward::Advice Steward::end_trial(const Look& now) {
   const double seconds = static_cast<double>(now.now_ns - trial_began_.now_ns) / 1e9;
-  ratio_ = per_second(trial_began_.sections, now.sections, seconds) / sections_per_s_;
-  if (!(ratio_ < rules_.trial_ratio)) return Advice::stay;
+  const double sections_per_s = per_second(trial_began_.sections, now.sections, seconds);
+  ratio_ = sections_per_s / sections_per_s_;
+  const bool gains = !(ratio_ < rules_.trial_ratio);
+  if (!knows_best_ && now.server && (gains || !tried_.empty())) {
+    if (tried_.empty()) first_tried_ns_ = now.now_ns;
+    tried_.push_back({*now.server, sections_per_s});
+    if (now.untried && sections_per_s < rules_.far_sections_per_s) {
+      return move(now, *now.untried, "one on another NUMA node is tried");
+    }
+    knows_best_ = true;
+    const Executor& best = *std::max_element(
+        tried_.begin(), tried_.end(),
+        [](const Executor& a, const Executor& b) { return a.sections_per_s < b.sections_per_s; });
+    if (!gains || sections_per_s < rules_.trial_ratio * best.sections_per_s) {
+      return move(now, best.place, "one on another NUMA node was faster");
+    }
+  }
+  if (gains) return Advice::stay;
+  next_.reset();
   is_near_ = !now.server_is_near;
   if (!is_near_) fastest_.reset();
   return leave(now, "sections were slower with it", !is_near_);
+}
+
+Steward::Advice Steward::move(const Look& now, unsigned to, const char* why) {
+  next_ = to;
+  return leave(now, why, false);
 }
 
 Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away) {
@@ -115,6 +145,7 @@ void Steward::no_server(std::int64_t now_ns, const char* why, const char* error)
   }
   streak_ = 0;
   serving_ = false;
+  next_.reset();
   is_full_ = is_near_;
   if (is_full_) return stay_away(now_ns);
   fastest_.reset();

@@ -10,11 +10,14 @@
 // comes back at once where the data may be: near the client that executes others' sections fastest.
 // If no CPU is free there, clients that are elsewhere stand back (hints.hpp), till it is tried
 // anew. Before a server starts, those near whoever combines do: others may be nearer to the data.
+// No client may be: a server that is a gain is tried on each NUMA node with a free CPU, if sections
+// take as long as an access to another node's memory.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lock/hints.hpp"
 
@@ -22,8 +25,8 @@ namespace muster::locks {
 
 class Steward {
  public:
-  /// A client that executed others' sections.
-  struct Combiner {
+  /// A client that executed others' sections, or a server.
+  struct Executor {
     unsigned place;  ///< where it was: whatever number
     double sections_per_s;
   };
@@ -43,8 +46,10 @@ class Steward {
     double threads_cpus =
         0;                   ///< time of the process since the last look, in CPUs; not the server's
     double server_cpus = 1;  ///< the server's; 1 if it slept in between
-    std::optional<Combiner> combiner{};  ///< the fastest since the last look
+    std::optional<Executor> combiner{};  ///< the fastest since the last look
     bool server_is_near = true;          ///< it is on the NUMA node of fastest(), if known
+    std::optional<unsigned> server{};    ///< where it is, if known
+    std::optional<unsigned> untried{};   ///< on a NUMA node with a free CPU, of none of tried()
 
     void add(const Pace& pace, Seen& seen, unsigned place);  ///< of one client
   };
@@ -60,8 +65,12 @@ class Steward {
     unsigned trial_looks = 6;      ///< the first is not counted
     double trial_ratio = 0.9;  ///< of the throughput before, that is wanted with the server. With
                                ///< 0.8 two clients of a Xeon do 0.82; with 1.0 the same
+    /// Servers on other NUMA nodes are tried where it executes fewer: what has more takes less time
+    /// than one access to another node's memory.
+    double far_sections_per_s = 10e6;
     std::int64_t away_ns = 100'000'000;         ///< after having left; then twice that, ...
-    std::int64_t away_max_ns = 10'000'000'000;  ///< ... up to that
+    std::int64_t away_max_ns = 10'000'000'000;  ///< ... up to that; and before NUMA nodes are
+                                                ///< tried again
   };
   enum class Advice : std::uint8_t { stay, start, leave };
 
@@ -74,15 +83,19 @@ class Steward {
   void no_server(std::int64_t now_ns, const char* why, const char* error = "") noexcept;
 
   /// Of the clients, since a server was last no gain.
-  const std::optional<Combiner>& fastest() const { return fastest_; }
+  const std::optional<Executor>& fastest() const { return fastest_; }
   /// The place whose NUMA node a server has to start on, if any.
   std::optional<unsigned> near() const {
+    if (next_) return next_;
     return is_near_ && !is_full_ ? std::optional(fastest_->place) : std::nullopt;
   }
+  /// Servers that are compared, or were: it is known then which was the fastest.
+  const std::vector<Executor>& tried() const { return tried_; }
+  bool knows_best() const { return knows_best_; }
   StandBack stand_back() const {
     if (is_near_) return {fastest_->place, StandBack::who_is_elsewhere};
     if (streak_ == 0 || serving_ || !fastest_) return {};
-    return {tried_, StandBack::who_is_near};
+    return {combined_at_, StandBack::who_is_near};
   }
 
   /// Why there is a server, or none.
@@ -95,6 +108,8 @@ class Steward {
  private:
   Advice without_server(const Look& now, bool meet, double sections_per_s);
   Advice with_server(const Look& now, bool meet);
+  Advice end_trial(const Look& now);
+  Advice move(const Look& now, unsigned to, const char* why);
   Advice leave(const Look& now, const char* why, bool stays_away);
   void stay_away(std::int64_t now_ns);
   void set_why(const char* why) noexcept {
@@ -113,10 +128,14 @@ class Steward {
   unsigned trial_left_ = 0;
   Look trial_began_;
   double ratio_ = 0;  ///< throughput with the server to that before; 0: no trial yet
-  std::optional<Combiner> fastest_;
-  bool is_near_ = false;  ///< fastest_ to the data, nearer than a server was
-  bool is_full_ = false;  ///< and no CPU is free there
-  unsigned tried_ = 0;    ///< where the fastest was when the streak began
+  std::optional<Executor> fastest_;
+  bool is_near_ = false;      ///< fastest_ to the data, nearer than a server was
+  bool is_full_ = false;      ///< and no CPU is free there
+  unsigned combined_at_ = 0;  ///< where the fastest was when the streak began
+  std::vector<Executor> tried_;
+  std::int64_t first_tried_ns_ = 0;
+  bool knows_best_ = false;
+  std::optional<unsigned> next_;  ///< where one starts
   std::int64_t away_ns_;
   std::int64_t away_until_ns_ = 0;
   std::int64_t served_since_ns_ = 0;

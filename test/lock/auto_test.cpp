@@ -294,7 +294,7 @@ TEST(WhatAStewardSays, IsHeardByWhoStandsBack) {
     look.clients = 3;
     look.usable_cpus = 8;
     look.threads_cpus = 3;
-    look.combiner = locks::Steward::Combiner{.place = 5, .sections_per_s = 1e6};
+    look.combiner = locks::Steward::Executor{.place = 5, .sections_per_s = 1e6};
   });
   const auto lock = make_lock({.kind = "auto", .station = station});
   const auto heard = [&] { return station->back_cell().value.load(); };

@@ -9,12 +9,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "delegation/cpus.hpp"
 #include "delegation/places.hpp"
 #include "delegation/station.hpp"
 #include "trial.hpp"
+#include "with_server.hpp"
 
 namespace muster::test {
 namespace {
@@ -96,6 +98,37 @@ TEST_F(Imposed, AServerOfItsOwnAccordStartsNearAClient) {
   for (const Places::Server& server : others) places.remove_server(server);
   places.remove_server(*near);
   places.remove_server(*first);
+}
+
+// With clients that are imposed: their sections are fastest with a server on the third NUMA node.
+TEST_F(Imposed, AServerOfItsOwnAccordFindsTheNumaNodeWhereItIsFastest) {
+  const HangGuard guard(120);
+  Station station;
+  std::uint64_t sections = 0;
+  std::int64_t last_ns = now_ns();
+  station.employ({}, [&](locks::Steward::Look& look) {
+    const auto passed_us =
+        static_cast<std::uint64_t>(look.now_ns - std::exchange(last_ns, look.now_ns)) / 1000;
+    sections += passed_us * (look.server && *look.server / 32 == 2 ? 3 : 1);
+    look.sections = look.meets = sections;
+    look.clients = 3;
+    look.usable_cpus = 8;
+    look.threads_cpus = 3;
+    look.server_cpus = 1;
+  });
+  std::vector<unsigned> seen;
+  while (!HasFailure() && (seen.size() < 5 || station.core() != seen.back())) {
+    station.consider();
+    if (const auto core = station.core(); core && (seen.empty() || *core != seen.back())) {
+      seen.push_back(*core);
+    }
+    sleep_ms(1);
+  }
+  EXPECT_THAT(seen, testing::ElementsAre(0, 32, 64, 96, 64)) << station.reason();
+  for (const std::int64_t end_ms = now_ms() + 300; now_ms() < end_ms; sleep_ms(1)) {
+    station.consider();
+    EXPECT_EQ(64U, station.core()) << station.reason();
+  }
 }
 
 TEST_F(Imposed, ThreadsGoWhereTheRuleSays) {

@@ -190,6 +190,85 @@ TEST_F(StewardFarFromTheData, WhoIsNearTheCombinerStandsBackBeforeAServerStarts)
   EXPECT_EQ(2U, steward_.fastest()->place);
 }
 
+/// On a machine of three NUMA nodes, each with a free CPU: 0, 8 and 16.
+class StewardOfNumaNodes : public StewardTest {
+ protected:
+  /// Starts a server, which has to be there, and looks until its trial is over.
+  void try_server(unsigned cpu, std::uint64_t sections, std::optional<unsigned> untried = {}) {
+    sections_ = 10'000;
+    start_server();
+    if (steward_.near()) {
+      EXPECT_EQ(cpu, steward_.near());
+    }
+    now_.server = cpu;
+    now_.untried = untried;
+    sections_ = sections;
+    const unsigned trial = Steward::Rules{}.trial_looks;
+    for (unsigned n = 1; n < trial; ++n) ASSERT_EQ(stay, look());
+    last_ = look();
+  }
+  Advice last_ = stay;
+};
+
+TEST_F(StewardOfNumaNodes, AServerThatIsAGainIsTriedOnEachAndGoesWhereItWasFastest) {
+  try_server(0, 10'000, 8);
+  ASSERT_EQ(leave, last_);
+  EXPECT_THAT(steward_.why(), HasSubstr("one on another NUMA node is tried"));
+  EXPECT_FALSE(steward_.knows_best());
+  try_server(8, 30'000, 16);
+  ASSERT_EQ(leave, last_);
+  EXPECT_EQ(2U, steward_.tried().size());
+  try_server(16, 5000);
+  ASSERT_EQ(leave, last_);
+  EXPECT_THAT(steward_.why(), HasSubstr("one on another NUMA node was faster"));
+  EXPECT_TRUE(steward_.knows_best());
+  try_server(8, 30'000, 16);
+  ASSERT_EQ(stay, last_);
+  EXPECT_EQ(10'000U, looks_until(leave));
+}
+
+TEST_F(StewardOfNumaNodes, ItStaysWhereItIsUnlessAnotherOneWasMuchFaster) {
+  try_server(0, 10'500, 8);
+  ASSERT_EQ(leave, last_);
+  try_server(8, 10'000);
+  EXPECT_EQ(stay, last_);
+}
+
+TEST_F(StewardOfNumaNodes, OneThatIsNoGainIsNotTriedElsewhere) {
+  try_server(0, 5000, 8);
+  EXPECT_EQ(leave, last_);
+  EXPECT_THAT(steward_.why(), HasSubstr("slower with it"));
+  EXPECT_EQ(std::nullopt, steward_.near());
+}
+
+TEST_F(StewardOfNumaNodes, SectionsThatAreFastNeedNoOtherPlace) {
+  try_server(0, 150'000, 8);  // in 10 ms
+  EXPECT_EQ(stay, last_);
+  EXPECT_TRUE(steward_.knows_best());
+}
+
+TEST_F(StewardOfNumaNodes, TheyAreComparedAgainForClientsThatMeetMuchLater) {
+  try_server(0, 20'000, 8);
+  try_server(8, 10'000);
+  ASSERT_EQ(leave, last_);
+  try_server(0, 20'000, 8);
+  ASSERT_EQ(stay, last_);
+  meets_ = 0;
+  looks_until(leave);
+  meets_ = 1000;
+  now_.now_ns += Steward::Rules{}.away_max_ns;
+  look();
+  try_server(0, 20'000, 8);
+  EXPECT_EQ(leave, last_);
+}
+
+TEST_F(StewardOfNumaNodes, OneWithoutAFreeCpuByThenIsNotWaitedFor) {
+  try_server(0, 20'000, 8);
+  start_server();
+  steward_.no_server(now_.now_ns, "no core");
+  EXPECT_EQ(std::nullopt, steward_.near());
+}
+
 TEST_F(StewardTest, StaysWhenItWasAGain) {
   start_server();
   sections_ = 20'000;
