@@ -367,6 +367,15 @@ TEST_F(LockTest, MemoryGoesWhereThePlacerSays) {
   EXPECT_EQ(chosen.threads, (std::vector<unsigned>{*apart.server, apart.threads[1]}));
 }
 
+TEST_F(LockTest, OneCoreIsAMistake) {
+  try {
+    apart_placement(CoreTree(Topology::from_synthetic("core:1 pu:1")), 1);
+    ADD_FAILURE() << "it has a server and a thread";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+  }
+}
+
 TEST_F(LockTest, AFilePlaces) {
   const CoreTree tree = oak_tree();
   const std::string text = "# mine\nserver 4\nallocator 0\nthreads 1,5\n";
@@ -384,6 +393,10 @@ TEST_F(LockTest, AFilePlaces) {
   EXPECT_THAT(error("server 1\nclient 2\n"), HasSubstr("f:2: \"client\" is none of"));
   EXPECT_THAT(error("server\n"), HasSubstr("f:1: a line is"));
   EXPECT_THAT(error("server 1\n"), HasSubstr("has to say"));
+  for (const char* key : {"server", "allocator", "threads"}) {
+    const std::string line = std::string(key) + " 1\n";
+    EXPECT_THAT(error(line + "# again\n" + line), HasSubstr("f:3: a second line with"));
+  }
 }
 
 TEST_F(LockTest, AServerHasACoreOfItsOwn) {
