@@ -251,8 +251,8 @@ RunFile read_run(const Json& json, const std::string& source) {
       next.what += ", " + next.group;
       run.rows.push_back(std::move(next));
     }
-  } catch (const Json::exception& error) {
-    throw invalid(fmt::format("not whole: {}", error.what()));
+  } catch (const Json::exception&) {
+    throw invalid("not whole: something is missing in it");
   }
   return run;
 }

@@ -19,6 +19,7 @@
 
 #include "fitting/fitting.hpp"
 #include "fitting/known_machines.hpp"
+#include "machine/error.hpp"
 #include "sim/predict.hpp"
 #include "sim/tune.hpp"
 
@@ -149,41 +150,27 @@ std::vector<PuSet> random_subset(const Topology& topology, unsigned ranks, unsig
   return subset;
 }
 
-}  // namespace
-
-int main(int count, char** words) {
+struct Options {
   bool tunes = false;
   bool tells = false;
   bool sees_topology_alone = false;
-  std::vector<std::string> asked;
-  for (int n = 1; n < count; ++n) {
-    const std::string_view word = words[n];
-    if (word == "--tune") {
-      tunes = true;
-    } else if (word == "--cases") {
-      tells = true;
-    } else if (word == "--topology") {
-      sees_topology_alone = true;
-    } else {
-      asked.emplace_back(word);
-    }
-  }
-  if (asked.empty()) {
-    for (const KnownMachine& known : known_machines()) asked.emplace_back(known.name);
-  }
+  std::vector<std::string> machines;
+};
+
+void compare(const Options& options) {
   fmt::print("Latencies in the model, as ratios to the best known: predictions.\n\n");
   fmt::print("{:<24} {:>6}  {:>6} {:>6}  {:>10}\n", "", "cases", "auto", "worst", "registered");
   Sums all[2];
   std::vector<double> search_us;
   for (const bool progresses : {false, true}) {
-    for (const std::string& name : asked) {
+    for (const std::string& name : options.machines) {
       sim::MachineModel machine = sim::load_machine(name);
       if (!progresses) {
         machine.set("call", 5, "a thread's loop");
         machine.set("poll-turn", 10, "a thread's loop");
       }
-      const MachineCosts costs =
-          sees_topology_alone ? costs_for(*machine.shape, progresses) : sim::costs_of(machine);
+      const MachineCosts costs = options.sees_topology_alone ? costs_for(*machine.shape, progresses)
+                                                             : sim::costs_of(machine);
       const std::vector<std::string> names = contestants(machine);
       Sums sums;
       for (const unsigned ranks : teams) {
@@ -198,7 +185,7 @@ int main(int count, char** words) {
           const std::string chosen = fit_choice(*machine.shape, where, costs).algorithm.text();
           if (ranks == 128) search_us.push_back(cpu_us() - begin);
           std::vector<std::string> names_here = names;
-          if (tunes) {
+          if (options.tunes) {
             for (const auto& found : sim::tune(machine, team, thorough, {})) {
               names_here.push_back(found.query.algorithm);
             }
@@ -207,7 +194,7 @@ int main(int count, char** words) {
           const Judged judged = judge(machine, std::move(names_here), team);
           sums.add(judged.ratio, judged.ratio_registered);
           all[progresses ? 1 : 0].add(judged.ratio, judged.ratio_registered);
-          if (tells) {
+          if (options.tells) {
             fmt::print("{:.3f} {}{} {} {}: {}, best {}\n", judged.ratio, machine.name,
                        progresses ? ", MPI" : "", ranks,
                        way < 3 ? mapping_name(map_by) : "somewhere", chosen, judged.best);
@@ -223,8 +210,39 @@ int main(int count, char** words) {
   Sums both = all[0];
   both.add(all[1]);
   both.print("all");
-  if (search_us.empty()) return 0;
+  if (search_us.empty()) return;
   std::sort(search_us.begin(), search_us.end());
   fmt::print("\nFor 128 participants `auto` takes {:.1f} ms in the median, {:.1f} at most.\n",
              search_us[search_us.size() / 2] / 1000, search_us.back() / 1000);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  Options options;
+  for (int n = 1; n < count; ++n) {
+    const std::string_view word = words[n];
+    if (word == "--help") {
+      fmt::print("muster-bench-fitting [--tune] [--cases] [--topology] [MACHINE...]\n");
+      return 0;
+    }
+    if (word == "--tune") {
+      options.tunes = true;
+    } else if (word == "--cases") {
+      options.tells = true;
+    } else if (word == "--topology") {
+      options.sees_topology_alone = true;
+    } else {
+      options.machines.emplace_back(word);
+    }
+  }
+  if (options.machines.empty()) {
+    for (const KnownMachine& known : known_machines()) options.machines.emplace_back(known.name);
+  }
+  try {
+    compare(options);
+  } catch (const Error& error) {
+    fmt::print(stderr, "muster-bench-fitting: {}\n", error.what());
+    return 2;
+  }
 }

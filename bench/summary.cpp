@@ -375,9 +375,10 @@ void add_results(ResultSummary& summary, const Json& results, const std::string&
     if (results.contains("noise") && results.at("verdict") == "noisy" && summary.noise.empty()) {
       summary.noise = results.at("noise").at("why").get<std::string>();
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(Status::invalid,
-                fmt::format("{} is no result file of this version: {}", name, error.what()));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(Status::invalid, name +
+                                     " is not what this version of `muster bench` or "
+                                     "`muster sim` writes: something is missing in it");
   }
 }
 

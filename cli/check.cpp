@@ -56,8 +56,9 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
       ->delimiter(',')
       ->check(Range(1U, 100U))
       ->capture_default_str();
-  command->add_option("--groups", options->groups,
-                      "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
+  Option* const groups =
+      command->add_option("--groups", options->groups,
+                          "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
   command
       ->add_option("--variant", options->variant,
                    "Only these of barriers: plain, wraps, split, gives-up, timed, destroy, changes "
@@ -76,11 +77,12 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
           ->add_option("--mutant", options->mutant,
                        "A barrier, mutex or lock with a fault, by the name that --mutate gives it")
           ->words({std::begin(mutant_names), std::end(mutant_names)});
-  mutant->excludes(weaken);
+  mutant->excludes(weaken)->excludes(groups);
   command
       ->add_flag("--mutate", options->mutate,
                  "Weaken every memory order in turn, and say what notices")
       ->excludes(weaken)
+      ->excludes(groups)
       ->excludes(mutant);
   command->add_flag("--json", options->json,
                     "Print one JSON object, with a row each in \"results\"");

@@ -176,6 +176,24 @@ std::vector<Job> make_mutant_jobs(const CheckOptions& options) {
               fmt::format("no mutant \"{}\"; there are: {}", options.mutant, names));
 }
 
+/// Those of --groups, which all that is chosen has to have.
+GroupTree groups_for(const Chosen& chosen, const CheckOptions& options) {
+  if (options.groups.empty()) return {};
+  for (const Algorithm& algorithm : chosen.barriers) {
+    if (algorithm.uses_groups()) continue;
+    throw Error(Status::invalid, "--groups is for the topo family, not " + algorithm.name);
+  }
+  if (chosen.barriers.empty() || chosen.sleep || !chosen.locks.empty() || !chosen.mutexes.empty())
+    throw Error(Status::invalid, "--groups is for the topo family, and for barriers only");
+  GroupTree groups = check::parse_groups(options.groups);
+  for (const unsigned participants : options.participants) {
+    if (participants == groups.participants) continue;
+    throw Error(Status::invalid, fmt::format("--groups {} is of {} participants, not of {}",
+                                             options.groups, groups.participants, participants));
+  }
+  return groups;
+}
+
 std::vector<Job> make_jobs(const CheckOptions& options) {
   if (!options.mutant.empty()) return make_mutant_jobs(options);
   const Chosen chosen = choose(options);
@@ -185,14 +203,8 @@ std::vector<Job> make_jobs(const CheckOptions& options) {
     variants.insert(job.variant);
     if (options.variant.empty() || options.variant == job.variant) jobs.push_back(std::move(job));
   };
+  const GroupTree groups = groups_for(chosen, options);
   for (const Algorithm& algorithm : chosen.barriers) {
-    GroupTree groups;
-    if (!options.groups.empty()) {
-      groups = check::parse_groups(options.groups);
-      if (!algorithm.uses_groups()) {
-        throw Error(Status::invalid, "--groups is for the topo family, not " + algorithm.name);
-      }
-    }
     const auto scenarios = check::scenarios_of(algorithm, options.participants, options.episodes,
                                                options.groups.empty() ? nullptr : &groups);
     for (const check::Scenario& scenario : scenarios) {

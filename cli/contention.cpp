@@ -160,19 +160,18 @@ std::string advice(const Json& predicted) {
     text = fmt::format("try muster run {}{}-- PROGRAM", best[0]->typed,
                        best_near[0] ? "" : "--affinity none ");
   }
-  if (best[1] != nullptr && most[1] > helps * most[0]) {
-    text += fmt::format("{}delegation may gain more: doc/delegation.md", text.empty() ? "" : "; ");
-  }
-  if (text.empty()) return "nothing of these helps by a tenth: do less in the sections";
   const double off =
       number(predicted, "modelled_sections_s") / number(predicted, "measured_sections_s");
   if (off > 2 || off < 0.5) {
-    text += fmt::format(
-        ". But the model says {:.2g} times what was measured of the program as "
-        "it is: it lacks something of this program",
-        off);
+    return text + fmt::format(
+                      "{}the model says {:.2g} times what was measured of the program as it is: "
+                      "it does not know this machine, so it is not asked about delegation",
+                      text.empty() ? "" : "; but ", off);
   }
-  return text;
+  if (best[1] != nullptr && most[1] > helps * most[0]) {
+    text += fmt::format("{}delegation may gain more: doc/delegation.md", text.empty() ? "" : "; ");
+  }
+  return text.empty() ? "nothing of these helps by a tenth: do less in the sections" : text;
 }
 
 std::string prediction_text(const Json& predicted) {
@@ -196,7 +195,10 @@ std::string prediction_text(const Json& predicted) {
   text += fmt::format("      {:<36}{:>12}{}\n", "", "threads stay", places ? "  placed near" : "");
   for (const Way& way : ways) {
     const Json* const stays = find_way(predicted, way, false);
-    if (stays == nullptr) continue;
+    if (stays == nullptr) {  // the only one that wants a core more than threads
+      text += fmt::format("      {:<36}{:>12}\n", way.name, "no core free");
+      continue;
+    }
     text += fmt::format("      {:<36}{:>12.2f}", way.name, number(*stays, "ratio"));
     if (const Json* const near = find_way(predicted, way, true); near != nullptr) {
       text += fmt::format("{:>13.2f}", number(*near, "ratio"));

@@ -90,7 +90,7 @@ void add_sim_barrier(Command& sim) {
   command
       ->add_option("--algorithms", options->algorithms,
                    "By name (see `muster list`), a list; auto: what it is there; all: the classic "
-                   "ones, trees of radix 2 to 16, topo-counter and every topo-LEVEL mask")
+                   "ones, trees of radix 2 to 16, topo and topo-counter with every set of levels")
       ->words({"all"})
       ->listed({"algorithm", "message barrier", "OpenMP's barrier"})
       ->delimiter(',')

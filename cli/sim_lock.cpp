@@ -32,7 +32,7 @@ struct Options {
   std::string memory = "default";
   std::string placements = "one";
   std::optional<unsigned> server;
-  unsigned allocator = 0;
+  std::optional<unsigned> allocator;
   std::uint64_t array = 500'000'000;
   std::uint64_t stride = 20;
   double readers = 0;  ///< percent
@@ -58,16 +58,23 @@ struct Row {
 class Places {
  public:
   Places(const Options& options, const CoreTree& tree) : options_(options), tree_(tree) {
-    for (const unsigned core : {options.allocator, options.server.value_or(0)}) {
+    for (const unsigned core : {options.allocator.value_or(0), options.server.value_or(0)}) {
       if (core < tree.cores()) continue;
       throw Error(Status::invalid,
                   fmt::format("core {} is none of this machine's: they are 0 to {}", core,
                               tree.cores() - 1));
     }
-    if (options.server && options.placements != "all" && options.affinity != "hierarchical" &&
-        options.affinity != "none") {
+    const bool all = options.placements == "all";
+    const bool chooses = options.affinity == "hierarchical" || options.affinity == "none";
+    if (options.server && !all && !chooses) {
       throw Error(Status::invalid, "--server: with --affinity " + options.affinity +
                                        " the placement says where the server is");
+    }
+    if (options.allocator && (all || !chooses)) {
+      throw Error(Status::invalid,
+                  "--allocator: with " +
+                      (all ? "--placements all" : "--affinity " + options.affinity) +
+                      " the placement says where the array is");
     }
   }
 
@@ -123,7 +130,7 @@ class Places {
     for (unsigned t = 0; t < threads; ++t) {
       placement.threads.push_back(tree_.order()[t % tree_.cores()]);
     }
-    placement.memory = tree_.numa_of(options_.affinity == "apart" ? 0 : options_.allocator);
+    placement.memory = tree_.numa_of(options_.allocator.value_or(0));
     if (options_.placements != "all") return {{placement, 1}};
     std::vector<sim::WeightedPlacement> all;
     for (const NumaCores& numa : tree_.numa_nodes()) {
@@ -135,7 +142,7 @@ class Places {
   }
 
   std::vector<sim::WeightedPlacement> asked(unsigned threads) const {
-    const unsigned memory = tree_.numa_of(options_.allocator);
+    const unsigned memory = tree_.numa_of(options_.allocator.value_or(0));
     if (options_.affinity == "apart") {
       return {{sim::apart_placement(tree_, threads), 1}};
     }
@@ -497,8 +504,10 @@ void add_sim_lock(Command& sim) {
       ->one_of({"default", "aware"})
       ->capture_default_str();
   command->add_option("--server", o.server, "The server's core");
-  command->add_option("--allocator", o.allocator, "The allocating thread's core (not with apart)")
-      ->capture_default_str();
+  command
+      ->add_option("--allocator", o.allocator,
+                   "The allocating thread's core, with --affinity hierarchical or none")
+      ->default_str("0");
   command->add_option("--array", o.array, "Words of 4 bytes in the array")
       ->check(Range<std::uint64_t>(16, (std::uint64_t{1} << 32) - 1))
       ->capture_default_str();

@@ -220,7 +220,8 @@ const Gomp& gomp_of(const void* code) noexcept {
 }  // namespace
 
 /// As the loader looks: in what everybody sees, and then in what the code's library brought along.
-/// A library that was opened stays open: we keep addresses in it.
+/// A library that was opened stays open: we keep addresses in its runtime, and know its code by its
+/// own, where another library's would be taken for it.
 void* reached_from(const void* code, const char* name) noexcept {
   void* const found = dlsym(RTLD_NEXT, name);
   return found != nullptr ? found : brought_by(code, name);

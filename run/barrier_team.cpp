@@ -84,6 +84,7 @@ class Team {
   }
 
   bool is_made() const noexcept { return barrier_ != nullptr; }
+  bool has_failed() const noexcept { return has_failed_; }
   void make_together(const Membership& me);
   void wait(const Membership& me) const noexcept;
   void wait_and_note(const Membership& me) noexcept;
@@ -108,6 +109,7 @@ class Team {
   std::atomic<bool> is_taken_{true};
   Team* next_ = nullptr;
   muster_barrier* barrier_ = nullptr;
+  bool has_failed_ = false;        ///< to make it, and is not tried again
   std::vector<std::string> cpus_;  ///< of each member, when the barrier was made
   std::atomic<Word> tasks_in_[2]{};
   /// When the last came, in episodes that are even and odd. Nobody is an episode behind.
@@ -170,8 +172,12 @@ void Team::make() noexcept {
   // Set afterwards, the hook does not keep waits from sleeping.
   if (muster_barrier_create(&made, &options) != MUSTER_OK ||
       muster_barrier_set_hooks(made, help_with_tasks, nullptr, nullptr) != MUSTER_OK) {
-    dprintf(STDERR_FILENO, "muster run: no barrier for a team of %zu: %s\n", cpus_.size(),
-            muster_last_error());
+    static constinit std::atomic_flag is_told;
+    if (!is_told.test_and_set(std::memory_order_relaxed)) {
+      dprintf(STDERR_FILENO, "muster run: no barrier for a team of %zu: %s\n", cpus_.size(),
+              muster_last_error());
+    }
+    has_failed_ = true;
     return;
   }
   barrier_ = made;
@@ -265,9 +271,14 @@ void tell_of_task() noexcept {
 namespace {
 
 template <bool watched>
-void pass(Membership& me, void (*before)()) noexcept {
+bool pass(Membership& me, void (*before)()) noexcept {
+  const KeepErrno of_caller;
   const Runtime& runtime = me.region.runtime;
   Team& team = *Team::of(me);
+  if (team.has_failed()) [[unlikely]] {
+    me.path = Path::alone;
+    return false;
+  }
   if (before != nullptr) before();
   if (!team.is_made()) [[unlikely]] {
     if (watched) count(Waits::openmp_first);
@@ -284,6 +295,7 @@ void pass(Membership& me, void (*before)()) noexcept {
   }
   ++me.episode;
   me.has_made_tasks = false;
+  return true;
 }
 
 [[gnu::noinline, gnu::cold]] bool pass_otherwise(Membership& me, void (*before)()) noexcept {
@@ -295,8 +307,7 @@ void pass(Membership& me, void (*before)()) noexcept {
       count(Waits::openmp_cancellable);
       return false;
     case Path::watched:
-      pass<true>(me, before);
-      return true;
+      return pass<true>(me, before);
     default:
       return false;
   }
@@ -313,8 +324,7 @@ bool pass_team_barrier(const Runtime& runtime, void (*before)()) noexcept {
     return false;
   }
   if (me->path != Path::ours) return pass_otherwise(*me, before);
-  pass<false>(*me, before);
-  return true;
+  return pass<false>(*me, before);
 }
 
 void forget_teams() noexcept { Team::forget_all(); }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "machine/format.hpp"
+
 namespace muster::sim {
 
 void EpisodeLog::entered(unsigned participant, Time at) {
@@ -91,8 +93,8 @@ Episode record_episode(const MachineModel& machine, const Query& query, const Ef
   episode.geometry = ready.setup.geometry;
   episode.layout = outcome.layout;
   episode.machine = machine.name;
-  episode.barrier =
-      fmt::format("{}, {} ranks by {}", query.algorithm, query.ranks, mapping_name(query.map_by));
+  episode.barrier = fmt::format("{}, {} by {}", query.algorithm, counted(query.ranks, "ranks"),
+                                mapping_name(query.map_by));
   episode.latency_us = outcome.latency_ns / 1000;
   episode.distance = [geometry = ready.setup.geometry, latencies = machine.latencies](unsigned a,
                                                                                       unsigned b) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "machine/error.hpp"
+#include "machine/format.hpp"
 #include "placement/placer.hpp"
 
 namespace muster::sim {
@@ -256,8 +257,8 @@ std::vector<WeightedPlacement> all_placements(const CoreTree& tree, unsigned thr
                                               std::optional<unsigned> memory) {
   if (threads + 1 > tree.cores()) {
     throw Error(Status::invalid,
-                fmt::format("a server and {} threads do not have a core each on {} cores", threads,
-                            tree.cores()));
+                fmt::format("a server and {} do not have a core each on {}",
+                            counted(threads, "threads"), counted(tree.cores(), "cores")));
   }
   const std::vector<double> counts = count_placements(tree, threads, server, memory);
   const auto many =
@@ -303,8 +304,7 @@ LockPlacement apart_placement(const CoreTree& tree, unsigned threads) {
   }
   std::vector<unsigned> others = tree.order();
   others.erase(std::find(others.begin(), others.end(), *placement.server));
-  if (others.empty())
-    throw Error(Status::unsupported, "one core is not enough: a server needs one");
+  if (others.empty()) throw Error(Status::invalid, "one core is not enough: a server needs one");
   for (unsigned t = 0; t < threads; ++t) placement.threads.push_back(others[t % others.size()]);
   return placement;
 }
@@ -356,6 +356,10 @@ LockPlacement parse_placement(const std::string& text, const std::string& source
       throw Error(Status::invalid, where +
                                        "a line is \"server CORE\", \"allocator CORE\" or "
                                        "\"threads CORE,CORE,...\"");
+    }
+    if ((key == "server" && server) || (key == "allocator" && allocator) ||
+        (key == "threads" && !cores.empty())) {
+      throw Error(Status::invalid, where + "a second line with \"" + key + "\"");
     }
     if (key == "server") {
       server = core_number(value, where, tree);

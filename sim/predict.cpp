@@ -113,7 +113,10 @@ std::vector<std::string> all_algorithms(const MachineModel& machine) {
     for (const char* radix : {":4", ":8", ":16"}) all.push_back(name + radix);
   }
   all.emplace_back("topo-counter");
-  for (const std::string& levels : machine.shape->level_sets()) all.push_back("topo-" + levels);
+  const std::vector<std::string> sets = machine.shape->level_sets();
+  for (const std::string& levels : sets) all.push_back("topo-" + levels);
+  // The first set is all levels, as without a name.
+  for (std::size_t n = 1; n < sets.size(); ++n) all.push_back("topo-counter-" + sets[n]);
   return all;
 }
 

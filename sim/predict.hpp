@@ -70,7 +70,7 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
                                 const Effort& effort);
 
 /// What `all` stands for on a machine: the classic barriers, combining trees of several radices,
-/// topo-counter, and topo over every mask of the active levels.
+/// and topo and topo-counter over every set of the active levels.
 std::vector<std::string> all_algorithms(const MachineModel& machine);
 
 /// The query's prediction, and behind it those of the `count` fastest other barriers that `all`

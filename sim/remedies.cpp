@@ -81,13 +81,12 @@ Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
     if (is_near) on.assign(near.begin(), near.begin() + remedies.threads);
     for (const char* mutex : mutexes) add(mutex, is_near, {{}, on, 0});
     add(combining, is_near, {{}, on, 0});
-    const unsigned clients = std::min(remedies.threads, tree.cores() - 1);
-    if (clients == 0) return;
+    if (seen.threads >= tree.cores()) return;
     std::vector<unsigned> others = is_near ? near : tree.order();
     const unsigned server = others.front();
     others.erase(others.begin());
-    if (is_near) others.resize(clients);
-    add(served, is_near, {server, is_near ? others : all_over(others, clients), 0});
+    if (is_near) others.resize(seen.threads);
+    add(served, is_near, {server, is_near ? others : all_over(others, seen.threads), 0});
   };
   add_all(false);
   const std::vector<unsigned> packed(near.begin(), near.begin() + remedies.threads);

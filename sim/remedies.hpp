@@ -35,7 +35,7 @@ struct Remedies {
   const Remedy& now() const { return all.front(); }
 };
 
-/// Ways without a core for the server, and `near` where it is the same, are left out.
+/// A server where the threads leave no core to it, and `near` where it is the same, are left out.
 /// Deterministic. Throws as predict_locks(), and Error(invalid) for times that are none.
 Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
                           const SleepCosts& sleep, const LockProgress& progress);

@@ -29,7 +29,7 @@ for command in "$@"; do
       text=$(run 0.001) || fail "$name 0.001: $text"
       rows 18 "^[a-z-]+(-NUMA|-SOCKET)* +(128|1024)( +$number){4} +($number|-)\$" <<<"$text"
       rows 1 "^all: $number M events/s" <<<"$text"
-      rows 2 "^table of 19 algorithms x 3 mappings.*: $number s" <<<"$text"
+      rows 2 "^table of 21 algorithms x 3 mappings.*: $number s" <<<"$text"
       mistakes=(none 0)
       ;;
     muster-bench-allocation)

@@ -133,6 +133,18 @@ TEST(Check, ACommandWithGroupsIsQuoted) {
   expect_again(bad);
 }
 
+TEST(Check, GroupsAreForAllThatIsChosen) {
+  const Words words{"check", "--groups", "0,1|2,3/0,2", "--algorithms"};
+  for (const Words& more : {Words{"topo", "--participants", "3"}, Words{"mcs"}, Words{"lock:mcs"},
+                            Words{"mutex:mcs"}, Words{"topo,sleep"}, Words{"topo", "--mutate"}}) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run_muster(all);
+    EXPECT_EQ(outcome.exit_code, 2) << more.back();
+    EXPECT_THAT(outcome.err, HasSubstr("--groups")) << more.back();
+  }
+}
+
 TEST(Check, UnknownMutantsAreToldTheNames) {
   const Outcome outcome = run_muster({"check", "--mutant", "nonsense"});
   EXPECT_EQ(outcome.exit_code, 2);

@@ -20,6 +20,7 @@
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string read_file(const std::string& path) {
@@ -132,6 +133,7 @@ void expect_refused(const std::vector<Mistake>& mistakes) {
     EXPECT_EQ(outcome.out, "") << says;
     EXPECT_THAT(outcome.err, StartsWith("muster: "));
     EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("json.exception")));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 }

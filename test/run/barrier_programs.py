@@ -91,7 +91,7 @@ def case_openmp():
     """An OpenMP program: what its constructs promise, with tasks, nests, roots, forks; the same as
     a library that a program opens, which brings the runtime along."""
     program, library = build_openmp(sys.argv[4], sys.argv[3])
-    cases = ["barriers", "worksharing", "tasks", "late-tasks", "nested", "roots", "forks"]
+    cases = ["barriers", "worksharing", "tasks", "late-tasks", "nested", "roots", "forks", "errno"]
     opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b'', " \
              "sys.argv[2].encode()))"
     need("python3")
@@ -126,6 +126,12 @@ def case_openmp():
         _, processes = run(["--barrier=topo", "--bind-main"], [program, "barriers"])
         teams = processes[0]["barriers"]["openmp"]["teams"]
         expect(teams[0]["size"] == 2 and teams[0]["algorithm"] == "topo", f"teams: {teams}")
+        nowhere = {**ENVIRONMENT, "MUSTER_TOPOLOGY": "/nonexistent", "OMP_PROC_BIND": "true"}
+        done = subprocess.run([muster, "run", "--affinity", "none", "--barrier", "--", program,
+                               "barriers"], capture_output=True, text=True, timeout=900,
+                              env=nowhere, check=True)
+        expect(done.stdout == "passed\n" and done.stderr.count("\n") == 1 and
+               "no barrier for a team" in done.stderr, f"without a barrier: {done}")
     cancels = {**ENVIRONMENT, "OMP_CANCELLATION": "true"}
     done = subprocess.run([muster, "run", "--verbose", "--barrier", "--", program, "cancellation"],
                           capture_output=True, text=True, timeout=900, env=cancels, check=True)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An unmodified OpenMP program, run under `muster run --barrier`; "passed" is its last word. What
  * it checks is what OpenMP says of barriers, tasks and teams. With an argument: only that case. */
+#include <errno.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -220,6 +221,17 @@ static void forks(void) {
   episodes_in(3, 100);
 }
 
+/* Barriers say nothing by it: it is the caller's. */
+static void keeps_errno(void) {
+#pragma omp parallel num_threads(4)
+  for (int i = 0; i < 100; ++i) {
+    if (omp_get_thread_num() == i % 4) usleep(2000);
+    errno = 0;
+#pragma omp barrier
+    EXPECT(errno == 0);
+  }
+}
+
 /* With OMP_CANCELLATION=true. */
 static void cancellation(void) {
   for (int round = 0; round < 50; ++round) {
@@ -249,7 +261,8 @@ int main(int argc, char** argv) {
              {"nested", nested},
              {"roots", roots},
              {"cancellation", cancellation},
-             {"forks", forks}};
+             {"forks", forks},
+             {"errno", keeps_errno}};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
     if (argc < 2 || strcmp(argv[1], all[i].name) == 0) all[i].run();
   }

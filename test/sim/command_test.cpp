@@ -101,6 +101,7 @@ TEST_F(Command, AllMeansEveryKindAndEveryMask) {
         "topo-counter", "topo-NUMA-SOCKET", "topo-NUMA", "topo-SOCKET"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + name + ",kunpeng920-2s,8,core,"));
   }
+  EXPECT_THAT(text, HasSubstr("\ntopo-counter-NUMA,"));
 }
 
 TEST_F(Command, WhatWasPredictedForTwoPackagesIsWhatTheProgramPredicts) {

@@ -115,6 +115,12 @@ TEST(Why, AWaitThatWasOverBeforeItBeganHasNoCause) {
                               "        3 ns  rank 1 leaves, the last one\n"));
 }
 
+TEST(Why, OneRankIsNotRanks) {
+  const Query alone{"mcs", 1, Mapping::core};
+  EXPECT_THAT(why(record_episode(load_machine("oak"), alone, {})),
+              HasSubstr("mcs, 1 rank by core on oak"));
+}
+
 TEST(Why, OfNothingSaysSo) { EXPECT_EQ(why(episode_of({})), "no episode was recorded\n"); }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "machine/error.hpp"
@@ -14,8 +13,6 @@
 #include "sim/lock_predict.hpp"
 #include "sim/lock_run.hpp"
 #include "sim/lock_waits.hpp"
-#include "sim/pair_matrix.hpp"
-#include "sim/remedies.hpp"
 
 namespace muster::sim {
 namespace {
@@ -370,6 +367,15 @@ TEST_F(LockTest, MemoryGoesWhereThePlacerSays) {
   EXPECT_EQ(chosen.threads, (std::vector<unsigned>{*apart.server, apart.threads[1]}));
 }
 
+TEST_F(LockTest, OneCoreIsAMistake) {
+  try {
+    apart_placement(CoreTree(Topology::from_synthetic("core:1 pu:1")), 1);
+    ADD_FAILURE() << "it has a server and a thread";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::invalid);
+  }
+}
+
 TEST_F(LockTest, AFilePlaces) {
   const CoreTree tree = oak_tree();
   const std::string text = "# mine\nserver 4\nallocator 0\nthreads 1,5\n";
@@ -387,6 +393,10 @@ TEST_F(LockTest, AFilePlaces) {
   EXPECT_THAT(error("server 1\nclient 2\n"), HasSubstr("f:2: \"client\" is none of"));
   EXPECT_THAT(error("server\n"), HasSubstr("f:1: a line is"));
   EXPECT_THAT(error("server 1\n"), HasSubstr("has to say"));
+  for (const char* key : {"server", "allocator", "threads"}) {
+    const std::string line = std::string(key) + " 1\n";
+    EXPECT_THAT(error(line + "# again\n" + line), HasSubstr("f:3: a second line with"));
+  }
 }
 
 TEST_F(LockTest, AServerHasACoreOfItsOwn) {
@@ -458,58 +468,6 @@ TEST(LockWaits, WhoStarvesThroughoutTheWindowIsSeen) {
   EXPECT_EQ(waits.longest_ns, 1950);
   EXPECT_TRUE(std::isinf(waits.most_to_fewest));
   EXPECT_EQ(waits.mean_ns, (100 + 18 * 40 + 1950) / 20.0);
-}
-
-Remedies remedies_on(const char* machine, const Contention& seen) {
-  return predict_remedies(load_machine(machine), seen, {}, {});
-}
-
-double ratio(const Remedies& of, const char* lock, bool near) {
-  for (const Remedy& each : of.all) {
-    if (each.lock == lock && each.near == near) return each.sections_s / of.now().sections_s;
-  }
-  ADD_FAILURE() << lock << " was not modelled";
-  return 0;
-}
-
-TEST(Remedies, ShortSectionsOnManyCores) {
-  const Remedies found = remedies_on(
-      "kunpeng920-2s", {.threads = 64, .held_ns = 40, .apart_ns = 200, .moved_ns = 400});
-  EXPECT_EQ(found.threads, 64U);
-  EXPECT_GE(found.lines, 2U);
-  EXPECT_GT(ratio(found, "mutex-cna", false), 1.1);
-  EXPECT_GT(ratio(found, "mutex-pthread", true), 1.1);  // on one package instead of two
-  EXPECT_GT(ratio(found, "rcl", false), ratio(found, "mutex-cna", false));
-}
-
-TEST(Remedies, NothingHelpsWhereSectionsAreLongOrSeldom) {
-  for (const Contention& seen :
-       {Contention{.threads = 8, .held_ns = 1e6, .apart_ns = 1e5, .moved_ns = 0},
-        Contention{.threads = 8, .held_ns = 100, .apart_ns = 1e6, .moved_ns = 0}}) {
-    const Remedies found = remedies_on("kunpeng920-2s", seen);
-    for (const Remedy& each : found.all) {
-      EXPECT_NEAR(each.sections_s / found.now().sections_s, 1, 0.1) << each.lock;
-    }
-  }
-}
-
-TEST(Remedies, MoreThreadsThanCoresComeAsOften) {
-  const Contention seen{.threads = 40, .held_ns = 50, .apart_ns = 40e6, .moved_ns = 0};
-  const Remedies found = remedies_on("oak", seen);
-  EXPECT_LT(found.threads, 40U);
-  EXPECT_NEAR(found.now().sections_s, 40 / 40e-3, 100);
-}
-
-TEST(Remedies, OfAMachineOfWhichOnlyTheTopologyIsKnown) {
-  for (const char* shape : {"core:2 pu:1", "package:2 numa:2 core:4 pu:2", "core:1 pu:1"}) {
-    const MachineModel machine = assumed_machine(Topology::from_synthetic(shape), shape);
-    const Remedies found = predict_remedies(
-        machine, {.threads = 2, .held_ns = 50, .apart_ns = 50, .moved_ns = 50}, {}, {});
-    EXPECT_GT(found.now().sections_s, 0) << shape;
-  }
-  const double not_a_time = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(remedies_on("oak", {.threads = 2, .held_ns = not_a_time, .apart_ns = 1}), Error);
-  EXPECT_THROW(remedies_on("oak", {}), Error);
 }
 
 }  // namespace

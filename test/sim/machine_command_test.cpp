@@ -385,6 +385,15 @@ TEST_F(MachineCommand, ALockWithoutAServerHasEveryCore) {
   EXPECT_THAT(more.err, HasSubstr("mcs with 9 threads on 8 cores"));
 }
 
+TEST_F(MachineCommand, AnAllocatorOfWhichAPlacementSaysNothingIsRefused) {
+  const Words lock{"sim", "lock", "--machine", "oak", "--allocator", "7"};
+  for (const Words& more : {Words{}, Words{"--affinity", "none", "--placements", "all"}}) {
+    Words words = lock;
+    words.insert(words.end(), more.begin(), more.end());
+    expect_refused({{words, "the placement says where the array is"}});
+  }
+}
+
 TEST_F(MachineCommand, TheHelpOfLocksNamesTheMutexes) {
   const std::string help = muster({"sim", "lock", "--help"});
   for (const char* name : {"pthread", "spin-then-park", "mcs", "cna"}) {
