@@ -162,11 +162,12 @@ std::string advice(const Json& predicted) {
   }
   const double off =
       number(predicted, "modelled_sections_s") / number(predicted, "measured_sections_s");
-  if (off > 2 || off < 0.5) {
-    return text + fmt::format(
-                      "{}the model says {:.2g} times what was measured of the program as it is: "
-                      "it does not know this machine, so it is not asked about delegation",
-                      text.empty() ? "" : "; but ", off);
+  if (!predicted.at("measured_elsewhere").get<bool>() && (off > 2 || off < 0.5)) {
+    return text +
+           fmt::format(
+               "{}the model says {:.2g} times what was measured of the program as it is: "
+               "it lacks something of this machine or program, so it is not asked about delegation",
+               text.empty() ? "" : "; but ", off);
   }
   if (best[1] != nullptr && most[1] > helps * most[0]) {
     text += fmt::format("{}delegation may gain more: doc/delegation.md", text.empty() ? "" : "; ");
@@ -270,6 +271,7 @@ void predict_contention(Json& process, [[maybe_unused]] const std::string& machi
     ProgressLine line;
     for (Json* const mutex : worth) {
       (*mutex)["predicted"] = predicted(*mutex, number(process, "threads"), model, sleep, line);
+      (*mutex)["predicted"]["measured_elsewhere"] = !machine.empty();
     }
     return;
   } catch (const Error& error) {

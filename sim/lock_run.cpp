@@ -365,7 +365,7 @@ class Run {
     const auto can_be_judged = [&](std::uint64_t after) {
       return bench_.operations + after * between <= setup_.warm_up;
     };
-    if (serving_ && !steward_.knows_best()) {
+    if (serving_ && steward_.may_move()) {
       now.server = server_;
       if (can_be_judged(2 * (rules.looks_to_start + trial))) now.untried = untried_spare();
     }

@@ -134,7 +134,11 @@ int fail_late(const Engine& engine, Word mine) noexcept {
       if (++missing <= named) names += format("{} {}", missing == 1 ? "" : ",", rank);
     });
     if (missing > named) names += format(" and {} more", missing - named);
-    const char* const who = missing == 0 ? "somebody" : (missing == 1 ? "rank" : "ranks");
+    if (missing == 0) {
+      throw Error(Status::timeout,
+                  "all came, but somebody did not go on in time: the barrier is broken for all");
+    }
+    const char* const who = missing == 1 ? "rank" : "ranks";
     throw Error(Status::timeout,
                 format("{}{} did not arrive in time: the barrier is broken for all", who, names));
   });
@@ -326,7 +330,9 @@ bool Engine::is_waited_in_vain() const {
   if (breakage().cause != Status::ok) return false;
   for (unsigned rank = 0; rank < plan_.participants; ++rank) {
     const Seat* const own = seat(rank);
-    if (own != nullptr && is_inside(own->phase()) && is_anyone_missing(own->phase())) return true;
+    if (own == nullptr) continue;
+    const Word mine = own->phase();  // once: it may leave meanwhile
+    if (is_inside(mine) && is_anyone_missing(mine)) return true;
   }
   return false;
 }

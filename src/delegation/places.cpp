@@ -92,14 +92,12 @@ Places::Server Places::add_server(ServerPolicy policy, const PuSet& cpus) {
   return server;
 }
 
-std::optional<unsigned> Places::spare_core(const std::vector<int>& thread_ids,
-                                           std::vector<bool> taken) const {
+void Places::take_cores_of(const std::vector<int>& thread_ids, std::vector<bool>& taken) const {
   for (const int thread_id : thread_ids) {
     const PuSet cpus = binding_of(thread_id);
     const unsigned core = topology_.core_of(cpus.first());
     if (is_unit(core) && cpus.is_subset_of(pus_of(topology_, core))) taken[core] = true;
   }
-  return choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
 }
 
 std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& thread_ids,
@@ -108,8 +106,10 @@ std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& t
   for (unsigned core = 0; near_cpu && core < tree().cores(); ++core) {
     taken[core] = !is_near(core, *near_cpu);
   }
+  take_cores_of(thread_ids, taken);
   const std::scoped_lock lock(mutex_);
-  const std::optional<unsigned> core = spare_core(thread_ids, std::move(taken));
+  const std::optional<unsigned> core =
+      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
   if (!core) return std::nullopt;
   placer_.add_server_at(*core);
   return server_on(*core);
@@ -122,8 +122,10 @@ std::optional<unsigned> Places::spare_cpu_far_from(const std::vector<unsigned>& 
     taken[core] =
         std::any_of(cpus.begin(), cpus.end(), [&](unsigned cpu) { return is_near(core, cpu); });
   }
+  take_cores_of(thread_ids, taken);
   const std::scoped_lock lock(mutex_);
-  const std::optional<unsigned> core = spare_core(thread_ids, std::move(taken));
+  const std::optional<unsigned> core =
+      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
   return core ? std::optional(cpu_of(*core)) : std::nullopt;
 }
 
@@ -193,6 +195,8 @@ std::vector<unsigned> Places::servers_numa_nodes() const {
   }
   return {nodes.begin(), nodes.end()};
 }
+
+bool Places::has_observer() noexcept { return observer.load() != nullptr; }
 
 void Places::set_observer(Observer next) {
   {

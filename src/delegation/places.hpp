@@ -65,6 +65,7 @@ class Places {
   /// are not here.
   using Observer = std::function<void(const std::vector<unsigned>& numa_nodes)>;
   void set_observer(Observer observer);
+  static bool has_observer() noexcept;
   static constexpr unsigned no_numa_node = ~0U;
   /// By whoever has changed the servers, once they run or have ended. Nothing without memory.
   void tell_observer();
@@ -75,9 +76,8 @@ class Places {
   Places();
 
   Server server_on(unsigned core) const;
-  /// With the mutex.
-  std::optional<unsigned> spare_core(const std::vector<int>& thread_ids,
-                                     std::vector<bool> taken) const;
+  /// Of those that are bound to one.
+  void take_cores_of(const std::vector<int>& thread_ids, std::vector<bool>& taken) const;
   std::vector<unsigned> servers_numa_nodes() const;
 
   const Topology topology_;

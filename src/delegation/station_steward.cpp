@@ -40,15 +40,20 @@ void Station::consider() noexcept {
   if (!lock || at_ns < next_look_ns_.load(std::memory_order_relaxed)) return;
   next_look_ns_.store(at_ns + between_looks_ns, std::memory_order_relaxed);
   if (has_server()) return;  // the watchdog looks
+  const bool has_ended =
+      House::within(crew().roles, [this] { return term_.is(house_, Term::stopped); });
+  if (!has_ended) return;
   try {
     std::vector<int> thread_ids;
     if (look(at_ns, thread_ids) != locks::Steward::Advice::start) return;
     const auto near = steward_->near();
     const auto place = Places::instance().add_spare_server(thread_ids, near);
     if (!place) {
-      return steward_->no_server(at_ns,
-                                 near ? "no core is free near the data, where clients go first"
-                                      : "no core is free of clients");
+      const bool is_known = steward_->stand_back().who == locks::StandBack::who_is_elsewhere;
+      return steward_->no_server(
+          at_ns, is_known ? "no core is free near the data, where clients go first"
+                 : near   ? "no core is free on the NUMA node where it was to be tried"
+                          : "no core is free of clients");
     }
     start_at(*place, {});
   } catch (const std::exception& error) {
@@ -128,7 +133,7 @@ locks::Steward::Look Station::see(std::int64_t at_ns, std::vector<int>& thread_i
       look.server_is_near = places.is_near(at, fastest->place);
     }
     look.server = places.cpu_of(*at);
-    if (!steward_->knows_best()) {
+    if (steward_->may_move() && !Places::has_observer()) {  // else memory moves with it
       std::vector<unsigned> tried{*look.server};
       for (const auto& server : steward_->tried()) tried.push_back(server.place);
       look.untried = places.spare_cpu_far_from(tried, thread_ids);

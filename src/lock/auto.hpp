@@ -131,8 +131,8 @@ class Auto : public WantedLock<M> {
       if (executed != 0) work.posted(m);  // a server has not seen these clients' next requests
       h.combined += executed;
       if (executed != 0 && served()) h.set_delegates(true);
-      const bool goes_on = (nobody_waits || (combines() && h.goes_on_after_visit(m))) &&
-                           !StandingBack<M>(wanted_.back).is_asked(m);
+      const bool goes_on = nobody_waits || (combines() && h.goes_on_after_visit(m) &&
+                                            !StandingBack<M>(wanted_.back).is_asked(m));
       if (goes_on && !m.is_slept_on(wanted_.dozing)) continue;
       this->let_one_in(m);
     } while (++visits < 2 && executed != 0 && m.is_dozing(wanted_.dozing) && take(m));

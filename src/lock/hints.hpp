@@ -42,8 +42,11 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
 /// once: a core has but two or three outstanding by itself. The client whose line is fetched while
 /// this one's request is executed, which may be one of the next round; `count`: nobody's.
 Word fetched_ahead(auto& m, Word client, Word count) {
-  const Word at = client + std::min(Word{8}, count / 4);
-  return m.next_client(at < count ? at : at - count, count);
+  Word at = client + std::min(Word{8}, count / 4);
+  if (at >= count) at -= count;
+  const Word end = std::min(count, at + 64);  // of many that have ended no long walk
+  const Word next = m.next_client(at, end);
+  return next < end ? next : count;
 }
 
 /// Who of those that wait for a lock lets others go first: whoever is near the data executes

@@ -67,7 +67,7 @@ Steward::Advice Steward::without_server(const Look& now, bool meet, double secti
     is_near_ = false;
     fastest_ = now.combiner;
   }
-  if (now.now_ns - first_tried_ns_ > rules_.away_max_ns) {  // likewise
+  if (knows_best_ && now.now_ns - best_since_ns_ > rules_.away_max_ns) {  // likewise
     tried_.clear();
     knows_best_ = false;
   }
@@ -95,16 +95,17 @@ Steward::Advice Steward::end_trial(const Look& now) {
   ratio_ = sections_per_s / sections_per_s_;
   const bool gains = !(ratio_ < rules_.trial_ratio);
   if (!knows_best_ && now.server && (gains || !tried_.empty())) {
-    if (tried_.empty()) first_tried_ns_ = now.now_ns;
     tried_.push_back({*now.server, sections_per_s});
     if (now.untried && sections_per_s < rules_.far_sections_per_s) {
       return move(now, *now.untried, "one on another NUMA node is tried");
     }
     knows_best_ = true;
+    best_since_ns_ = now.now_ns;
     const Executor& best = *std::max_element(
         tried_.begin(), tried_.end(),
         [](const Executor& a, const Executor& b) { return a.sections_per_s < b.sections_per_s; });
-    if (!gains || sections_per_s < rules_.trial_ratio * best.sections_per_s) {
+    if (best.place != *now.server &&
+        (!gains || sections_per_s < rules_.trial_ratio * best.sections_per_s)) {
       return move(now, best.place, "one on another NUMA node was faster");
     }
   }
@@ -117,6 +118,7 @@ Steward::Advice Steward::end_trial(const Look& now) {
 
 Steward::Advice Steward::move(const Look& now, unsigned to, const char* why) {
   next_ = to;
+  is_near_ = false;
   return leave(now, why, false);
 }
 
@@ -127,8 +129,21 @@ Steward::Advice Steward::leave(const Look& now, const char* why, bool stays_away
   serving_ = false;
   ++leaves_;
   if (now.now_ns - served_since_ns_ > 10 * away_ns_) away_ns_ = rules_.away_ns;
-  if (stays_away) stay_away(now.now_ns);
+  if (stays_away) {
+    pass_over();
+    stay_away(now.now_ns);
+  }
   return Advice::leave;
+}
+
+void Steward::pass_over() noexcept {
+  if (!next_) return;
+  try {
+    tried_.push_back({*next_, 0});
+  } catch (const std::bad_alloc&) {
+    knows_best_ = true;  // else it would be tried again and again
+  }
+  next_.reset();
 }
 
 void Steward::stay_away(std::int64_t now_ns) {
@@ -145,7 +160,7 @@ void Steward::no_server(std::int64_t now_ns, const char* why, const char* error)
   }
   streak_ = 0;
   serving_ = false;
-  next_.reset();
+  pass_over();
   is_full_ = is_near_;
   if (is_full_) return stay_away(now_ns);
   fastest_.reset();

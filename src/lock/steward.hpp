@@ -10,8 +10,8 @@
 // comes back at once where the data may be: near the client that executes others' sections fastest.
 // If no CPU is free there, clients that are elsewhere stand back (hints.hpp), till it is tried
 // anew. Before a server starts, those near whoever combines do: others may be nearer to the data.
-// No client may be: a server that is a gain is tried on each NUMA node with a free CPU, if sections
-// take as long as an access to another node's memory.
+// No client may be: a server that is a gain is tried on each NUMA node with a free CPU, unless it
+// executes too many sections for data that are far.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ class Steward {
     unsigned trial_looks = 6;      ///< the first is not counted
     double trial_ratio = 0.9;  ///< of the throughput before, that is wanted with the server. With
                                ///< 0.8 two clients of a Xeon do 0.82; with 1.0 the same
-    /// Servers on other NUMA nodes are tried where it executes fewer: what has more takes less time
-    /// than one access to another node's memory.
+    /// Servers on other NUMA nodes are tried where one executes fewer: with more, a section takes
+    /// less time than an access to another node's memory.
     double far_sections_per_s = 10e6;
     std::int64_t away_ns = 100'000'000;         ///< after having left; then twice that, ...
     std::int64_t away_max_ns = 10'000'000'000;  ///< ... up to that; and before NUMA nodes are
@@ -89,9 +89,10 @@ class Steward {
     if (next_) return next_;
     return is_near_ && !is_full_ ? std::optional(fastest_->place) : std::nullopt;
   }
-  /// Servers that are compared, or were: it is known then which was the fastest.
+  /// Servers that are compared.
   const std::vector<Executor>& tried() const { return tried_; }
-  bool knows_best() const { return knows_best_; }
+  /// Whether the next look wants to know what is `untried`.
+  bool may_move() const { return !knows_best_ && trial_left_ == 1; }
   StandBack stand_back() const {
     if (is_near_) return {fastest_->place, StandBack::who_is_elsewhere};
     if (streak_ == 0 || serving_ || !fastest_) return {};
@@ -111,6 +112,8 @@ class Steward {
   Advice end_trial(const Look& now);
   Advice move(const Look& now, unsigned to, const char* why);
   Advice leave(const Look& now, const char* why, bool stays_away);
+  /// No server got to where one was to start, or could stay there: the others are compared.
+  void pass_over() noexcept;
   void stay_away(std::int64_t now_ns);
   void set_why(const char* why) noexcept {
     why_ = why;
@@ -133,8 +136,8 @@ class Steward {
   bool is_full_ = false;      ///< and no CPU is free there
   unsigned combined_at_ = 0;  ///< where the fastest was when the streak began
   std::vector<Executor> tried_;
-  std::int64_t first_tried_ns_ = 0;
   bool knows_best_ = false;
+  std::int64_t best_since_ns_ = 0;
   std::optional<unsigned> next_;  ///< where one starts
   std::int64_t away_ns_;
   std::int64_t away_until_ns_ = 0;

@@ -2,12 +2,15 @@
 // The C++ face. The same tests run over std::barrier: muster::barrier stands where it does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <cstdlib>
 #include <muster/muster.hpp>
 #include <thread>
+#include <utility>
 
 #include "harness.hpp"
 
@@ -203,11 +206,13 @@ TEST(BarrierDeathTest, StaticOneLetsTheProgramEndWhileThreadsAreParkedThere) {
   EXPECT_EXIT(
       {
         static muster::barrier sync(2);
+        static std::atomic<bool> parked{false};
         std::thread([] {
-          for (;;) sync.arrive_and_wait();
+          auto token = sync.arrive();
+          parked = true;
+          sync.wait(std::move(token));
         }).detach();
-        sync.arrive_and_wait();
-        usleep(10'000);
+        while (!parked) sched_yield();
         std::exit(0);
       },
       testing::ExitedWithCode(0), "");

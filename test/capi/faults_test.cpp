@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -378,20 +379,25 @@ TEST(Destruction, OfOneProcesssOwnLeavesWhoWaitsInVainThere) {
   const HangGuard guard(60);
   for (unsigned round = 0; round < fault_rounds(); ++round) {
     Child child([&] {
-      muster_options options = options_for(2, algorithm(round));
+      muster_options options = options_for(2, "auto");
       options.wait = policy(round);
+      options.flags |= MUSTER_SPLIT;
       muster_barrier* barrier = nullptr;
       if (muster_barrier_create(&barrier, &options) != MUSTER_OK) _exit(1);
+      std::atomic<bool> inside{false};
       std::thread([&] {
-        for (int i = 0; i < 2; ++i) muster_barrier_wait(barrier, 1);
+        muster_barrier_wait(barrier, 1);
+        muster_barrier_arrive(barrier, 1);
+        inside = true;
+        muster_barrier_depart(barrier, 1);
         _exit(2);  // it was told something
       }).detach();
       if (muster_barrier_wait(barrier, 0) != MUSTER_OK) _exit(3);
-      usleep(10'000);
+      while (!inside) sched_yield();
       muster_barrier_destroy(barrier);
       usleep(30'000);
     });
-    EXPECT_EQ(child.wait(), "") << algorithm(round);
+    EXPECT_EQ(child.wait(), "") << policy(round);
   }
 }
 
