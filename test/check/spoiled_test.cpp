@@ -119,8 +119,6 @@ TEST(SpoiledLocks, ThatHaveRingsAreNoticed) {
       late,
       {// Of rings of one entry: who posts knows that it is 0.
        "src/lock/rings.hpp: if (!m.await(*last, equals(0), acquire)) return nullptr;, skip",
-       // Its wait between rounds finds the same clients, one a round.
-       "src/lock/attended.hpp: at_ = m_.await_any(watched_, at_least(1), relaxed, from);, skip",
        // Hints: without them whoever has the lock executes its own sections only.
        "src/machine/lock_machine.hpp: port().store(wanted, 1, relaxed);, drop",
        "src/lock/habit.hpp: void ask(M& m) const { m.store_unawaited(wanted_.wanted, by_another); "
