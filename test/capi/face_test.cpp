@@ -205,7 +205,10 @@ TEST(BarrierDeathTest, StaticOneLetsTheProgramEndWhileThreadsAreParkedThere) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        static muster::barrier sync(2);
+        muster_options options;
+        muster_options_init(&options);
+        options.flags = MUSTER_SPLIT;
+        static muster::barrier<> sync(2, {}, &options);
         static std::atomic<bool> parked{false};
         std::thread([] {
           auto token = sync.arrive();
