@@ -202,7 +202,6 @@ TEST(BarrierDeathTest, ACompletionThatThrowsTerminates) {
 }
 
 TEST(BarrierDeathTest, StaticOneLetsTheProgramEndWhileThreadsAreParkedThere) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         muster_options options;
