@@ -191,8 +191,7 @@ MUSTER_API int muster_barrier_wait(muster_barrier* barrier, unsigned rank);
 
 /** The same, but gives up after `timeout_ns` with MUSTER_ETIMEDOUT (0 or less: at once, unless all
  * others have arrived). An arrival cannot be withdrawn, so that breaks the barrier for all its
- * participants. Once all have arrived it only waits for what others do to leave; if one of these is
- * stopped, three seconds more. */
+ * participants. If all have arrived by then it goes on, for three seconds at most. */
 MUSTER_API int muster_barrier_timedwait(muster_barrier* barrier, unsigned rank, int64_t timeout_ns);
 
 /** The two halves of a wait: arrive never waits, depart returns when all have arrived. With
@@ -239,9 +238,11 @@ MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char*
  * soon as the caller's own last wait has returned; whoever waits for a rank of this process after
  * that gets MUSTER_EPEER. Who has not left after three seconds gets MUSTER_EBROKEN; where that does
  * not help within three more, or a process has written nonsense into the shared memory, nothing is
- * freed, and muster_last_error() says so. Nor is it at once, where a participant waits for one that
- * has not come, at a barrier without MUSTER_SHARED or `progress` whose memory is its own: that wait
- * goes on, so a program may end while its threads are parked in one. NULL is ignored. */
+ * freed, and muster_last_error() says so. NULL is ignored.
+ *
+ * A program may end while its threads are parked at a barrier in memory of its own, without
+ * MUSTER_SHARED and `progress`: who waits for somebody that has not come waits on there, and
+ * nothing is freed. */
 MUSTER_API void muster_barrier_destroy(muster_barrier* barrier);
 
 /** Memory that several processes share, for many barriers: `bytes` are allocated at once, and

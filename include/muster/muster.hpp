@@ -193,8 +193,8 @@ bool try_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& tim
 /// A barrier for the threads of this process. With arrive_and_wait() a thread claims a rank when it
 /// first comes and keeps it until it ends: at most `expected` living threads may use it.
 /// Thread-safe, but for construction and destruction; may be destroyed as soon as the destroying
-/// thread's last wait has returned. Who waits for a thread that has not come then goes on to wait,
-/// so a static one may have threads parked there when the program ends.
+/// thread's last wait has returned. Threads may be parked at a static one when the program ends:
+/// they wait on.
 ///
 /// The completion function runs once an episode, on one of the waiting threads, after all have
 /// arrived and before any leaves. It must not throw: that ends the program

@@ -155,8 +155,7 @@ class Engine {
   /// left after `leaving_ns_max` is told that the barrier is broken. False if that does not help
   /// either, or a mark cannot be true: then the memory may still be in use.
   [[nodiscard]] bool wait_until_left(bool only_own) const;
-  /// Whether somebody here waits for one that has not come. So it does for ever once nobody may
-  /// come any more.
+  /// Whether somebody here waits for one that has not come: for ever, if the barrier ends.
   bool is_waited_in_vain() const;
   /// The ranks that waited through this engine will not come again: whoever waits for one of them,
   /// in another process, is told.

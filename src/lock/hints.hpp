@@ -39,8 +39,8 @@ void raise_clients(M& m, typename M::Cell& clients, unsigned client) {
 }
 
 /// Executing one request takes less time than the next one's line. So the lines of several come at
-/// once: a core has but two or three outstanding by itself. The client whose line is fetched while
-/// this one's request is executed, which may be one of the next round; `count`: nobody's.
+/// once: a core has but two or three outstanding by itself. Whose line is fetched while this one's
+/// request is executed; it may be the next round's. `count`: nobody's.
 Word fetched_ahead(auto& m, Word client, Word count) {
   Word at = client + std::min(Word{8}, count / 4);
   if (at >= count) at -= count;

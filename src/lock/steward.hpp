@@ -112,7 +112,7 @@ class Steward {
   Advice end_trial(const Look& now);
   Advice move(const Look& now, unsigned to, const char* why);
   Advice leave(const Look& now, const char* why, bool stays_away);
-  /// No server got to where one was to start, or could stay there: the others are compared.
+  /// No server can be where the next one was to be: it is not compared.
   void pass_over() noexcept;
   void stay_away(std::int64_t now_ns);
   void set_why(const char* why) noexcept {
