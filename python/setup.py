@@ -8,9 +8,9 @@ from setuptools import Extension, setup
 
 root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 parts = [
-    "machine/cgroup", "machine/hardware", "machine/usable_cpus", "memory/fd_server",
-    "memory/memory_room", "memory/pages", "memory/segment", "memory/segment_header",
-    "wait/futex_lot", "wait/policy",
+    "machine/cgroup", "machine/hardware", "machine/identity", "machine/usable_cpus",
+    "memory/fd_server", "memory/memory_room", "memory/pages", "memory/segment",
+    "memory/segment_header", "wait/futex_lot", "wait/policy",
 ]
 with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
     version = re.search(r"VERSION (\S+)", file.read().split("project(muster")[1]).group(1)

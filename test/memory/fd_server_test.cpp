@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "children.hpp"
+#include "harness.hpp"
 #include "memory/posix.hpp"
 #include "memory/segment.hpp"
 
@@ -283,6 +284,7 @@ TEST(FdServer, EndsWithTheLastThreadOfTheProgram) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
 #endif
+  if (test::emulated) GTEST_SKIP() << "qemu-user has a thread of its own";
   std::thread(expect_end_with_last_thread).join();  // no test's frames, which catch pthread_exit()
 }
 
