@@ -18,7 +18,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void ask(int) {
   constexpr std::string_view said =
-      "\nmuster: what is whole by the end of this round is kept; Ctrl-C again ends at once\n";
+      "\nmuster: what is whole after this round or run is kept; Ctrl-C again ends at once\n";
   const KeepErrno of_who_is_interrupted;
   asked.store(true, std::memory_order_relaxed);
   static_cast<void>(!write(STDERR_FILENO, said.data(), said.size()));

@@ -45,11 +45,11 @@ void run(Options& options) {
   if (results.rows.empty()) bench::end_if_stopped();
 
   const std::string json = format_json(bench::to_json(results));
-  fmt::print("{}", options.json  ? json
-                   : options.csv ? bench::to_csv(results)
-                                 : for_a_terminal(bench::to_text(results)));
-  std::fflush(stdout);
-  files.write(json, bench::to_csv(results));
+  const std::string csv = bench::to_csv(results);
+  files.write(json, csv,
+              options.json  ? json
+              : options.csv ? csv
+                            : for_a_terminal(bench::to_text(results)));
   bench::expect_ours_ran(results.rows);
   bench::end_if_stopped();
 }

@@ -234,9 +234,7 @@ void run_regimes(Options& options) {
   line.clear();
   if (results.rows.empty()) bench::end_if_stopped();
   const std::string json = format_json(bench::to_json(results));
-  fmt::print("{}", options.json ? json : for_a_terminal(bench::to_text(results)));
-  std::fflush(stdout);
-  files.write(json, "");
+  files.write(json, "", options.json ? json : for_a_terminal(bench::to_text(results)));
   bench::expect_ours_ran(results.rows);
   bench::end_if_stopped();
 }
@@ -255,11 +253,10 @@ void run(Options& options) {
   line.clear();
   if (results.samples.empty()) bench::end_if_stopped();
   const std::string json = to_json(options.run, results);
-  fmt::print("{}", options.json  ? json
-                   : options.osu ? to_osu(results)
-                                 : for_a_terminal(to_text(results, options.run.ranks)));
-  std::fflush(stdout);
-  files.write(json, "");
+  files.write(json, "",
+              options.json  ? json
+              : options.osu ? to_osu(results)
+                            : for_a_terminal(to_text(results, options.run.ranks)));
   const bool failed =
       std::any_of(results.samples.begin(), results.samples.end(),
                   [](const MpiSamples& s) { return s.contender.ours && !s.why.empty(); });
@@ -285,6 +282,7 @@ void add_bench_mpi(Command& group) {
       ->check(Range(0.001, 1000.0))
       ->capture_default_str();
   command->add_option("--timeout", run_options.timeout_s, "Seconds that a launch may take")
+      ->check(Range(0.001, 1e6))
       ->capture_default_str();
   command
       ->add_option("--hopeless", run_options.hopeless,

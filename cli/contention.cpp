@@ -12,6 +12,7 @@
 #include "bench/report.hpp"
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
+#include "cli/sim_common.hpp"
 #include "machine/error.hpp"
 #include "machine/format.hpp"
 #ifdef MUSTER_WITH_SIM
@@ -96,11 +97,9 @@ sim::Contention seen_of(const Json& mutex, double process_threads) {
 
 Json predicted(const Json& mutex, double threads, const sim::MachineModel& machine,
                const sim::SleepCosts& sleep, ProgressLine& line) {
-  const sim::Remedies remedies = sim::predict_remedies(
-      machine, seen_of(mutex, threads), sleep, [&](std::size_t done, std::size_t of) {
-        line.show(static_cast<double>(done) / static_cast<double>(of),
-                  "modelled " + mutex.at("mutex").get<std::string>());
-      });
+  const sim::Remedies remedies =
+      sim::predict_remedies(machine, seen_of(mutex, threads), sleep,
+                            shown_on(line, "modelled " + mutex.at("mutex").get<std::string>()));
   Json json{{"machine", machine.name},
             {"about", machine.about},
             {"threads", remedies.threads},

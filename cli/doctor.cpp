@@ -67,8 +67,8 @@ std::string time_of(const bench::MpiService& service) {
   return text;
 }
 
-Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
-                     const bench::MpiService* preloaded) {
+Diagnosis finding_of(const std::string& name, const std::string& library,
+                     const bench::MpiService& as_is, const bench::MpiService* preloaded) {
   Diagnosis finding;
   finding.check = name;
   finding.measured.emplace_back("as_it_is_us", as_is.mean_us);
@@ -87,7 +87,8 @@ Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
   }
   finding.found = fmt::format("Its own barrier serves ({}){}.", time_of(as_is),
                               as_is.why.empty() ? "" : ": " + as_is.why);
-  if (preloaded == nullptr) return finding;
+  if (as_is.ranks < 2) finding.found += " One rank has nothing to wait for: ask with two.";
+  if (preloaded == nullptr || as_is.ranks < 2) return finding;
   if (!preloaded->ours) {
     finding.found +=
         fmt::format(" The preload does not: {}.",
@@ -100,7 +101,8 @@ Diagnosis finding_of(const std::string& name, const bench::MpiService& as_is,
                                gains ? "" : ": no faster this time");
   if (!gains) return finding;
   finding.verdict = Verdict::costs;
-  const bool others = name.starts_with("MPICH") || name.starts_with("Intel MPI");
+  const bool others = name.starts_with("MPICH") || name.starts_with("Intel MPI") ||
+                      library.find("mpich") != std::string::npos;
   finding.remedy =
       std::string(others ? ""
                          : "For all jobs of an Open MPI: its component, by make install-openmpi in "
@@ -116,10 +118,11 @@ Diagnosis examine_launcher(const std::string& name, const std::vector<std::strin
   failed.verdict = Verdict::unknown;
   try {
     const bench::MpiService as_is = bench::try_launcher(command, {}, library);
-    if (as_is.ours || bench::mpi_preload().empty()) return finding_of(name, as_is, nullptr);
+    if (as_is.ours || bench::mpi_preload().empty())
+      return finding_of(name, library, as_is, nullptr);
     const bench::MpiService preloaded =
         bench::try_launcher(command, {{"LD_PRELOAD", bench::mpi_preload()}}, library);
-    return finding_of(name, as_is, &preloaded);
+    return finding_of(name, library, as_is, &preloaded);
   } catch (const Error& error) {
     failed.found = error.what();
     return failed;

@@ -250,18 +250,17 @@ void explain(const Options& asked) {
   Json json;
 #ifdef MUSTER_WITH_SIM
   if (machine) {
-    json["settings"] = asked.changes.settings(sim::Effort{});
+    json["settings"] = machine->model ? asked.changes.settings(*machine->model, sim::Effort{})
+                                      : asked.changes.settings();
     json["settings"]["machine"] = asked.machine;
   }
 #endif
   json["results"].push_back(std::move(row));
-  fmt::print("{}", asked.json ? format_json(json) : in_columns(text));
+  const std::string said = asked.json ? format_json(json) : in_columns(text);
 #ifdef MUSTER_WITH_SIM
-  if (asked.output.empty()) return;
-  std::fflush(stdout);
-  json["waits"] = waits_json(machine, plan, asked, where);
-  files.write(format_json(json), "");
+  if (!asked.output.empty()) json["waits"] = waits_json(machine, plan, asked, where);
 #endif
+  files.write(format_json(json), "", said);
 }
 
 }  // namespace

@@ -394,9 +394,7 @@ void run(const Options& options) {
 
   const std::string json = format_json(to_json(subject, options.from));
   const std::string csv = to_csv(subject.times.ns);
-  fmt::print("{}", options.json ? json : options.csv ? csv : to_text(subject));
-  std::fflush(stdout);
-  files.write(json, csv);
+  files.write(json, csv, options.json ? json : options.csv ? csv : to_text(subject));
   if (!options.output.empty() && options.from.empty())
     note("{}", import_hint(subject, files.path("csv")));
   bench::end_if_stopped();

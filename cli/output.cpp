@@ -311,15 +311,18 @@ void ResultFiles::prepare() const {
   if (!table_type.empty()) expect_writable(path(table_type));
 }
 
-void ResultFiles::write(const std::string& json, const std::string& table) const {
-  if (folder.empty()) return;
-  std::vector<std::pair<std::string, std::string>> files{{path("json"), json}};
-  if (!table_type.empty()) files.emplace_back(path(table_type), table);
-  {
+void ResultFiles::write(const std::string& json, const std::string& table,
+                        const std::string& said) const {
+  if (!folder.empty()) {
+    std::vector<std::pair<std::string, std::string>> files{{path("json"), json}};
+    if (!table_type.empty()) files.emplace_back(path(table_type), table);
     const FolderLock alone(path("json"));
     keep_earlier(files);
     for (const auto& [file, text] : files) write_file(file, text);
   }
+  fmt::print("{}", said);
+  std::fflush(stdout);
+  if (folder.empty()) return;
   const Plot plotted = plot(script, path("json"), folder);
   note("Written: {}{}{}\n", printable(path("json")), table_type.empty() ? "" : ", ." + table_type,
        plotted == Plot::drawn ? ", and pictures" : "");

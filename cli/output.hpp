@@ -115,11 +115,11 @@ struct ResultFiles {
   /// Before anything is measured: makes the folder, and its parents. Throws Error(system) if that
   /// is not possible, or write() would not be.
   void prepare() const;
-  /// The script is $MUSTER_PLOT if set, else in share/ beside this program, or above.
-  /// What an earlier run wrote is kept (keep_earlier()), but for its pictures, which the script
-  /// makes again. Says on standard error what was written, and why there is no picture if there is
-  /// none. Throws Error(system).
-  void write(const std::string& json, const std::string& table) const;
+  /// Writes the files, prints `said`, whose reader may be gone, and draws: the script is
+  /// $MUSTER_PLOT if set, else in share/ beside this program, or above. What an earlier run wrote
+  /// is kept (keep_earlier()), but for its pictures, which the script makes again. Says on standard
+  /// error what was written, and why there is no picture if there is none. Throws Error(system).
+  void write(const std::string& json, const std::string& table, const std::string& said) const;
   /// Of the file of this type.
   std::string path(const std::string& type) const {
     return std::filesystem::path(folder) / (stem + "." + type);

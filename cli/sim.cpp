@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "barrier/registry.hpp"
+#include "bench/stop.hpp"
 #include "capi/plan.hpp"
 #include "cli/command.hpp"
 #include "cli/named_machine.hpp"
@@ -56,8 +57,8 @@ sim::MachineModel MachineChoice::changed(sim::MachineModel machine) const {
     double value = 0;
     const char* const end = change.data() + change.size();
     const char* const number = change.data() + std::min(equals, change.size() - 1) + 1;
-    if (equals == std::string::npos || std::from_chars(number, end, value).ptr != end ||
-        number == end) {
+    const auto read = std::from_chars(number, end, value);
+    if (equals == std::string::npos || read.ptr != end || read.ec != std::errc{}) {
       throw Error(Status::invalid, "--set: \"" + change + "\" is no NAME=NUMBER");
     }
     const std::string key = change.substr(0, equals);
@@ -84,9 +85,10 @@ nlohmann::ordered_json MachineChoice::settings() const {
   return {{"version", muster_version()}, {"machine", name}, {"set", set}, {"without", without}};
 }
 
-nlohmann::ordered_json MachineChoice::settings(const sim::Effort& effort) const {
+nlohmann::ordered_json MachineChoice::settings(const sim::MachineModel& machine,
+                                               const sim::Effort& effort) const {
   nlohmann::ordered_json json = settings();
-  json["members"] = effort.members;
+  json["members"] = sim::ensemble_of(machine, effort.members).size() - 1;
   json["seeds"] = effort.seeds;
   json["first_seed"] = effort.seed;
   json["warm_up"] = effort.warm_up;
@@ -163,6 +165,14 @@ std::string choice_on(const sim::MachineModel& machine, unsigned ranks, Mapping 
   return make_plan(options, &costs).algorithm.text();
 }
 
+sim::Progress shown_on(ProgressLine& line, std::string what) {
+  return [&line, what = std::move(what)](std::size_t done, std::size_t of) {
+    line.show(static_cast<double>(done) / static_cast<double>(of),
+              fmt::format("{}, run {} of {}", what, done, of));
+    return !bench::stop_asked();
+  };
+}
+
 nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
                                 const nlohmann::ordered_json& settings,
                                 const std::vector<sim::Predicted>& rows) {
@@ -170,7 +180,10 @@ nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,
   json["machine"] = machine.name;
   json["about"] = machine.about;
   json["predicted"] = true;
-  if (!settings.is_null()) json["settings"] = settings;
+  if (!settings.is_null()) {
+    json["settings"] = settings;
+    json["stopped"] = bench::stop_asked();
+  }
   json["results"] = nlohmann::ordered_json::array();
   for (const sim::Predicted& row : rows) {
     json["results"].push_back({{"algorithm", row.asked()},

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/stop.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
@@ -61,23 +62,22 @@ void run(const Options& options) {
     explain_one(options, machine, queries);
     if (options.why) return;
   }
-  const std::vector<sim::Prediction> predictions = sim::predict(machine, queries, options.effort);
+  ProgressLine line;
+  bench::stop_on_ctrl_c();
+  const std::vector<sim::Prediction> predictions =
+      sim::predict(machine, queries, options.effort, shown_on(line, machine.name));
+  line.clear();
+  if (predictions.empty()) bench::end_if_stopped();
   std::vector<sim::Predicted> rows;
-  for (std::size_t n = 0; n < queries.size(); ++n) {
+  for (std::size_t n = 0; n < predictions.size(); ++n) {
     rows.push_back({queries[n], predictions[n], algorithms[n / teams.size()] == "auto"});
   }
 
   const std::string json =
-      format_json(sim_rows(machine, options.machine.settings(options.effort), rows));
-  if (options.json) {
-    fmt::print("{}", json);
-  } else if (options.csv) {
-    fmt::print("{}", sim_rows_csv(machine, rows));
-  } else {
-    fmt::print("{}", sim_rows_text(machine, rows));
-  }
-  std::fflush(stdout);
-  files.write(json, sim_rows_csv(machine, rows));
+      format_json(sim_rows(machine, options.machine.settings(machine, options.effort), rows));
+  const std::string csv = sim_rows_csv(machine, rows);
+  files.write(json, csv, options.json ? json : options.csv ? csv : sim_rows_text(machine, rows));
+  bench::end_if_stopped();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 namespace muster {
 
 class Command;
+class ProgressLine;
 
 /// `--machine`, `--without` and `--set`.
 struct MachineChoice {
@@ -33,7 +34,8 @@ struct MachineChoice {
   std::string changes() const;
   /// How something was predicted, for the JSON's `settings`: by which version, of what.
   nlohmann::ordered_json settings() const;
-  nlohmann::ordered_json settings(const sim::Effort& effort) const;
+  nlohmann::ordered_json settings(const sim::MachineModel& machine,
+                                  const sim::Effort& effort) const;
 };
 
 /// As that file has it: a topology's file in or below its folder is named from there, so that both
@@ -56,6 +58,9 @@ struct TeamChoice {
   /// are fewer cores.
   std::vector<std::pair<unsigned, Mapping>> on(const sim::MachineModel& machine) const;
 };
+
+/// Runs of `what` as they end. Where Ctrl-C only asks to stop (bench/stop.hpp), no more are begun.
+sim::Progress shown_on(ProgressLine& line, std::string what);
 
 /// One JSON object with `machine`, unless they are null the `settings`, and the rows in `results`.
 nlohmann::ordered_json sim_rows(const sim::MachineModel& machine,

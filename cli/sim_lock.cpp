@@ -10,6 +10,7 @@
 #include <set>
 
 #include "bench/report.hpp"
+#include "bench/stop.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 #include "cli/sim_common.hpp"
@@ -181,6 +182,7 @@ Json to_json(const Options& options, const sim::MachineModel& machine, const std
   json["settings"]["warm_up"] = options.effort.warm_up;
   json["settings"]["window"] = options.effort.window;
   json["settings"]["members"] = settings - 1;
+  json["stopped"] = bench::stop_asked();
   json["results"] = Json::array();
   for (const Row& row : rows) {
     json["results"].push_back(
@@ -329,9 +331,10 @@ std::vector<Row> averaged(const std::vector<Row>& rows) {
     if (!same) {
       means.push_back(row);
       means.back().placement = "mean of all";
-      means.back().share = 1;
+      means.back().share = 0;
       means.back().outcome = {};
     }
+    means.back().share += row.share;
     sim::LockOutcome& mean = means.back().outcome;
     for (double sim::LockOutcome::*value :
          {&sim::LockOutcome::throughput_ops_s, &sim::LockOutcome::change,
@@ -345,6 +348,8 @@ std::vector<Row> averaged(const std::vector<Row>& rows) {
       mean.waits.*value = std::max(mean.waits.*value, row.outcome.waits.*value);
     }
   }
+  if (!means.empty() && means.back().share < 0.999) means.pop_back();  // Ctrl-C came between
+  for (Row& mean : means) mean.share = 1;
   return means;
 }
 
@@ -416,27 +421,27 @@ void run(const Options& options) {
   const ResultFiles files{options.output, "sim-lock", "plot_sim_lock.py"};
   files.prepare();
   ProgressLine line;
-  const auto outcomes =
-      sim::predict_locks(batches, options.effort, [&](std::size_t done, std::size_t of) {
-        line.show(static_cast<double>(done) / static_cast<double>(of),
-                  fmt::format("{}, run {} of {}", machine.name, done, of));
-      });
+  bench::stop_on_ctrl_c();
+  const auto outcomes = sim::predict_locks(batches, options.effort, shown_on(line, machine.name));
   line.clear();
   std::vector<std::vector<Row>> of_settings;
   for (const std::vector<sim::LockOutcome>& setting : outcomes) {
+    if (setting.size() < rows.size() && !of_settings.empty()) break;
+    rows.resize(setting.size());
     for (std::size_t n = 0; n < rows.size(); ++n) rows[n].outcome = setting[n];
     const bool wander = options.affinity == "none" && options.placements != "all";
     of_settings.push_back(wander ? averaged(rows) : rows);
   }
   rows = with_intervals(of_settings);
+  if (rows.empty()) bench::end_if_stopped();
 
-  const Json json = to_json(options, machine, rows, members.size());
+  const Json json = to_json(options, machine, rows, of_settings.size());
   const std::string dumped = format_json(json);
-  fmt::print("{}", options.json  ? dumped
-                   : options.csv ? to_csv(json)
-                                 : to_text(machine, rows, members.size()));
-  std::fflush(stdout);
-  files.write(dumped, to_csv(json));
+  files.write(dumped, to_csv(json),
+              options.json  ? dumped
+              : options.csv ? to_csv(json)
+                            : to_text(machine, rows, of_settings.size()));
+  bench::end_if_stopped();
 }
 
 }  // namespace

@@ -140,18 +140,13 @@ void run(const Options& options) {
   const sim::ReproduceMachines machines{options.changes.load("kunpeng920-2s"),
                                         options.changes.load("oak"), options.changes.load("jet")};
   const sim::Reproduction all =
-      sim::reproduce(machines, what, [&](std::size_t done, std::size_t of) {
-        line.show(static_cast<double>(done) / static_cast<double>(of),
-                  fmt::format("the papers' figures, run {} of {}", done, of));
-      });
+      sim::reproduce(machines, what, shown_on(line, "the papers' figures"));
   line.clear();
   const std::string dumped = format_json(to_json(options, all));
   const std::string changes = options.changes.changes();
   const std::string said =
       changes.empty() ? "" : wrapped("The machines are changed: " + changes) + "\n\n";
-  fmt::print("{}", options.json ? dumped : said + to_text(all));
-  std::fflush(stdout);
-  files.write(dumped, said + to_markdown(all));
+  files.write(dumped, said + to_markdown(all), options.json ? dumped : said + to_text(all));
 }
 
 }  // namespace

@@ -139,10 +139,9 @@ void run(const Options& options) {
   const ResultFiles files{options.output, "validate", "plot_sim.py", ""};
   files.prepare();
   const sim::Validation v = sim::validate(machine, measured, known, options.effort);
-  const std::string json = to_json(machine, options.machine.settings(options.effort), measured, v);
-  fmt::print("{}", options.json ? json : to_text(machine, measured, v));
-  std::fflush(stdout);
-  files.write(json, "");
+  const std::string json =
+      to_json(machine, options.machine.settings(machine, options.effort), measured, v);
+  files.write(json, "", options.json ? json : to_text(machine, measured, v));
 }
 
 }  // namespace

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
-
-#include "sim/predict.hpp"
 
 namespace muster::sim {
 namespace {
@@ -61,7 +58,7 @@ LockSetup prepare(const MachineModel& machine, const CoreTree& tree, const LockQ
 
 std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>& batches,
                                                     const LockEffort& effort,
-                                                    const LockProgress& progress) {
+                                                    const Progress& progress) {
   struct Run {
     const LockBatch* batch;
     const LockQuery* query;
@@ -84,26 +81,27 @@ std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>
       run_of[b].push_back(at->second);
     }
   }
-  std::mutex mutex;
-  std::size_t done = 0;
-  run_parallel(runs.size(), [&](std::size_t n, StackPool& pool) {
-    Run& run = runs[n];
-    const LockSetup setup = prepare(run.batch->machine, run.batch->tree, *run.query, effort);
-    run.outcome = run_lock(run.query->lock, setup, pool);
-    const std::lock_guard guard(mutex);
-    ++done;
-    if (progress) progress(done, runs.size());
-  });
+  const std::size_t whole = run_parallel(
+      runs.size(),
+      [&](std::size_t n, StackPool& pool) {
+        Run& run = runs[n];
+        const LockSetup setup = prepare(run.batch->machine, run.batch->tree, *run.query, effort);
+        run.outcome = run_lock(run.query->lock, setup, pool);
+      },
+      progress);
   std::vector<std::vector<LockOutcome>> outcomes(batches.size());
   for (std::size_t b = 0; b < batches.size(); ++b) {
-    for (const std::size_t run : run_of[b]) outcomes[b].push_back(runs[run].outcome);
+    for (const std::size_t run : run_of[b]) {
+      if (run >= whole) break;
+      outcomes[b].push_back(runs[run].outcome);
+    }
   }
   return outcomes;
 }
 
 std::vector<LockOutcome> predict_locks(const MachineModel& machine, const CoreTree& tree,
                                        const std::vector<LockQuery>& queries,
-                                       const LockEffort& effort, const LockProgress& progress) {
+                                       const LockEffort& effort, const Progress& progress) {
   return predict_locks({{machine, tree, queries}}, effort, progress).front();
 }
 

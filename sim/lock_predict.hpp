@@ -2,13 +2,13 @@
 // Questions to a machine about locks: how many critical sections a second, placed so?
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/lock_placements.hpp"
 #include "sim/lock_run.hpp"
 #include "sim/machine_model.hpp"
+#include "sim/predict.hpp"
 
 namespace muster::sim {
 
@@ -30,9 +30,6 @@ struct LockEffort {
   std::uint64_t seed = 1;
 };
 
-/// How much of a prediction is done: runs over, and all.
-using LockProgress = std::function<void(std::size_t done, std::size_t of)>;
-
 /// What one machine is asked; `tree` is its.
 struct LockBatch {
   const MachineModel& machine;
@@ -40,14 +37,14 @@ struct LockBatch {
   std::vector<LockQuery> queries;
 };
 
-/// All of them, on every CPU this process may use; deterministic. Placements that are each other's
-/// image under a symmetry of the tree run once. Throws as run_lock() does, what
-/// check_cores() throws before any runs.
+/// All of them, or of each batch the first ones, if `progress` ends it; on every CPU this process
+/// may use; deterministic. Placements that are each other's image under a symmetry of the tree run
+/// once. Throws as run_lock() does, what check_cores() throws before any runs.
 std::vector<std::vector<LockOutcome>> predict_locks(const std::vector<LockBatch>& batches,
                                                     const LockEffort& effort,
-                                                    const LockProgress& progress);
+                                                    const Progress& progress);
 std::vector<LockOutcome> predict_locks(const MachineModel& machine, const CoreTree& tree,
                                        const std::vector<LockQuery>& queries,
-                                       const LockEffort& effort, const LockProgress& progress);
+                                       const LockEffort& effort, const Progress& progress);
 
 }  // namespace muster::sim

@@ -102,9 +102,9 @@ class Parser {
     } else if (key == "without") {
       without(rest);
     } else if (key == "error") {
-      machine_.error = number(words, 1, "%", 0, 1000) / 100;
+      machine_.error = share(words);
     } else if (key == "message-error") {
-      machine_.message_error = number(words, 1, "%", 0, 1000) / 100;
+      machine_.message_error = share(words);
     } else {
       parameter(words);
     }
@@ -193,6 +193,13 @@ class Parser {
       fail("MACHINE is the last latency: they go bottom up");
     }
     const std::optional<LevelKind> kind = level(words[1]);
+    if (kind && !machine_.latencies.empty()) {
+      const LevelKind below = *machine_.latencies.back().level;
+      if (machine_.shape->level(*kind)->cores_per_unit_max() <
+          machine_.shape->level(below)->cores_per_unit_max()) {
+        fail("{} is inside of {}: latencies go bottom up", words[1], level_name(below));
+      }
+    }
     for (const LatencyClass& known : machine_.latencies) {
       if (known.level == kind) fail("\"latency {}\" stands here a second time", words[1]);
     }
@@ -244,6 +251,11 @@ class Parser {
                           parse_number(words[n].substr(equals + 1), range.first, range.second));
     }
     machine_.samples.push_back(std::move(sample));
+  }
+
+  double share(const std::vector<std::string_view>& words) const {
+    if (words.size() > 3) fail("\"{}\" has a number and its unit, and no more", words[0]);
+    return number(words, 1, "%", 0, 1000) / 100;
   }
 
   double number(const std::vector<std::string_view>& words, std::size_t at, std::string_view unit,
@@ -359,28 +371,38 @@ std::string format_machine(const MachineModel& machine) {
   return text;
 }
 
-double MachineModel::value(std::string_view key) const {
-  for (const LatencyClass& latency : latencies) {
-    if (key == "latency-" + latency.name()) return latency.ns;
+namespace {
+
+bool is_latency(std::string_view key) { return key.starts_with("latency-"); }
+
+/// Of a key that is_latency().
+auto& latency_of(auto& machine, std::string_view key) {
+  std::vector<std::string> known;
+  for (auto& latency : machine.latencies) {
+    known.push_back("latency-" + latency.name());
+    if (key == known.back()) return latency;
   }
-  return parameters.*parameter_info(key).value;
+  throw Error(Status::unknown_name,
+              fmt::format("no parameter \"{}\"; this machine's latencies are: {}", key,
+                          fmt::join(known, ", ")));
+}
+
+bool is_whole(std::string_view key) { return !is_latency(key) && parameter_info(key).whole; }
+
+}  // namespace
+
+double MachineModel::value(std::string_view key) const {
+  return is_latency(key) ? latency_of(*this, key).ns : parameters.*parameter_info(key).value;
 }
 
 std::pair<double, double> MachineModel::range(std::string_view key) const {
-  for (const LatencyClass& latency : latencies) {
-    if (key == "latency-" + latency.name()) return {latency_ns_min, latency_ns_max};
+  if (is_latency(key)) {
+    static_cast<void>(latency_of(*this, key));
+    return {latency_ns_min, latency_ns_max};
   }
   const ParameterInfo& info = parameter_info(key);
   return {info.min, info.max};
 }
-
-namespace {
-
-bool is_whole(std::string_view key) {
-  return !key.starts_with("latency-") && parameter_info(key).whole;
-}
-
-}  // namespace
 
 std::string MachineModel::fault(std::string_view key, double value) const {
   const auto [least, largest] = range(key);
@@ -397,13 +419,7 @@ void MachineModel::set(std::string_view key, double value, std::string why) {
   const auto [least, largest] = range(key);
   value = std::clamp(value, least, largest);
   if (is_whole(key)) value = std::round(value);
-  for (LatencyClass& latency : latencies) {
-    if (key == "latency-" + latency.name()) {
-      latency.ns = value;
-      return;
-    }
-  }
-  parameters.*parameter_info(key).value = value;
+  (is_latency(key) ? latency_of(*this, key).ns : parameters.*parameter_info(key).value) = value;
 }
 
 void MachineModel::fix(std::string_view key, double value, std::string why) {

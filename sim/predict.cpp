@@ -2,8 +2,10 @@
 #include "sim/predict.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "machine/in_parallel.hpp"
 
@@ -74,15 +76,18 @@ double latency_us_of(const MachineModel& machine, const Query& query, const Effo
 }
 
 std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
-                                const Effort& effort) {
+                                const Effort& effort, const Progress& progress) {
   const std::vector<MachineModel> members = ensemble_of(machine, effort.members);
   std::vector<BarrierOutcome> outcomes(queries.size() * members.size());
-  run_parallel(outcomes.size(), [&](std::size_t n, StackPool& pool) {
-    outcomes[n] = outcome_of(members[n % members.size()], queries[n / members.size()], effort,
-                             effort.seed, pool);
-  });
-  std::vector<Prediction> predictions(queries.size());
-  for (std::size_t q = 0; q < queries.size(); ++q) {
+  const std::size_t whole = run_parallel(
+      outcomes.size(),
+      [&](std::size_t n, StackPool& pool) {
+        outcomes[n] = outcome_of(members[n % members.size()], queries[n / members.size()], effort,
+                                 effort.seed, pool);
+      },
+      progress);
+  std::vector<Prediction> predictions(whole / members.size());
+  for (std::size_t q = 0; q < predictions.size(); ++q) {
     const auto begin = outcomes.begin() + static_cast<std::ptrdiff_t>(q * members.size());
     const auto end = begin + static_cast<std::ptrdiff_t>(members.size());
     const auto [least, most] = std::minmax_element(
@@ -97,7 +102,6 @@ std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Q
     predictions[q].exit_skew_us = begin->exit_skew_ns / 1000;
     predictions[q].exit_skew_us_low = even->exit_skew_ns / 1000 / (1 + error);
     predictions[q].exit_skew_us_high = uneven->exit_skew_ns / 1000 * (1 + error);
-    predictions[q].events = begin->events;
   }
   return predictions;
 }
@@ -148,14 +152,27 @@ std::vector<Predicted> beside_best(const MachineModel& machine, const Query& que
   return result;
 }
 
-void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job) {
+std::size_t run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job,
+                         const Progress& progress) {
+  std::mutex telling;
+  std::size_t done = 0;
+  std::atomic<bool> goes_on{true};
   const auto work = [&](std::size_t n) {
     thread_local StackPool pool;
+    if (!goes_on) return false;
     job(n, pool);
-    return n;
+    const std::lock_guard guard(telling);
+    if (progress && !progress(++done, count)) goes_on = false;
+    return true;
   };
-  in_parallel(
-      count, work, [](std::size_t) {}, [](std::size_t) {});
+  std::size_t whole = 0;
+  bool is_left_out = false;
+  const auto take = [&](bool has_run) {
+    is_left_out = is_left_out || !has_run;
+    if (!is_left_out) ++whole;
+  };
+  in_parallel(count, work, take, [](std::size_t) {});
+  return whole;
 }
 
 }  // namespace muster::sim

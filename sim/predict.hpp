@@ -2,6 +2,7 @@
 // Questions to a machine: how long does this barrier take there, with so many ranks, mapped so?
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,6 @@ struct Prediction {
   double exit_skew_us = 0;  ///< from the first to the last that leaves an episode, mean
   double exit_skew_us_low = 0;
   double exit_skew_us_high = 0;
-  std::uint64_t events = 0;
 };
 
 /// Two latencies that differ by less are as good as equal.
@@ -65,9 +65,13 @@ BarrierOutcome outcome_of(const MachineModel& machine, const Query& query, const
 double latency_us_of(const MachineModel& machine, const Query& query, const Effort& effort,
                      std::uint64_t first_seed, StackPool& pool, std::uint64_t* events = nullptr);
 
-/// All of them, on every CPU this process may use; deterministic. Throws as prepare() does.
+/// Told how much is done: runs over, and all. False: no more is begun.
+using Progress = std::function<bool(std::size_t done, std::size_t of)>;
+
+/// All of them, or the first ones, if `progress` ends it; on every CPU this process may use;
+/// deterministic. Throws as prepare() does.
 std::vector<Prediction> predict(const MachineModel& machine, const std::vector<Query>& queries,
-                                const Effort& effort);
+                                const Effort& effort, const Progress& progress = {});
 
 /// What `all` stands for on a machine: the classic barriers, combining trees of several radices,
 /// and topo and topo-counter over every set of the active levels.
@@ -80,7 +84,8 @@ std::vector<Predicted> beside_best(const MachineModel& machine, const Query& que
                                    const std::function<bool(const Algorithm&)>& fits);
 
 /// Calls job(0) to job(count - 1), each on one of as many threads as this process may use CPUs.
-/// Rethrows the first exception by index.
-void run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job);
+/// Rethrows the first exception by index. Returns how many from the first on were run.
+std::size_t run_parallel(std::size_t count, const std::function<void(std::size_t, StackPool&)>& job,
+                         const Progress& progress = {});
 
 }  // namespace muster::sim

@@ -48,7 +48,7 @@ double mean_distance(const MachineModel& machine, const std::vector<unsigned>& c
 }  // namespace
 
 Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
-                          const SleepCosts& sleep, const LockProgress& progress) {
+                          const SleepCosts& sleep, const Progress& progress) {
   for (const double ns : {seen.held_ns, seen.apart_ns, seen.moved_ns}) {
     if (!std::isfinite(ns) || ns < 0) throw Error(Status::invalid, "a time that is none");
   }

@@ -38,7 +38,7 @@ struct Remedies {
 /// A server where the threads leave no core to it, and `near` where it is the same, are left out.
 /// Deterministic. Throws as predict_locks(), and Error(invalid) for times that are none.
 Remedies predict_remedies(const MachineModel& machine, const Contention& seen,
-                          const SleepCosts& sleep, const LockProgress& progress);
+                          const SleepCosts& sleep, const Progress& progress);
 
 /// What sleeping costs on this machine; takes some 20 ms. Two of the CPUs that the caller may use.
 SleepCosts measure_sleep();

@@ -63,7 +63,6 @@ class Book {
         mean.cache_misses_percent += weight * one.cache_misses_percent;
         mean.far_memory_percent += weight * one.far_memory_percent;
         mean.private_misses_percent += weight * one.private_misses_percent;
-        mean.events += one.events;
       }
       into.points.push_back(entry.point);
     }
@@ -417,7 +416,7 @@ std::vector<Claim> judge(const std::vector<FigurePoint>& points) {
 }
 
 Reproduction reproduce(const ReproduceMachines& machines, const ReproduceOptions& options,
-                       const LockProgress& progress) {
+                       const Progress& progress) {
   using Counts = std::vector<unsigned>;
   const bool quick = options.quick;
   Reproduction result;

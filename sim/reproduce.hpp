@@ -80,6 +80,6 @@ struct Reproduction {
 };
 
 Reproduction reproduce(const ReproduceMachines& machines, const ReproduceOptions& options,
-                       const LockProgress& progress);
+                       const Progress& progress);
 
 }  // namespace muster::sim

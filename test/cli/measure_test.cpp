@@ -96,8 +96,10 @@ TEST_F(Measure, RefusesWhatItCannotMeasure) {
                   {{"--json", "--csv"}, "exclude each other"}});
 }
 
-/// Ctrl-C while it measures for a long time: what it has printed; null if no round was whole yet.
-json stopped(std::vector<std::string> words, const std::filesystem::path& folder) {
+/// Ctrl-C while it takes long: what it has printed, and written to `results`.json; null if nothing
+/// was whole yet.
+json stopped(std::vector<std::string> words, const std::filesystem::path& folder,
+             const std::string& results) {
   words.insert(words.end(), {"--json", "--output", folder});
   Program program(words);
   for (int left_ms = 300'000; left_ms > 0 && !std::filesystem::exists(folder); --left_ms) {
@@ -114,18 +116,19 @@ json stopped(std::vector<std::string> words, const std::filesystem::path& folder
     EXPECT_TRUE(std::filesystem::is_empty(folder));
     return {};
   }
-  std::ifstream file(folder / (words[0] == "bench" ? words[1] + ".json" : words[0] + ".json"));
+  std::ifstream file(folder / (results + ".json"));
   const std::string written{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(written, outcome.out);
-  return json::parse(outcome.out);
+  json kept = json::parse(outcome.out);
+  EXPECT_EQ(kept["stopped"], true) << results;
+  return kept;
 }
 
 TEST_F(Measure, KeepsWholeRoundsOnCtrlC) {
   if (muster::Topology::this_machine().pus().count() < 2) GTEST_SKIP() << "one CPU";
-  const json kept = stopped({"measure", "--rounds", "100000"}, folder_ / "stopped");
+  const json kept = stopped({"measure", "--rounds", "100000"}, folder_ / "stopped", "measure");
   if (kept.is_null()) GTEST_SKIP() << "so busy that no pair was measured";
   EXPECT_LT(kept["rounds"], 100000);
-  EXPECT_EQ(kept["stopped"], true);
   EXPECT_EQ(kept["unmeasured"] == 0, kept["rounds"] > 0);
 }
 
@@ -138,10 +141,9 @@ TEST_F(Measure, BenchesKeepWholeRoundsOnCtrlC) {
   for (std::vector<std::string> words : {barrier, lock}) {
     words.insert(words.end(), {"--seconds", "3000", "--rounds", "1000"});
     const std::string what = words[1];
-    const json kept = stopped(words, folder_ / what);
+    const json kept = stopped(words, folder_ / what, what);
     if (kept.is_null()) continue;
     ++whole;
-    EXPECT_EQ(kept["stopped"], true) << what;
     for (const json& row : kept["results"]) {
       const json& rounds = row[what == "lock" ? "rounds_ops_s" : "round_means_ns"];
       EXPECT_LT(rounds.size(), 1000U) << what;
@@ -151,6 +153,27 @@ TEST_F(Measure, BenchesKeepWholeRoundsOnCtrlC) {
     }
   }
   if (whole == 0) GTEST_SKIP() << "so busy that no round was whole";
+}
+
+TEST_F(Measure, PredictionsKeepWholeRowsOnCtrlC) {
+  const std::vector<std::string> locks{"sim",     "lock", "--machine", "oak",
+                                       "--locks", "all",  "--threads", "2,3,4,5,6,7"};
+  std::vector<std::string> wandering = locks;
+  wandering.insert(wandering.end(), {"--affinity", "none"});
+  const std::vector<std::string> barriers{"sim",       "barrier", "--machine", "oak",
+                                          "--members", "64",      "--seeds",   "1000"};
+  unsigned whole = 0;
+  for (const auto& words : {locks, wandering, barriers}) {
+    const std::string results = words == barriers ? "sim" : "sim-lock";
+    const json kept = stopped(words, folder_ / (results + std::to_string(words.size())), results);
+    if (kept.is_null()) continue;
+    ++whole;
+    EXPECT_GT(kept["results"].size(), 0U);
+    for (const json& row : kept["results"]) {
+      EXPECT_EQ(words == wandering, row.value("placement", "") == "mean of all");
+    }
+  }
+  if (whole == 0) GTEST_SKIP() << "so busy that no row was whole";
 }
 
 }  // namespace

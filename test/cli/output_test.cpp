@@ -122,7 +122,8 @@ TEST_F(Files, OfManyRunsAtOnceAreKept) {
     if (fork() != 0) continue;
     int code = 1;
     try {
-      ResultFiles{directory, "a", ""}.write("j" + std::to_string(run), "c" + std::to_string(run));
+      ResultFiles{directory, "a", ""}.write("j" + std::to_string(run), "c" + std::to_string(run),
+                                            "");
       code = 0;
     } catch (const Error&) {
     }
@@ -152,7 +153,7 @@ TEST_F(Files, ThatCannotBeDrawnAreAFailureInALine) {
     const ResultFiles files{directory, "x", script, "csv"};
     files.prepare();
     testing::internal::CaptureStderr();
-    EXPECT_THROW(files.write("{}", "x"), Error) << script;
+    EXPECT_THROW(files.write("{}", "x", ""), Error) << script;
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(said.starts_with(std::string(script) + ": ")) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;  // and what is written
@@ -170,7 +171,7 @@ TEST_F(Files, StayWithoutPicturesWhereMatplotlibDoesNotLoad) {
     write_file(directory / "matplotlib.py", "raise " + raised + "\n");
     files.prepare();
     testing::internal::CaptureStderr();
-    EXPECT_NO_THROW(files.write("{}", "x")) << raised;
+    EXPECT_NO_THROW(files.write("{}", "x", "")) << raised;
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(said.starts_with("plot_lock.py: no plot: ")) << said;
     EXPECT_NE(said.find(told + "\nWritten: "), std::string::npos) << said;
@@ -186,7 +187,7 @@ TEST_F(Files, AreDrawnToTheEndThoughCtrlCIsPressed) {
              "open(sys.argv[2] + '/drawn', 'w')\n");
   setenv("MUSTER_PLOT", script.c_str(), 1);
   const ResultFiles files{directory, "x", "plot.py", "csv"};
-  EXPECT_NO_THROW(files.write("{}", "x"));
+  EXPECT_NO_THROW(files.write("{}", "x", ""));
   unsetenv("MUSTER_PLOT");
   EXPECT_TRUE(std::filesystem::exists(directory / "drawn"));
 }

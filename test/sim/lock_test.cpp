@@ -342,6 +342,7 @@ TEST_F(LockTest, SeveralMachinesAreAskedAtOnceAndProgressIsOfAll) {
                                       [&](std::size_t done, std::size_t of) {
                                         EXPECT_EQ(done, ++calls);
                                         EXPECT_EQ(of, 2U);  // the same question runs once
+                                        return true;
                                       });
   EXPECT_EQ(calls, 2U);
   ASSERT_EQ(outcomes.size(), 2U);

@@ -412,6 +412,9 @@ TEST_F(MachineCommand, MistakesInMachinesSayWhatToDo) {
                           "cache-line=16.5", "home-way=0.5", "poll-ways=1.5", "shared-ways=1.5"}) {
     expect_refused({{{"sim", "barrier", "--machine", "oak", "--set", set}, "is a whole number"}});
   }
+  for (const char* set : {"call=1e999", "call=1e-999", "call=", "call"}) {
+    expect_refused({{{"sim", "barrier", "--machine", "oak", "--set", set}, "is no NAME=NUMBER"}});
+  }
   const std::string marked = (folder_ / "marked").string();
   write(marked, "\xEF\xBB\xBF" +
                     read(std::filesystem::path(MUSTER_SOURCE_DIR) / "sim/machines/oak.machine"));

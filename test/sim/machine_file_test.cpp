@@ -108,6 +108,9 @@ TEST(MachineFile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(with("latency NUMA 10", "latency NUMA -1")), HasSubstr("f:8: -1 is not"));
   EXPECT_THAT(error_of(with("+- 20 %", "+- 20")), HasSubstr("f:8: after the value"));
   EXPECT_THAT(error_of(with("latency MACHINE", "latency NUMA")), HasSubstr("f:9: "));
+  EXPECT_THAT(error_of(with("latency NUMA", "latency PACKAGE 9 ns | assumed: x\nlatency NUMA")),
+              HasSubstr("f:9: NUMA is inside of PACKAGE"));
+  EXPECT_THAT(error_of(with("error 12 %", "error 12 % +- 9 %")), HasSubstr("f:31: \"error\" has"));
   EXPECT_THAT(error_of(with("hit 1 ns |", "hit 1 ns")), HasSubstr("f:12: \"hit\" needs a source"));
   EXPECT_THAT(error_of(with("hit 1 ns | assumed", "hit 1 ns | hearsay")), HasSubstr("f:12: "));
   EXPECT_THAT(error_of(with("hit 1 ns", "hut 1 ns")), HasSubstr("f:12: no parameter \"hut\""));
