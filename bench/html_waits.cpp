@@ -30,7 +30,7 @@ std::string html_of_waits(const std::vector<Json>& jobs) {
         const auto times = by_rank[rank].at("came_last").get<double>();
         if (times <= most) continue;
         most = times;
-        last = fmt::format("rank {}, {:.0f} %", rank, 100 * times / barriers);
+        last = fmt::format("its rank {}, {:.0f} %", rank, 100 * times / barriers);
       }
       rows.push_back({cell(group, "called"), cell(group, "ranks"), cell(group, "barriers"),
                       cell(group, "served_by"), format_ns(1e9 * spent_s),

@@ -22,8 +22,8 @@ typedef struct names {
 static int note_name(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
   names* const noted = data;
-  if (info->dlpi_name != NULL && strstr(info->dlpi_name, "mpi") != NULL &&
-      noted->count < names_max) {
+  const char* const folder_end = info->dlpi_name != NULL ? strrchr(info->dlpi_name, '/') : NULL;
+  if (folder_end != NULL && strstr(folder_end, "libmpi") != NULL && noted->count < names_max) {
     noted->all[noted->count++] = strdup(info->dlpi_name);
   }
   return 0;
@@ -93,7 +93,6 @@ static bool set_constants(void) {
     return false;
   }
   if (dlsym(library, "PMPI_Comm_f2c") != NULL && dlsym(library, "ompi_mpi_comm_self") != NULL) {
-    found.family = "Open MPI";
     /* Handles are the addresses of its objects. */
     found.comm_null = (mpi_handle)dlsym(library, "ompi_mpi_comm_null");
     found.comm_self = (mpi_handle)dlsym(library, "ompi_mpi_comm_self");
@@ -116,7 +115,6 @@ static bool set_constants(void) {
     fprintf(stderr, "muster: this MPI (%s) is not known: its own barrier serves\n", version);
     return false;
   }
-  found.family = "MPICH";
   found.handles_are_ints = true;
   found.comm_null = 0x04000000;
   found.comm_self = 0x44000001;
@@ -156,7 +154,9 @@ static bool set_functions(void) {
          find(&found.Comm_set_attr, "PMPI_Comm_set_attr") &&
          find(&found.Comm_get_attr, "PMPI_Comm_get_attr") &&
          find(&found.Comm_delete_attr, "PMPI_Comm_delete_attr") &&
+         find(&found.Comm_get_errhandler, "PMPI_Comm_get_errhandler") &&
          find(&found.Comm_set_errhandler, "PMPI_Comm_set_errhandler") &&
+         find(&found.Errhandler_free, "PMPI_Errhandler_free") &&
          find(&found.Comm_call_errhandler, "PMPI_Comm_call_errhandler") &&
          find(&found.Initialized, "PMPI_Initialized");
 }

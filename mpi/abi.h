@@ -22,7 +22,6 @@ typedef int mpi_copy_function(mpi_handle comm, int keyval, void* extra, void* in
                               int* flag);
 
 typedef struct mpi_abi {
-  const char* family;
   bool handles_are_ints;
   mpi_handle comm_null;
   mpi_handle comm_self;
@@ -68,7 +67,9 @@ typedef struct mpi_abi {
   int (*Comm_set_attr)(mpi_handle comm, int keyval, void* attribute);
   int (*Comm_get_attr)(mpi_handle comm, int keyval, void* attribute, int* flag);
   int (*Comm_delete_attr)(mpi_handle comm, int keyval);
+  int (*Comm_get_errhandler)(mpi_handle comm, void* handler);
   int (*Comm_set_errhandler)(mpi_handle comm, mpi_handle handler);
+  int (*Errhandler_free)(void* handler);
   int (*Comm_call_errhandler)(mpi_handle comm, int code);
   int (*Initialized)(int* flag);
   void* (*Comm_f2c)(int comm);              /**< NULL where Fortran's handles are C's */

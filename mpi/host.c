@@ -95,7 +95,8 @@ void affinity_text(pid_t pid, char* text, size_t bytes) {
   free(mask);
 }
 
-unsigned ranks_on_host_by_launcher(void) {
+/* How many of this job, as its launcher says in the environment; 0: it does not. */
+static unsigned ranks_on_host_by_launcher(void) {
   static const char* const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                       "PALS_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", NULL};
   for (const char* const* name = names; *name != NULL; ++name) {

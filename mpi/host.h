@@ -28,10 +28,6 @@ void affinity_text(pid_t pid, char* text, size_t bytes);
  * do. */
 void job_ranks_text(const identity* all, unsigned count, char* text, size_t bytes);
 
-/** How many ranks of this job run on this host, as its launcher says in the environment; 0: it does
- * not. */
-unsigned ranks_on_host_by_launcher(void);
-
 /** Notes a process of this host that belongs to the job. Thread-safe. */
 void note_neighbour(uint32_t pid);
 

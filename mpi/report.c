@@ -182,7 +182,8 @@ static void print_ranks(FILE* to, const group* of) {
   if (barriers == 0) return;
   unsigned char* const told = calloc(of->ranks, 1);
   if (told == NULL) return;
-  fprintf(to, "  %6s %10s %12s %24s\n", "rank", "came last", "waited", "the others waited for it");
+  fprintf(to, "%8s %10s %12s %24s\n", "its rank", "came last", "waited",
+          "the others waited for it");
   for (unsigned row = 0; row < rows && row < of->ranks; ++row) {
     const unsigned rank = who_caused_most(of, told);
     told[rank] = 1;
@@ -227,11 +228,27 @@ static void print_group(FILE* to, const group* of) {
 
 /* ---- as JSON ---- */
 
+/* Of a letter in UTF-8 beyond ASCII; 0: it is none. */
+static unsigned letter_bytes(const unsigned char* at) {
+  const unsigned char first = at[0];
+  const unsigned bytes = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  for (unsigned i = 1; i < bytes; ++i) {
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  }
+  const bool is_none = (first == 0xe0 && at[1] < 0xa0) || (first == 0xed && at[1] > 0x9f) ||
+                       (first == 0xf0 && at[1] < 0x90) || (first == 0xf4 && at[1] > 0x8f);
+  return is_none ? 0 : bytes;
+}
+
 static void print_text_json(FILE* to, const char* text) {
   fputc('"', to);
   for (const unsigned char* at = (const unsigned char*)text; *at != '\0'; ++at) {
-    if (*at < 0x20 || *at == '"' || *at == '\\' || *at >= 0x7f) {
-      fprintf(to, "\\u%04x", *at);
+    const unsigned bytes = letter_bytes(at);
+    if (bytes != 0) {
+      fwrite(at, 1, bytes, to);
+      at += bytes - 1;
+    } else if (*at < 0x20 || *at == '"' || *at == '\\' || *at >= 0x7f) {
+      fprintf(to, "\\u%04x", *at < 0x80 ? *at : 0xfffdU); /* a name may end within a letter */
     } else {
       fputc(*at, to);
     }

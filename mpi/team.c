@@ -130,10 +130,8 @@ static void report(const team* of) {
       [team_messages] = "Muster, over messages",
       [team_theirs] = "the MPI",
   };
-  if (settings->report == NULL || of->rank != 0 || of->waits == 0 || of->kind == team_unmade ||
-      of->kind == team_alone) {
-    return;
-  }
+  /* Without a number it has none to serve but the MPI, from the first. */
+  if (settings->report == NULL || of->rank != 0 || of->waits == 0 || of->number == 0) return;
   if (of->kind == team_watched) watch_settle(of->slot->watch, of->size, of->waits);
   report_add(&(report_entry){.whose = of->whose,
                              .number = of->number,
@@ -307,8 +305,8 @@ static slot* make_slot(void* comm, const roster* all, offer* told, const char** 
                                       : "by affinity masks";
     options.bindings = placed ? bindings : NULL;
     options.other_bindings = placed && !localities ? others.bindings : NULL;
-    made = pool_make(all->members, all->inside, &options,
-                     settings->report != NULL && all->hosts == 1, told, why, why_bytes);
+    made = pool_make(all->members, all->inside, &options, settings->report != NULL, told, why,
+                     why_bytes);
   }
   free(others.bindings);
   free(others.texts);
@@ -374,10 +372,15 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
 }
 
 static int make_over_messages(team* of, void* comm, uint32_t which) {
-  const int status = mpi->open_channel(comm, &of->channel);
-  if (status != 0) return status;
   const char* const name = libmuster.message_barrier_names()[which - 1];
-  of->has_channel = true;
+  int opened = mpi->open_channel(comm, &of->channel) == 0;
+  of->has_channel = opened != 0;
+  const int status = mpi->minimum(comm, &opened);
+  if (status != 0) return status;
+  if (opened == 0) {
+    decline(of, "the MPI has no communicator left for barriers over its messages");
+    return 0;
+  }
   of->over_messages = libmuster.message_barrier_named(name);
   of->kind = team_messages;
   if (settings->verbose >= tells_choices && of->rank == 0) {

@@ -94,7 +94,7 @@ static void several(int count) {
   MPI_Comm fewer = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &unnamed), "dup");
   check(MPI_Comm_dup(MPI_COMM_WORLD, &halo), "dup");
-  check(MPI_Comm_set_name(halo, "halo"), "name");
+  check(MPI_Comm_set_name(halo, "H\303\244lo"), "name");
   check(MPI_Comm_split(MPI_COMM_WORLD, rank == 1, rank, &fewer), "split"); /* 0 and 2; 1 */
   for (int i = 0; i < count; ++i) {
     if (rank == 0) pause_us(1000);

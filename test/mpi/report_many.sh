@@ -20,7 +20,7 @@ import json, sys
 told = {c["called"]: c for line in open(sys.argv[1]) for c in json.loads(line)["communicators"]}
 late = {"MPI_COMM_WORLD, communicator 1 of ranks 0-2": (0, 1, 3),
         "communicator 2 of ranks 0-2 (unnamed)": (1, 2, 3),
-        "halo, communicator 3 of ranks 0-2": (2, 4, 3),
+        "Hälo, communicator 3 of ranks 0-2": (2, 4, 3),
         "communicator 4 of ranks 0,2 (unnamed)": (1, 1, 2)}
 assert set(told) == set(late), set(told) ^ set(late)
 for called, (rank, late_ms, ranks) in late.items():
