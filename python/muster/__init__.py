@@ -44,6 +44,8 @@ def _rebuild(descriptor, kind, arguments):
 
     fd = descriptor.detach()
     try:
-        return kind(*arguments, _fd=fd)
+        barrier = kind.__new__(kind)
+        Barrier.__init__(barrier, *arguments, _fd=fd)  # a subclass may take others
+        return barrier
     finally:
         os.close(fd)

@@ -218,11 +218,9 @@ Anyone<Hardware> barrier_in(Shared& shared) {
           {cells, nullptr, stride, 0, stride}};
 }
 
-enum class Outcome { passed, broken, failed };
-
-/// Until all have come. `place`: how many had come before.
-Outcome pass(Shared& shared, Port& its, PyObject* action, std::int64_t deadline_ns,
-             unsigned& place) {
+/// Until all have come; false: it is broken. `place`: how many had come before. An exception may be
+/// set in either case: a signal's handler runs in here.
+bool pass(Shared& shared, Port& its, PyObject* action, std::int64_t deadline_ns, unsigned& place) {
   Waiting waiting{.action = action};
   Hardware& port = its.hardware;
   for (unsigned looks = 0; !enter(shared, *its.seat); ++looks) muster::linger(looks);
@@ -242,9 +240,7 @@ Outcome pass(Shared& shared, Port& its, PyObject* action, std::int64_t deadline_
     }
   }
   its.seat->inside.fetch_sub(1, std::memory_order_release);  // pairs with is_anyone_inside()
-  if (passed) return Outcome::passed;
-  return waiting.released.inside([] { return PyErr_Occurred() != nullptr; }) ? Outcome::failed
-                                                                             : Outcome::broken;
+  return passed;
 }
 
 /// Absolute; false: an exception is set.
@@ -322,11 +318,12 @@ PyObject* wait(PyObject* object, PyObject* arguments, PyObject* keywords) {
   const unsigned forks_before = forks;
   unsigned place = 0;
   Py_INCREF(object);
-  const Outcome outcome = pass(shared, *port, self->action, deadline_ns, place);
+  const bool passed = pass(shared, *port, self->action, deadline_ns, place);
   if (forks_before == forks) give_port(self, std::move(port));  // an action may fork
   Py_DECREF(object);
-  if (outcome == Outcome::passed) return PyLong_FromUnsignedLong(place);
-  if (outcome == Outcome::broken) raise_broken();
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  if (passed) return PyLong_FromUnsignedLong(place);
+  raise_broken();
   return nullptr;
 }
 
@@ -471,9 +468,11 @@ int init(PyObject* object, PyObject* arguments, PyObject* keywords) {
       make(self, static_cast<unsigned>(count));
     }
   } catch (const Error& error) {
+    self->segment->reset();
     raise(error);
     return -1;
   } catch (const std::bad_alloc&) {
+    self->segment->reset();
     PyErr_NoMemory();
     return -1;
   }

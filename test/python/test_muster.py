@@ -40,6 +40,11 @@ def wait_for(condition):
         time.sleep(0.001)
 
 
+class OfTwo(muster.Barrier):
+    def __init__(self):
+        super().__init__(2)
+
+
 def cross(barrier, times, places):
     for _ in range(times):
         places.put(barrier.wait(LONG))
@@ -136,14 +141,15 @@ class Processes(unittest.TestCase):
                 self.assertEqual(sorted(mine + theirs), sorted([0, 1, 2] * 100))
 
     def test_through_a_queue(self):
-        barrier = muster.Barrier(2)
-        pair = multiprocessing.Pipe()
-        pair[0].send(barrier)
-        same = pair[1].recv()
-        thread = threading.Thread(target=same.wait)
-        thread.start()
-        barrier.wait(LONG)
-        thread.join()
+        for barrier in muster.Barrier(2), OfTwo():
+            pair = multiprocessing.Pipe()
+            pair[0].send(barrier)
+            same = pair[1].recv()
+            self.assertIs(type(same), type(barrier))
+            thread = threading.Thread(target=same.wait)
+            thread.start()
+            barrier.wait(LONG)
+            thread.join()
 
     def test_by_name(self):
         name = f"test-{os.getpid()}"
@@ -213,6 +219,21 @@ class Processes(unittest.TestCase):
         barrier.reset()
         self.assertFalse(barrier.broken)
 
+    def test_a_signals_handler_that_raises_when_all_have_come(self):
+        barrier = muster.Barrier(2)
+        other = threading.Thread(target=barrier.wait)
+
+        def comes_and_raises(*_):
+            other.start()
+            other.join()
+            raise KeyError("handler")
+
+        before = signal.signal(signal.SIGALRM, comes_and_raises)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaisesRegex(KeyError, "handler"):
+            barrier.wait(LONG)
+        signal.signal(signal.SIGALRM, before)
+
     def test_resets_among_waits(self):
         barrier = muster.Barrier(3)
         stop = multiprocessing.Event()
@@ -274,7 +295,14 @@ class Arguments(unittest.TestCase):
                 except ValueError:
                     pass
 
-        for barrier in muster.Barrier.__new__(muster.Barrier), Forgets():
+        class Renames(muster.Barrier):
+            def __init__(self):
+                try:
+                    super().__init__(1, name="a/b")
+                except ValueError:
+                    pass
+
+        for barrier in muster.Barrier.__new__(muster.Barrier), Forgets(), Renames():
             for use in (repr, pickle.dumps, muster.Barrier.wait, muster.Barrier.reset,
                         muster.Barrier.abort, lambda one: one.parties, lambda one: one.n_waiting,
                         lambda one: one.broken, lambda one: one._fd):
