@@ -11,6 +11,7 @@
 #include "cli/named_machine.hpp"
 #include "cli/output.hpp"
 #include "cli/subcommands.hpp"
+#include "machine/error.hpp"
 #include "machine/format.hpp"
 #include "placement/placer.hpp"
 #include "topology/topology.hpp"
@@ -48,6 +49,9 @@ Answer place(Placer& placer, const Options& options) {
     for (const unsigned servers : placer.now().servers) threads += servers == 0 ? 1 : 0;
   }
   answer.threads = placer.add_threads(threads);
+  if (answer.threads.size() < options.threads) {
+    throw Error(Status::invalid, "--threads: they are placed around servers, and there is none");
+  }
   return answer;
 }
 

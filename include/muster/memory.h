@@ -56,7 +56,8 @@ MUSTER_API int muster_memory_numa(const void* block);
 
 /** Tells where all servers are now: their NUMA nodes by the operating system's numbers (as
  * /sys/devices/system/node counts), each once or once a server; none: there is no server. A number
- * that stands for no NUMA node, or for one without memory for this process: default allocation.
+ * that stands for no NUMA node, or for one without memory for this process: default allocation,
+ * but on one NUMA node, where none is asked after.
  * Returns when memory is where it should be: at the first server, after all pages of older blocks
  * have been moved.
  * MUSTER_EINVAL: no list. */
@@ -65,7 +66,8 @@ MUSTER_API int muster_memory_servers(const unsigned* numa_nodes, unsigned count)
 /** Has libmuster call muster_memory_servers() whenever one of its servers starts or closes. So it
  * does in a fork's child, for the child's own servers; until the child starts one or places a
  * thread, memory is where it was.
- * MUSTER_ENOTSUP: this process has no libmuster. Else what muster_server_set_observer() returns. */
+ * MUSTER_ENOTSUP: this process has no libmuster whose symbols all may use (a plugin's own, loaded
+ * with RTLD_LOCAL, is none). Else what muster_server_set_observer() returns. */
 MUSTER_API int muster_memory_follow_servers(void);
 
 /** What has been done so far. */

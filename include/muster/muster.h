@@ -153,8 +153,8 @@ MUSTER_API uint64_t muster_barrier_handle(const muster_barrier* barrier);
 
 /** Offers the barrier under a name, for as long as it lives, to processes of the same user in the
  * same network namespace. Nothing appears in the file system. `name`: 1 to 64 of [A-Za-z0-9._-].
- * MUSTER_EINVAL: another name, or a barrier without a segment of its own; MUSTER_EBUSY: it is
- * taken; MUSTER_ESYSTEM. */
+ * MUSTER_EINVAL: another name; MUSTER_ENOTSUP: a barrier without a segment of its own;
+ * MUSTER_EBUSY: it is taken; MUSTER_ESYSTEM. */
 MUSTER_API int muster_barrier_publish(muster_barrier* barrier, const char* name);
 
 /** Attaches to the barrier behind a descriptor, of which a duplicate is made. `*barrier` is
@@ -229,7 +229,7 @@ MUSTER_API int muster_barrier_get_choice(const muster_barrier* barrier,
  * nobody has bound were seen. Before anybody's first wait, or by one whose own first wait has
  * returned. `format`: "text" (or NULL) or "json". Writes at most
  * `bytes` characters with the final NUL; `*needed`, if not NULL, gets what the whole text takes.
- * MUSTER_EINVAL: another format. */
+ * MUSTER_EUNKNOWN: another format; MUSTER_EINVAL: no barrier, or bytes without a place. */
 MUSTER_API int muster_barrier_explain(const muster_barrier* barrier, const char* format, char* text,
                                       size_t bytes, size_t* needed);
 

@@ -188,8 +188,11 @@ bool start() noexcept {
 }
 
 /// If nobody has asked for a block yet, before jemalloc's own constructor: that reads what it was
-/// told.
-[[gnu::constructor(101)]] void start_early() noexcept { start(); }
+/// told. That comes before the C library's (-z initfirst), which makes `environ`: MALLOC_CONF.
+[[gnu::constructor(101)]] void start_early(int, char**, char** variables) noexcept {
+  if (environ == nullptr) environ = variables;
+  start();
+}
 
 }  // namespace
 
@@ -275,6 +278,10 @@ std::string explain() {
   while (!start()) sched_yield();
   const Counters now = counters();
   std::string text = what_is_done(now) + "\n";
+  if (now.threads_adrift != 0) {
+    text += format("  {} times a thread got no arena, and allocates as by default\n",
+                   now.threads_adrift);
+  }
   if (!binds.load(std::memory_order_relaxed)) {
     return text + format("  {} of address space; no page is bound or moved: {}\n",
                          mebibytes(now.bytes), why_unbound());
@@ -298,10 +305,6 @@ std::string explain() {
   if (now.regions_refused != 0) {
     text += format("  the kernel refused to bind {} regions ({})\n", now.regions_refused,
                    std::strerror(now.first_refusal));
-  }
-  if (now.threads_adrift != 0) {
-    text += format("  {} times a thread got no arena, and allocates as by default\n",
-                   now.threads_adrift);
   }
   return text;
 }

@@ -101,6 +101,7 @@ int muster_memory_get_counters(muster_memory_counters* theirs, size_t size) {
 }
 
 int muster_memory_explain(char* text, size_t bytes, size_t* needed) try {
+  if (text == nullptr && bytes != 0) return MUSTER_EINVAL;
   const std::string whole = muster::allocation::explain();
   if (needed != nullptr) *needed = whole.size() + 1;
   if (text != nullptr && bytes > 0) {

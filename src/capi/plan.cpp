@@ -80,12 +80,6 @@ Bindings read_bindings(const muster_options& options) {
   return result;
 }
 
-PuSet pus_of(const Core& core) {
-  PuSet set;
-  for (const unsigned pu : core.pus) set.add(pu);
-  return set;
-}
-
 /// Whether some core has several ranks bound to it.
 bool share_cores(const Bindings& bindings) {
   const Topology& topology = *bindings.topology;
@@ -93,7 +87,7 @@ bool share_cores(const Bindings& bindings) {
   for (const PuSet& pus : bindings.pus) {
     if (pus.empty()) continue;
     const unsigned core = topology.core_of(pus.first());
-    if (core == kOutside || !pus.is_subset_of(pus_of(topology.cores()[core]))) continue;
+    if (core == kOutside || !pus.is_subset_of(topology.cores()[core].pu_set())) continue;
     if (taken[core]) return true;
     taken[core] = true;
   }

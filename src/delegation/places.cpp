@@ -16,6 +16,7 @@
 #include "delegation/thread.hpp"
 #include "machine/error.hpp"
 #include "machine/preload.hpp"
+#include "machine/run_threads.hpp"
 
 namespace muster::delegation {
 namespace {
@@ -24,11 +25,12 @@ namespace {
 Topology read_machine() {
   const PuSet cpus = binding_of_process();
   const OwnThreads no_worker;
-  auto topology = std::async(std::launch::async, [&] {
+  std::packaged_task<Topology()> reads([&] {
     if (!cpus.empty()) bind_thread(pthread_self(), cpus);
     return Topology::from_spec_or_environment("");
   });
-  return topology.get();
+  run_threads(1, [&](unsigned) { reads(); });
+  return reads.get_future().get();
 }
 
 /// Whom to tell. Outlives a fork, as no Places does; who replaces it frees it, so that a fork at
@@ -36,12 +38,6 @@ Topology read_machine() {
 std::atomic<const Places::Observer*> observer{nullptr};
 /// The generation in which it has been told of servers; 0: there are none.
 std::atomic<unsigned> told_of_some{0};
-
-PuSet pus_of(const Topology& topology, unsigned core) {
-  PuSet pus;
-  for (const unsigned pu : topology.cores()[core].pus) pus.add(pu);
-  return pus;
-}
 
 /// For `muster run`, which places threads around servers.
 void tell_preload(const Places::Server& server, int more) {
@@ -76,7 +72,7 @@ Places& Places::instance() {
 }
 
 Places::Server Places::server_on(unsigned core) const {
-  Server server{core, topology_.is_this_machine() ? pus_of(topology_, core) : PuSet{}};
+  Server server{core, topology_.is_this_machine() ? topology_.cores()[core].pu_set() : PuSet{}};
   tell_preload(server, 1);
   return server;
 }
@@ -96,7 +92,7 @@ void Places::take_cores_of(const std::vector<int>& thread_ids, std::vector<bool>
   for (const int thread_id : thread_ids) {
     const PuSet cpus = binding_of(thread_id);
     const unsigned core = topology_.core_of(cpus.first());
-    if (is_unit(core) && cpus.is_subset_of(pus_of(topology_, core))) taken[core] = true;
+    if (is_unit(core) && cpus.is_subset_of(topology_.cores()[core].pu_set())) taken[core] = true;
   }
 }
 
@@ -156,10 +152,10 @@ unsigned Places::place_thread(std::optional<unsigned> near) {
                 "no server runs that a thread could be near: start one, then place the threads");
   }
   const unsigned core = *bound->core;
-  const int error = binds ? bind_thread(pthread_self(), pus_of(topology_, core)) : 0;
+  const int error = binds ? bind_thread(pthread_self(), topology_.cores()[core].pu_set()) : 0;
   if (error != 0) {
     throw Error(Status::system, "the thread cannot be bound to " +
-                                    pus_of(topology_, core).to_string() + ": " +
+                                    topology_.cores()[core].pu_set().to_string() + ": " +
                                     std::strerror(error));
   }
   this_thread.place = bound.release();

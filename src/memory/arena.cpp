@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory/arena.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "machine/error.hpp"
 
 namespace muster {
 
-SubAllocator::SubAllocator(std::size_t size) : size_(size) {
+SubAllocator::SubAllocator(std::size_t size) {
   if (size > 0) free_.emplace(0, size);
 }
 
@@ -23,15 +23,17 @@ std::size_t SubAllocator::allocate(std::size_t bytes, std::size_t alignment) {
     const std::size_t gap = over == 0 ? 0 : alignment - over;
     if (gap >= length || length - gap < bytes) continue;
     const std::size_t offset = begin + gap;
-    used_.emplace(offset, bytes);
-    used_bytes_ += bytes;
-    const std::size_t rest = length - gap - bytes;
-    if (rest > 0) free_.emplace_hint(std::next(extent), offset + bytes, rest);
+    std::map<std::size_t, std::size_t> taken{{offset, bytes}};
+    std::map<std::size_t, std::size_t> left;
+    if (length - gap > bytes) left.emplace(offset + bytes, length - gap - bytes);
+    // From here on there is all the memory that it takes.
     if (gap > 0) {
       extent->second = gap;
     } else {
       free_.erase(extent);
     }
+    free_.merge(left);
+    used_.merge(taken);
     return offset;
   }
   return npos;
@@ -43,10 +45,9 @@ void SubAllocator::free(std::size_t offset) {
     throw Error(Status::invalid, "nothing is allocated at offset " + std::to_string(offset) +
                                      ": was it given back before?");
   }
-  std::size_t begin = offset;
-  std::size_t bytes = taken->second;
-  used_bytes_ -= bytes;
-  used_.erase(taken);
+  auto extent = used_.extract(taken);  // whose memory serves on: this cannot fail
+  std::size_t& begin = extent.key();
+  std::size_t& bytes = extent.mapped();
   const auto after = free_.lower_bound(begin);
   const auto before = after == free_.begin() ? free_.end() : std::prev(after);
   if (before != free_.end() && before->first + before->second == begin) {
@@ -58,13 +59,7 @@ void SubAllocator::free(std::size_t offset) {
     bytes += after->second;
     free_.erase(after);
   }
-  free_.emplace(begin, bytes);
-}
-
-std::size_t SubAllocator::largest_free() const noexcept {
-  std::size_t largest = 0;
-  for (const auto& [offset, bytes] : free_) largest = std::max(largest, bytes);
-  return largest;
+  free_.insert(std::move(extent));
 }
 
 }  // namespace muster

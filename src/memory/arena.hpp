@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <map>
-#include <unordered_map>
 
 namespace muster {
 
@@ -23,23 +22,16 @@ class SubAllocator {
 
   /// The offset of `bytes` free bytes, a multiple of `alignment` (any positive number, counted from
   /// the buffer's start); npos if no free extent is large enough. Throws Error(invalid) if `bytes`
-  /// or `alignment` is 0.
+  /// or `alignment` is 0; std::bad_alloc, with nothing done.
   std::size_t allocate(std::size_t bytes, std::size_t alignment);
 
   /// Gives back what allocate() returned at `offset`. Throws Error(invalid) if nothing is allocated
-  /// there (given back twice).
+  /// there (given back twice), and nothing else.
   void free(std::size_t offset);
 
-  std::size_t size() const noexcept { return size_; }
-  std::size_t used() const noexcept { return used_bytes_; }  ///< bytes, without gaps of alignment
-  bool empty() const noexcept { return used_.empty(); }
-  std::size_t largest_free() const noexcept;  ///< bytes of the largest free extent
-
  private:
-  std::size_t size_;
-  std::size_t used_bytes_ = 0;
-  std::map<std::size_t, std::size_t> free_;            ///< offset -> bytes; never adjacent
-  std::unordered_map<std::size_t, std::size_t> used_;  ///< offset -> bytes
+  std::map<std::size_t, std::size_t> free_;  ///< offset -> bytes; never adjacent
+  std::map<std::size_t, std::size_t> used_;  ///< offset -> bytes
 };
 
 }  // namespace muster

@@ -140,6 +140,12 @@ UniqueFd take_fd(int socket, const std::string& name) {
       received.emplace_back(fd);
     }
   }
+  if (received.empty() && (message.msg_flags & MSG_CTRUNC) != 0) {  // there was room for it
+    throw Error(Status::system,
+                format("segment \"{}\": no descriptor is left for it: close some, or raise the "
+                       "limit (ulimit -n)",
+                       name));
+  }
   const bool whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   if (received.size() != 1 || !whole || got != sizeof greeting || !(greeting == Greeting{})) {
     fail_foreign(name, "what answers under it is not a Muster segment's server");

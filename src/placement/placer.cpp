@@ -131,12 +131,6 @@ BlockDecision decide_block(const CoreTree& tree, const Occupancy& now) {
   return {servers_numa(tree, now), !first_server(now)};
 }
 
-MemoryDecision decide_memory(const CoreTree& tree, const Occupancy& before,
-                             const Occupancy& after) {
-  return decide_memory(first_server(before).has_value(), servers_numa(tree, before),
-                       servers_numa(tree, after));
-}
-
 /// Allocates nothing: a server that has left cannot fail.
 MemoryDecision Placer::change_servers(unsigned core, int by) {
   const bool had_server = first_server(now_).has_value();

@@ -63,7 +63,6 @@ struct MemoryDecision {
   std::optional<unsigned> numa;  ///< where to, if `bind`; position in tree.numa_nodes()
   bool migrate = false;          ///< move the remembered blocks there, and forget them
 };
-MemoryDecision decide_memory(const CoreTree& tree, const Occupancy& before, const Occupancy& after);
 
 /// Keeps count of servers and threads. Not thread-safe: its owner locks.
 class Placer {

@@ -38,7 +38,10 @@ double pus_of(const std::string& description) {
 
 }  // namespace
 
-bool is_too_large(const std::string& description) { return pus_of(description) > pus_max; }
+bool is_too_large(const std::string& description) {
+  return pus_of(description) > pus_max ||
+         std::count(description.begin(), description.end(), '[') > pus_max;
+}
 
 std::string how_to_describe() {
   return format(
@@ -49,7 +52,12 @@ std::string how_to_describe() {
 
 void check_xml(const std::string& text, const std::string& path) {
   for (std::size_t at = 0; (at = text.find("<object", at)) != std::string::npos; ++at) {
-    std::string object = text.substr(at, text.find('>', at) - at);
+    const std::size_t end = text.find('>', at);
+    if (end == std::string::npos) {
+      throw Error(Status::invalid,
+                  format("topology file '{}' is damaged: an object does not end", path));
+    }
+    std::string object = text.substr(at, end - at);
     std::ranges::replace_if(
         object, [](unsigned char c) { return std::isspace(c) != 0; }, ' ');
     const auto has = [&](const std::string& name) {

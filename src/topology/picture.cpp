@@ -183,8 +183,8 @@ class Painter {
       for (const unsigned core : cores) {
         Cell cell;
         cell.label = format("core {}", topology_.cores()[core].id);
-        cell.tooltip =
-            format("core {}: PUs {}", topology_.cores()[core].id, pus_of(core).to_string());
+        cell.tooltip = format("core {}: PUs {}", topology_.cores()[core].id,
+                              topology_.cores()[core].pu_set().to_string());
         cell.ranks = ranks_on_core_[core];
         node.cells.push_back(std::move(cell));
       }
@@ -210,18 +210,12 @@ class Painter {
         continue;
       }
       Node child;
-      for (const unsigned core : inside[id]) child.pus |= pus_of(core);
+      for (const unsigned core : inside[id]) child.pus |= topology_.cores()[core].pu_set();
       label(child);
       fill(child, inside[id], depth - 1);
       node.children.push_back(std::move(child));
     }
     if (!outside.empty()) fill(node, outside, depth - 1);
-  }
-
-  PuSet pus_of(unsigned core) const {
-    PuSet pus;
-    for (const unsigned pu : topology_.cores()[core].pus) pus.add(pu);
-    return pus;
   }
 
   // Ranks on several cores: a cell in the smallest box that holds them.
@@ -252,7 +246,7 @@ class Painter {
     for (unsigned rank = 0; rank < bindings_.size() && grouping_.status == Status::ok; ++rank) {
       const PuSet& binding = bindings_[rank];
       const unsigned core = topology_.core_of(binding.first());
-      if (binding.is_subset_of(pus_of(core))) {
+      if (binding.is_subset_of(topology_.cores()[core].pu_set())) {
         ranks_on_core_[core].push_back(rank);
         continue;
       }

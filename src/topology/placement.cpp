@@ -2,11 +2,9 @@
 #include "topology/placement.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "machine/format.hpp"
-#include "topology/partition.hpp"
 
 namespace muster {
 
@@ -59,28 +57,6 @@ Grouping group_ranks(const Placement& placement) {
   return result;
 }
 
-const std::vector<unsigned>& Locality::of(LevelKind kind) const {
-  static const std::vector<unsigned> none;
-  switch (kind) {
-    case LevelKind::core:
-      return core;
-    case LevelKind::l1:
-      return l1;
-    case LevelKind::l2:
-      return l2;
-    case LevelKind::l3:
-      return l3;
-    case LevelKind::numa:
-      return numa;
-    case LevelKind::package:
-      return package;
-    case LevelKind::group:
-    case LevelKind::die:
-      return none;
-  }
-  return none;
-}
-
 Locality parse_locality(std::string_view text) {
   Locality locality;
   const auto fail = [&](const std::string& why) {
@@ -127,43 +103,6 @@ Locality parse_locality(std::string_view text) {
   }
   if (!any) fail("it names none of SK L3 L2 L1 CR HT NM");
   return locality;
-}
-
-Placement place_by_localities(const std::vector<std::string>& localities, const LevelMask& mask,
-                              std::vector<DroppedLevel>* dropped) {
-  std::vector<DroppedLevel> ignored;
-  std::vector<DroppedLevel>& left_out = dropped != nullptr ? *dropped : ignored;
-  Placement placement;
-  placement.participants = static_cast<unsigned>(localities.size());
-  std::vector<Locality> ranks;
-  for (const std::string& text : localities) {
-    ranks.push_back(parse_locality(text));
-    if (ranks.back().unbound) {
-      placement.unbound.push_back(static_cast<unsigned>(ranks.size() - 1));
-    }
-  }
-  std::vector<Candidate> candidates;
-  for (const LevelKind kind : wanted_levels(mask)) {
-    Candidate candidate{kind, std::string(level_name(kind)), {}};
-    bool named = false;
-    for (const Locality& rank : ranks) {
-      const std::vector<unsigned>& ids = rank.of(kind);
-      named = named || !ids.empty();
-      candidate.column.push_back(ids.empty() ? kOutside : ids.size() > 1 ? kSeveralUnits : ids[0]);
-    }
-    if (!named) {
-      left_out.push_back({candidate.name, "the locality strings do not name it"});
-    } else if (!shared(candidate.column)) {
-      left_out.push_back({candidate.name, "no two ranks share one"});
-    } else {
-      candidates.push_back(std::move(candidate));
-    }
-  }
-  for (const std::size_t c : distinct_bottom_up(candidates, left_out, "ranks")) {
-    placement.levels.push_back(candidates[c].name);
-    placement.unit.push_back(std::move(candidates[c].column));
-  }
-  return placement;
 }
 
 }  // namespace muster

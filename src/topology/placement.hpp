@@ -42,21 +42,10 @@ struct Locality {
   std::vector<unsigned> package, l3, l2, l1, core, numa;
   std::vector<unsigned> pu;  ///< hwloc's logical indices, like all ids here
   bool unbound = true;       ///< the string was empty
-
-  const std::vector<unsigned>& of(LevelKind kind) const;
 };
 
 /// Throws Error(Status::invalid) for what is no locality string. An optional "hwloc:" in front and
 /// unknown two-letter resources are skipped; "" is an unbound rank.
 Locality parse_locality(std::string_view text);
-
-/// The placement by the strings alone, without a topology: levels of the mask (L2 L3 NUMA PACKAGE
-/// by default) that at least two ranks share, those that part the ranks alike counted once, ordered
-/// by containment as far as the ranks show it. With a topology at hand,
-/// Topology::place_localities() knows more. `dropped`, if given, receives the levels left out and
-/// why. O(L^2 P).
-Placement place_by_localities(const std::vector<std::string>& localities,
-                              const LevelMask& mask = {},
-                              std::vector<DroppedLevel>* dropped = nullptr);
 
 }  // namespace muster

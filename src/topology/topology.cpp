@@ -287,6 +287,11 @@ Mapping parse_mapping(std::string_view text) {
 
 Topology Topology::this_machine(Cpus cpus) {
   const HwlocTopology hwloc = load_this_machine();
+  if (hwloc_topology_is_thissystem(hwloc.get()) == 0) {
+    return TopologyReader(hwloc.get(), "the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC gives",
+                          false, nullptr)
+        .take();
+  }
   if (cpus == Cpus::of_host) {
     return TopologyReader(hwloc.get(), "this machine", true, nullptr).take();
   }
@@ -315,9 +320,11 @@ HwlocTopology load_synthetic(const std::string& description) {
 
 Topology Topology::from_file(const std::string& path) {
   const std::string text = read_text_file(path, "topology file");
-  const std::string begin = trimmed(text.substr(0, 64));
-  if (begin.empty()) throw Error(Status::invalid, format("topology file '{}' is empty", path));
-  if (begin.front() != '<') {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) {
+    throw Error(Status::invalid, format("topology file '{}' is empty", path));
+  }
+  if (text[begin] != '<') {
     std::string description;
     std::size_t at = 0;
     while (at < text.size()) {
@@ -491,7 +498,7 @@ std::vector<PuSet> Topology::map_ranks(Mapping mapping, unsigned ranks) const {
   }
   std::vector<PuSet> bindings(ranks);
   for (unsigned rank = 0; rank < ranks; ++rank) {
-    for (const unsigned pu : cores_[lap[rank % lap.size()]].pus) bindings[rank].add(pu);
+    bindings[rank] = cores_[lap[rank % lap.size()]].pu_set();
   }
   return bindings;
 }
@@ -558,7 +565,7 @@ std::vector<PuSet> Topology::bindings_of(const std::vector<std::string>& localit
         const auto core =
             std::find_if(cores_.begin(), cores_.end(), [id](const Core& c) { return c.id == id; });
         if (core == cores_.end()) fail("CR", id);
-        for (const unsigned pu : core->pus) binding.add(pu);
+        binding |= core->pu_set();
       }
     }
     if (!locality.unbound && binding.empty()) {

@@ -17,6 +17,12 @@ namespace muster {
 struct Core {
   unsigned id = 0;            ///< hwloc's logical index
   std::vector<unsigned> pus;  ///< usable PUs, in hwloc's order; never empty
+
+  PuSet pu_set() const {
+    PuSet set;
+    for (const unsigned pu : pus) set.add(pu);
+    return set;
+  }
 };
 
 /// As hwloc has it; empty where it does not say.

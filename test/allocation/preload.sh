@@ -13,6 +13,8 @@ ours "$unmodified"
 "$unmodified" >/dev/null && fail "the program cannot tell that nothing is preloaded"
 said=$(LD_PRELOAD=$library MUSTER_MEMORY_SERVERS=0,x "$unmodified" 2>&1) && fail "no list is taken"
 grep -q 'MUSTER_MEMORY_SERVERS is ignored' <<<"$said" || fail "it does not say: $said"
+said=$(MALLOC_CONF=abort_conf:true,no_such:1 ours "$unmodified" 2>&1) && fail "MALLOC_CONF: unread"
+grep -q 'Invalid conf pair: no_such:1' <<<"$said" || fail "it does not say: $said"
 
 echo "-- programs of others, each as without it"
 same() {

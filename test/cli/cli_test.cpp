@@ -93,6 +93,7 @@ TEST(Cli, MistakesInTheCommandLineAreTwo) {
       {{"run", "--json", "--", "true"}, "--json: its value is missing"},
       {{"report", "/tmp", "--output", "--"}, "--output: its value is missing"},
       {{"place", "--servers", "-1"}, "--servers"},
+      {{"place", "--servers", "0", "--threads", "5"}, "placed around servers"},
       {{"place", "--at", ""}, "--at: its value is empty"},
       {{"bench", "lock", "--threads", ""}, "--threads: its value is empty"},
       {{"place", "--policy", "nonsense"}, "pack, spread"},

@@ -332,6 +332,24 @@ std::chrono::microseconds cpu_time() {
          std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+TEST(FdServer, AReceiverWithoutDescriptorsIsToldSo) {
+  const std::string name = fresh_name();
+  const auto segment = Segment::create(1, layout);
+  const FdServer server(name, segment->fd());
+  EXPECT_EQ(test::in_child([&] {
+              const int next = dup(0);
+              close(next);
+              rlimit one{};  // its socket's
+              getrlimit(RLIMIT_NOFILE, &one);
+              one.rlim_cur = static_cast<rlim_t>(next) + 1;
+              setrlimit(RLIMIT_NOFILE, &one);
+              const std::string said =
+                  error_text(Status::system, [&] { receive_fd(name, ms(5000)); });
+              return said.find("ulimit -n") != std::string::npos;
+            }),
+            0);
+}
+
 TEST(FdServer, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   const std::string name = fresh_name();
   int channel[2];

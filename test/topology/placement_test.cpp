@@ -149,50 +149,6 @@ TEST(Locality, RefusesWhatIsNone) {
   }
 }
 
-std::vector<std::string> kunpeng_localities(const std::vector<unsigned>& cores) {
-  std::vector<std::string> strings;
-  for (const unsigned core : cores) {
-    strings.push_back(fmt::format("SK{}:L3{}:L2{}:L1{}:CR{}:HT{}:NM{}", core / 64, core / 32, core,
-                                  core, core, core, core / 32));
-  }
-  return strings;
-}
-
-TEST(Locality, AloneGivesThePapersGroups) {
-  std::vector<unsigned> cores;
-  for (unsigned rank = 0; rank < 14; ++rank) cores.push_back(rank % 4 * 32 + rank / 4);
-  std::vector<DroppedLevel> dropped;
-  const Placement placement = place_by_localities(kunpeng_localities(cores), {}, &dropped);
-  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "PACKAGE"}));
-  EXPECT_EQ(dropped.size(), 2U);  // L2 is private, L3 = NUMA
-  const Topology topology = kunpeng();
-  const GroupTree expected = tree_of(topology, topology.map_ranks(Mapping::numa, 14));
-  const GroupTree actual = group_ranks(placement).tree;
-  for (const char* const level : {"NUMA", "PACKAGE", "MACHINE"}) {
-    EXPECT_EQ(groups_of(actual, level), groups_of(expected, level)) << level;
-  }
-}
-
-TEST(Locality, AloneLiftsRangesAndDeclinesUnbound) {
-  const Placement placement = place_by_localities(
-      {"SK0:L20:CR0:NM0", "SK0:L20-1:CR0-3:NM0", "SK0:L20:CR1:NM0", "SK1:L28:CR16:NM1"});
-  const GroupTree tree = group_ranks(placement).tree;
-  EXPECT_EQ(groups_of(tree, "L2"), (Groups{{0, 2}, {3}}));
-  EXPECT_EQ(groups_of(tree, "NUMA"), (Groups{{0, 1}, {3}}));
-  EXPECT_EQ(groups_of(tree, "PACKAGE"), Groups{});  // parts these ranks as NUMA does
-  EXPECT_EQ(groups_of(tree, "MACHINE"), (Groups{{0, 3}}));
-  const Grouping declined = group_ranks(place_by_localities({"SK0:CR0", ""}));
-  EXPECT_EQ(declined.status, Status::declined);
-  EXPECT_NE(declined.reason.find("rank 1"), std::string::npos);
-}
-
-TEST(Locality, AloneOrdersNumaNodesInsideAnL3) {
-  const Placement placement =
-      place_by_localities({"SK0:L30:L20:NM0", "SK0:L30:L21:NM0", "SK0:L30:L22:NM1",
-                           "SK0:L30:L23:NM1", "SK1:L31:L24:NM2", "SK1:L31:L25:NM2"});
-  EXPECT_EQ(placement.levels, (std::vector<std::string>{"NUMA", "L3"}));
-}
-
 TEST(Locality, OnATopologyNamesItsPus) {
   // The OS numbers NUMA nodes' cores in turn here: the second core of the first has PUs 4 and 44.
   const Topology topology = test::machine("xeon-snc2-2s.txt");

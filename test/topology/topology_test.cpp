@@ -236,19 +236,41 @@ TEST(Topology, EnvironmentStandsInForAnEmptySpec) {
   if (before != nullptr) setenv("MUSTER_TOPOLOGY", kept.c_str(), 1);
 }
 
+TEST(Topology, HwlocsEnvironmentIsNotThisMachine) {
+  setenv("HWLOC_SYNTHETIC", "package:2 core:4 pu:1", 1);
+  const Topology given = Topology::this_machine();
+  unsetenv("HWLOC_SYNTHETIC");
+  EXPECT_EQ(given.pus().count(), 8U);
+  EXPECT_FALSE(given.is_this_machine());
+  expect_part(given.source(), "HWLOC_SYNTHETIC");
+}
+
 TEST(Topology, UnreadableFiles) {
   expect_part(error_of(Status::invalid, [] { Topology::from_spec("/no/such/file"); }),
               "No such file");
   expect_part(error_of(Status::invalid, [] { Topology::from_spec("nothing.xml"); }),
               "No such file");
   expect_part(error_of(Status::invalid, [] { Topology::from_spec("/"); }), "is a directory");
-  const ScratchFile empty("");
-  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(empty.path); }), "is empty");
+  for (const std::string& nothing : {std::string(), std::string(100, ' ')}) {
+    const ScratchFile empty(nothing);
+    expect_part(error_of(Status::invalid, [&] { Topology::from_spec(empty.path); }), "is empty");
+  }
+  EXPECT_EQ(
+      Topology::from_spec(ScratchFile(std::string(100, '\n') + "pu:2", ".txt").path).pus().count(),
+      2U);
   const ScratchFile foreign("<?xml version=\"1.0\"?><svg></svg>");
   expect_part(error_of(Status::invalid, [&] { Topology::from_spec(foreign.path); }),
               "has no <topology>");
   const ScratchFile damaged("<?xml version=\"1.0\"?>\n<topology version=\"2.0\"><object type=\"Ma");
   expect_part(error_of(Status::invalid, [&] { Topology::from_spec(damaged.path); }), "damaged");
+  std::string objects = "<topology version=\"2.0\">";
+  std::string nodes = "pu:4";
+  for (unsigned i = 0; i < 60'000; ++i)
+    objects += "<object ";                                   // minutes, if each looks for its end
+  for (unsigned i = 0; i < 20'000; ++i) nodes += " [numa]";  // or hwloc reads them
+  expect_part(error_of(Status::invalid, [&] { Topology::from_spec(ScratchFile(objects).path); }),
+              "does not end");
+  expect_part(error_of(Status::invalid, [&] { Topology::from_synthetic(nodes); }), "at most 8192");
   for (const char* const text : {"Lorem ipsum", "Lorem 127.0.0.1 ipsum 127.0.0.2"}) {
     const ScratchFile prose(text, ".txt");
     const std::string said = error_of(Status::invalid, [&] { Topology::from_spec(prose.path); });
