@@ -57,7 +57,7 @@ typedef struct muster_lock_options {
                             keeps it alive. */
   void* memory; /**< between processes, for "robust" (then the default kind): muster_lock_memory()
                    bytes, aligned to 128, which the caller shares; default NULL */
-  int attach;   /**< nonzero: another process has made the lock that is there */
+  int attach;   /**< nonzero: another process has made the lock that is there; once a process */
   const char* own_server; /**< "rcl" and "auto", instead of `server`: one of this lock's own, placed
                              when the lock is made [PS18, Algorithm 1] and ended with it. "pack" or
                              "spread" (RCLLockInitNUMA), or CPUs (RCLLockInitDefault), as
@@ -105,7 +105,7 @@ MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options*
 MUSTER_API size_t muster_lock_memory(void);
 
 /** Executes `section(argument)` in mutual exclusion with all sections of this lock, and returns
- * after it; its writes are then visible, and errno is what it left. Sections may nest, in other
+ * after it; its writes are then visible, and errno is what it left, unless that is 0. Sections may nest, in other
  * locks. A thread's first call may allocate. No cancellation point, but for those in the section.
  * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.
  * MUSTER_EBUSY: the lock was made before a fork, in the parent.
@@ -163,9 +163,9 @@ MUSTER_API int muster_lock_try_execute(muster_lock* lock, muster_section section
 /** Has it executed, and may return before: fire and forget. After the caller's earlier sections of
  * this lock's server and before its later ones outside of sections; up to 16 can be outstanding,
  * then it waits for half of them. That is so of "rcl" and "auto" with a server: else it is
- * muster_lock_execute(). In a section: to a lock that the section has, it is
- * executed right after the section; to another "rcl" or "auto" lock it is sent when the thread is
- * outside of all sections, or waits for a condition; neither waits. Where a server's threads cannot
+ * muster_lock_execute(). In a section: to a lock that the section has, it is executed right after
+ * the section, or when that gives the lock up; to another "rcl" or "auto" lock it is sent when the
+ * thread has no lock any more; neither waits. Where a server's threads cannot
  * keep up with sending what a caller's sections have posted, its next call to that server outside
  * of sections, this one or muster_lock_execute(), may wait for them, for a second at most.
  * `argument` has to live until it is executed. Fails as muster_lock_execute() does. */

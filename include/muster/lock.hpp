@@ -300,7 +300,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     owned->order.ask(owned.get());
     detail::check(muster_lock_post(
         handle,
-        [](void* argument) noexcept {
+        [](void* argument) {
           const std::unique_ptr<copy> mine(static_cast<copy*>(argument));
           mine->order.begin(mine.get());
           mine->section();
@@ -327,7 +327,7 @@ class MUSTER_THREAD_ANNOTATION(capability("mutex")) delegating_lock {
     const unsigned posted_by = muster_process_number();  // before it forks, if it is executed here
     detail::check(muster_lock_post(
         handle,
-        [](void* argument) noexcept {
+        [](void* argument) {
           auto& self = *static_cast<request*>(argument);
           self.order.begin(&self);
           self.result.run(self.section);

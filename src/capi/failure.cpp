@@ -10,7 +10,8 @@ namespace muster {
 namespace {
 
 // No std::string: it would be destroyed before the last calls of other thread-local destructors.
-thread_local char last_error[1024];
+// Short: static thread-local storage is scarce where a library comes by dlopen().
+thread_local char last_error[512];
 
 }  // namespace
 
@@ -20,6 +21,8 @@ int fail(Status code, std::string_view text) noexcept {
   last_error[length] = '\0';
   return static_cast<int>(code);
 }
+
+int fail(Status code) noexcept { return fail(code, muster_strerror(static_cast<int>(code))); }
 
 }  // namespace muster
 

@@ -15,6 +15,7 @@ namespace muster {
 /// Keeps the text for muster_last_error() and returns the code. Allocates nothing: who has failed
 /// for want of memory says so.
 int fail(Status code, std::string_view text) noexcept;
+int fail(Status code) noexcept;  ///< as muster_strerror() has it
 
 /// Calls `fn`, which returns a Status or nothing, and may throw.
 int caught(auto&& fn) {
@@ -23,7 +24,8 @@ int caught(auto&& fn) {
       fn();
       return static_cast<int>(Status::ok);
     } else {
-      return static_cast<int>(fn());
+      const Status status = fn();
+      return status == Status::ok ? static_cast<int>(status) : fail(status);
     }
   } catch (const Error& error) {
     return fail(error.code(), error.what());

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <new>
 
+#include "capi/failure.hpp"
 #include "delegation/generation.hpp"
 #include "delegation/thread.hpp"
 #include "lock/parking_cna.hpp"
@@ -61,9 +62,6 @@ Word mark() { return static_cast<Word>(delegation::generation() - 1) << 16; }
 
 locks::ParkingWord<Port> word_of(muster_mutex* mutex) { return {shape, Cells(mutex), mark()}; }
 
-/// The thread stands in a line: a handler that interrupts it there finds its place in use.
-constinit thread_local bool is_in_line = false;
-
 /// 0: it cannot have a place. Beside the line it waits as well.
 Word client() {
   try {
@@ -83,20 +81,15 @@ void muster_mutex_lock_slowly(muster_mutex* mutex) {
   const auto word = word_of(mutex);
   if (word.try_acquire(port) || word.acquire_soon(port)) return;
   const KeepErrno of_caller;
-  Cna::Ticket ticket{.client = is_in_line ? 0 : client(), .mark = mark()};
-  unsigned cpu = 0;
+  Cna::Ticket ticket{.client = client(), .mark = mark()};
   unsigned numa = 0;
-  getcpu(&cpu, &numa);
+  getcpu(nullptr, &numa);
   if (ticket.client == 0) {
     word.acquire_in_turn(port);
     return;
   }
   ticket.numa = numa;
-  is_in_line = true;
-  std::atomic_signal_fence(std::memory_order_release);
   Cna(shape, Cells(mutex)).acquire_in_line(port, ticket);
-  std::atomic_signal_fence(std::memory_order_release);
-  is_in_line = false;
 }
 
 int muster_mutex_trylock_slowly(muster_mutex* mutex) {
@@ -113,10 +106,10 @@ void muster_mutex_unlock_slowly(muster_mutex* mutex) {
 int muster_mutex_timedlock(muster_mutex* mutex, std::int64_t timeout_ns) {
   constexpr std::int64_t second_ns = 1'000'000'000;
   if (muster_mutex_trylock(mutex) != 0) return MUSTER_OK;
-  if (timeout_ns <= 0) return MUSTER_ETIMEDOUT;
+  if (timeout_ns <= 0) return fail(Status::timeout);
   const std::int64_t end_ns = until_ns(timeout_ns);  // by that clock
   const timespec until{end_ns / second_ns, end_ns % second_ns};
   Port port(CLOCK_MONOTONIC, &until);
   const auto word = word_of(mutex);
-  return word.acquire(port) ? MUSTER_OK : MUSTER_ETIMEDOUT;
+  return word.acquire(port) ? MUSTER_OK : fail(Status::timeout);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "delegation/any_lock.hpp"
 
-#include <sched.h>
-
 #include <utility>
 
 #include "lock/kept_posts.hpp"
@@ -23,7 +21,7 @@ struct Count {
   }
   template <Order O>
   static bool await(const std::atomic<Word>& kept, Equals ready, OrderTag<O>) noexcept {
-    while (!ready(kept.load(std_order(O)))) sched_yield();
+    for (unsigned looks = 0; !ready(kept.load(std_order(O))); ++looks) linger(looks);
     return true;
   }
 };
@@ -97,11 +95,6 @@ bool AnyLock::has_client(unsigned) const noexcept { return false; }
 
 void AnyLock::recover(Section) {
   throw Error(Status::unsupported, std::string(traits_.name) + ": only robust locks are recovered");
-}
-
-void AnyLock::end_in_child() {
-  if (!is_shared()) return;
-  for (const Section& posted : take_deferred()) execute(posted);
 }
 
 /// If the caller is in no section of it and keeps no post to it, the lock may have ended: what is
@@ -205,9 +198,7 @@ void AnyLock::release() {
     refuse_release();
   const bool is_child = held_in_ != generation() || (has_deferred() && !run_all_deferred());
   leave_acquired();
-  if (is_child) [[unlikely]] {
-    end_in_child();
-  } else {
+  if (!is_child) [[likely]] {
     const Calling call(this);
     if (share_ != nullptr) [[unlikely]]
       Share::end(share_->turn());
@@ -295,8 +286,13 @@ void send_kept_posts_now() noexcept {
   kept.is_sending = false;
 }
 
-void execute_kept_posts(AnyLock& lock) {
-  Thread& t = this_thread;
+namespace {
+
+/// What `t` has kept, and before that who has asked for the sections of these levels and waits.
+void execute_kept_posts_of(Thread& t, const Level* at, AnyLock& lock) {
+  for (; at != nullptr; at = at->outer) {
+    if (at->asker != nullptr) execute_kept_posts_of(*at->asking, at->asker, lock);
+  }
   if (t.kept == nullptr) return;
   std::vector<Kept::Post>& posts = t.kept->posts;
   for (std::size_t i = t.kept->next; i < posts.size(); ++i) {  // which may grow
@@ -306,7 +302,7 @@ void execute_kept_posts(AnyLock& lock) {
     try {
       Counted::send(count, lock.kept(), [&, section = posts[i].section] {
         if (!Inside::of(&lock)) return lock.execute(section);
-        const Inside inside(&lock, t.for_another);
+        const Inside inside(&lock, this_thread.for_another);
         section();
       });
     } catch (...) {
@@ -315,6 +311,12 @@ void execute_kept_posts(AnyLock& lock) {
       throw;
     }
   }
+}
+
+}  // namespace
+
+void execute_kept_posts(AnyLock& lock) {
+  execute_kept_posts_of(this_thread, this_thread.outer, lock);
 }
 
 void await_kept_posts(AnyLock& lock) {

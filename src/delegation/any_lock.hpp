@@ -48,9 +48,9 @@ struct Choice {
 /// fail.
 void keep_post(AnyLock& lock, Section section);
 void send_kept_posts_now() noexcept;
-/// What this thread has kept for this lock, there and then: nested in its section, or as a part of
-/// it if that is one of this lock. Throws what execute() does: that post and those after it are
-/// still there.
+/// What this thread has kept for this lock, and those have for which it executes sections that are
+/// nested in theirs, there and then: nested in its section, or as a part of it if that is one of
+/// this lock. Throws what execute() does: that post and those after it are still there.
 void execute_kept_posts(AnyLock& lock);
 /// Before the lock ends: what sections have posted to it is sent, and this thread's executed.
 void await_kept_posts(AnyLock& lock);
@@ -94,6 +94,7 @@ class AnyLock {
     const NoCancellation whole;  // what is posted is executed wholly
     if (!Inside::of(this)) return execute(section);
     admit_process();
+    require_held_here();
     defer(section);
   }
 
@@ -236,8 +237,6 @@ class AnyLock {
         give();
       }
       inside ? inside.reset() : t.leave();
-      if (is_child) [[unlikely]]
-        end_in_child();
       send_kept_posts();
     });
   }
@@ -276,7 +275,6 @@ class AnyLock {
  private:
   [[noreturn, gnu::cold]] void refuse_recursion() const;
   [[noreturn, gnu::cold]] void refuse_release() const;
-  [[gnu::cold]] void end_in_child();
   /// Not inlined where all else is: its registers would be saved on the way of each section.
   [[gnu::cold, gnu::noinline]] bool run_all_deferred() noexcept;
   /// In a section of it, of which others are not to be executed before that ends. Throws

@@ -11,10 +11,11 @@ namespace muster::delegation {
 /// Not in any_lock.cpp: it needs the station, which needs locks.
 void AnyLock::unlocked(Section body) {
   Thread& thread = this_thread;
+  require_held_here();
+  if (!run_deferred()) require_held_here();  // `body` may wait for these, one of which may fork
   const unsigned process = generation();
   int error = errno;
   const Share::Turn turn = share_ != nullptr ? share_->turn() : Share::Turn();
-  require_held_here();
   const bool is_acquired = is_acquired_here();
   if (is_acquired) {
     leave_acquired();
@@ -29,7 +30,6 @@ void AnyLock::unlocked(Section body) {
   {
     const Inside none(nullptr, thread.for_another);
     const Calling outside(nullptr);
-    // What it has posted to its own lock is executed at its end; to others, now.
     send_kept_posts();
     const Blocking blocking;
     errno = error;

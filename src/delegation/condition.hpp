@@ -23,11 +23,9 @@ class Condition {
   /// of that lock; Error(peer) with the lock taken: a process died meanwhile in a section of this
   /// shared lock. No cancellation point.
   bool wait(std::int64_t timeout_ns = WaitPolicy::forever);
-  /// Releases the one that has waited longest, if any waits. From anywhere. Whoever wakes up may
-  /// destroy the condition.
+  /// Releases the one that has waited longest, if any waits, or `all`. From anywhere. Whoever wakes
+  /// up may destroy the condition.
   void signal(bool all = false);
-  /// Releases all that wait. As signal().
-  void broadcast() { signal(true); }
 
  private:
   void require_own_process() const;

@@ -14,6 +14,7 @@
 #include "lock/departure.hpp"
 #include "lock/nested.hpp"
 #include "machine/format.hpp"
+#include "wait/linger.hpp"
 
 namespace muster::delegation {
 
@@ -74,7 +75,13 @@ Delegated::~Delegated() {
 bool Delegated::await_callers(std::int64_t end_ns) {
   await_kept_posts(*this);
   station_->await_executed(auto_.desk().lock, [this](unsigned seat) { return has_client(seat); });
-  return AnyLock::await_callers(end_ns);
+  if (!AnyLock::await_callers(end_ns)) return false;
+  // A thread that has acquired it and ended never gives it back.
+  for (unsigned looks = 0; auto_.desk().held->value.load(std::memory_order_acquire) != 0; ++looks) {
+    if (now_ns() >= end_ns) return false;
+    linger(looks);
+  }
+  return true;
 }
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
@@ -355,7 +362,7 @@ void Delegated::give_up() {
 bool Delegated::take_again() {
   static_cast<void>(auto_.take_in_turn(station_->seat(first_seat()).port));
   // Whoever had it meanwhile may have cleared that.
-  if (has_deferred() || this_thread.todo != 0) look_after_section();
+  if (this_thread.todo != 0) look_after_section();
   return true;
 }
 
@@ -423,12 +430,10 @@ const char* Delegated::way(const Counters& c, bool has_server) const {
     return "sent to the server: rcl does that with all, while it has one";
   }
   if (by_server * 2 > all) {
-    return has_server ? "mostly sent to the server: clients meet at the lock"
-                      : "mostly sent to the server, which has left: clients meet at the lock";
+    return "mostly sent to a server: clients meet at the lock";
   }
   if (by_server * 10 > all) {
-    return has_server ? "partly sent to the server: clients meet at times"
-                      : "partly sent to the server, which has left: clients meet at times";
+    return "partly sent to a server: clients meet at times";
   }
   if (c.combined * 10 > all) {
     return "combined: clients meet at the lock, and whoever has it executes for the others";

@@ -96,16 +96,19 @@ void Places::take_cores_of(const std::vector<int>& thread_ids, std::vector<bool>
   }
 }
 
+std::optional<unsigned> Places::spare_core(auto is_left_out,
+                                           const std::vector<int>& thread_ids) const {
+  std::vector<bool> taken(tree().cores());
+  for (unsigned core = 0; core < tree().cores(); ++core) taken[core] = is_left_out(core);
+  take_cores_of(thread_ids, taken);
+  return choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
+}
+
 std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& thread_ids,
                                                        std::optional<unsigned> near_cpu) {
-  std::vector<bool> taken(tree().cores());
-  for (unsigned core = 0; near_cpu && core < tree().cores(); ++core) {
-    taken[core] = !is_near(core, *near_cpu);
-  }
-  take_cores_of(thread_ids, taken);
   const std::scoped_lock lock(mutex_);
-  const std::optional<unsigned> core =
-      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
+  const auto core =
+      spare_core([&](unsigned at) { return near_cpu && !is_near(at, *near_cpu); }, thread_ids);
   if (!core) return std::nullopt;
   placer_.add_server_at(*core);
   return server_on(*core);
@@ -113,15 +116,11 @@ std::optional<Places::Server> Places::add_spare_server(const std::vector<int>& t
 
 std::optional<unsigned> Places::spare_cpu_far_from(const std::vector<unsigned>& cpus,
                                                    const std::vector<int>& thread_ids) const {
-  std::vector<bool> taken(tree().cores());
-  for (unsigned core = 0; core < tree().cores(); ++core) {
-    taken[core] =
-        std::any_of(cpus.begin(), cpus.end(), [&](unsigned cpu) { return is_near(core, cpu); });
-  }
-  take_cores_of(thread_ids, taken);
   const std::scoped_lock lock(mutex_);
-  const std::optional<unsigned> core =
-      choose_spare_core(placer_.tree(), placer_.now(), ServerPolicy::pack, taken);
+  const auto is_near_one = [&](unsigned core) {
+    return std::any_of(cpus.begin(), cpus.end(), [&](unsigned cpu) { return is_near(core, cpu); });
+  };
+  const auto core = spare_core(is_near_one, thread_ids);
   return core ? std::optional(cpu_of(*core)) : std::nullopt;
 }
 

@@ -76,6 +76,8 @@ class Places {
   Places();
 
   Server server_on(unsigned core) const;
+  /// With the mutex: of those that are not left out, nor bound to by these threads.
+  std::optional<unsigned> spare_core(auto is_left_out, const std::vector<int>& thread_ids) const;
   /// Of those that are bound to one.
   void take_cores_of(const std::vector<int>& thread_ids, std::vector<bool>& taken) const;
   std::vector<unsigned> servers_numa_nodes() const;

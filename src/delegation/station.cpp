@@ -2,7 +2,6 @@
 #include "delegation/station.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -340,9 +339,9 @@ void Station::stop() {
     term_.await_end(house_);
     if (!term_.leave(house_)) return join_watchdog();
   }
-  depart([this] {
+  depart([this, looks = 0U]() mutable {
     ring_bell();
-    sched_yield();
+    linger(looks++);
   });
   end([this] {
     join_watchdog();

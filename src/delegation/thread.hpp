@@ -212,6 +212,7 @@ struct Level {
   Level* outer = nullptr;
   bool in_section = false;       ///< acquired in a section, which releases it
   const Level* asker = nullptr;  ///< in which the section that is executed was asked for
+  Thread* asking = nullptr;      ///< who waits there for it
 };
 
 /// Who executes a section, and of which lock; restored at its end.
@@ -277,14 +278,14 @@ class Inside {
 struct Nested {
   const Section section;
   const Level asked_in{this_thread.inside, this_thread.outer};
-  const Thread* const asker = &this_thread;
+  Thread* const asker = &this_thread;
 
   /// What is executed, with a Nested as its argument.
   static void run(void* nested) {
     const auto& self = *static_cast<Nested*>(nested);
     Thread& t = this_thread;
     if (self.asker == &t) return self.section.function(self.section.argument);
-    Level asked{nullptr, t.outer, false, &self.asked_in};
+    Level asked{nullptr, t.outer, false, &self.asked_in, self.asker};
     t.outer = &asked;
     self.section();
     if (t.outer != &asked) [[unlikely]]

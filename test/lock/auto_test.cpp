@@ -114,7 +114,7 @@ TEST_F(Auto, SendsItsSectionsToTheServerOnceClientsMeet) {
   EXPECT_EQ(2 * meetings + more, counters.inlined + counters.delegated);
   EXPECT_EQ(1 + more, counters.delegated) << "it has changed its mind";
   EXPECT_LE(counters.switches, 2U);
-  expect_told(*lock, "on CPU", "mostly sent to the server: clients meet at the lock\n");
+  expect_told(*lock, "on CPU", "mostly sent to a server: clients meet at the lock\n");
   // It counts when the client has its answer already.
   const std::uint64_t by_server = counters.delegated - counters.combined;
   while (station_->counters().executed < by_server) sched_yield();

@@ -206,7 +206,7 @@ TEST_P(EveryLock, ConditionsOrARefusal) {
       while (level == 0) filled.wait();
       --level;
       ++taken;
-      emptied.broadcast();
+      emptied.signal(true);
     };
     for (unsigned i = 0; i < items; ++i) {
       if (client % 2 == 0) {

@@ -106,6 +106,19 @@ TEST(Destroy, DoesNotAwaitAThreadThatStaysInASection) {
   }
 }
 
+// Likewise where it has acquired the lock, and is gone.
+TEST(Destroy, DoesNotAwaitAThreadThatHasEndedWithTheLock) {
+  [[maybe_unused]] static muster_lock* stay[4];  // no leak
+  unsigned kinds = 0;
+  for (const char* kind : {"auto", "rcl", "mcs", "pthread-mutex"}) {
+    const HangGuard guard(60, kind);
+    auto lock = std::make_unique<muster::lock>(kind);
+    stay[kinds++] = lock->native_handle();
+    std::thread([&] { lock->lock(); }).join();
+    lock.reset();
+  }
+}
+
 // Likewise where it waits for a condition, though it will look at the lock.
 TEST(Destroy, DoesNotAwaitAThreadThatWaitsForACondition) {
   if (!children_make_threads) GTEST_SKIP() << "no threads' child makes threads here";

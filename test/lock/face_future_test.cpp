@@ -53,6 +53,52 @@ TEST(LockFace, ASectionKeepsWhatItChangesInItself) {
   }
 }
 
+/// In a section that another thread executes, nested in the one that has posted.
+TEST(LockFace, WhatTheSectionAroundHasPostedIsWaitedForAnywhere) {
+  const HangGuard guard(60);
+  muster::server server;
+  muster::lock posted;
+  for (const char* outer : {"auto", "mcs", "pthread-mutex"}) {
+    muster::lock around(outer);
+    muster::lock delegated("rcl", &server);
+    int n = 0;
+    around.execute([&] {
+      auto result = posted.async([&] { return ++n; });
+      delegated.execute([&] { result.wait(); });
+      EXPECT_EQ(1, result.get()) << outer;
+      auto* const ends = new muster::lock;
+      ends->post([&] { ++n; });
+      delegated.execute([&] { delete ends; });
+      EXPECT_EQ(2, n) << outer;
+    });
+  }
+}
+
+// Likewise where clients combine: who executes it differs from time to time.
+TEST(LockFace, WhatTheSectionAroundHasPostedIsWaitedForAmongOthers) {
+  const HangGuard guard(120);
+  muster::lock around;
+  muster::lock posted;
+  muster::lock nested;
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      while (!ends) nested.execute([] { sched_yield(); });
+    });
+  }
+  int n = 0;
+  for (int round = 1; round <= (reduced ? 500 : 10'000); ++round) {
+    around.execute([&] {
+      auto result = posted.async([&] { return ++n; });
+      nested.execute([&] { result.wait(); });
+      EXPECT_EQ(round, result.get());
+    });
+  }
+  ends = true;
+  for (std::thread& other : others) other.join();
+}
+
 TEST(LockFace, FuturesBringWhatEachSectionReturnsOrThrows) {
   for (const char* const* kind = muster_lock_names(); *kind != nullptr; ++kind) {
     const HangGuard guard(60, *kind);

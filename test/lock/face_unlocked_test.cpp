@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -52,6 +53,32 @@ TEST(Unlocked, LetsOthersIn) {
       EXPECT_EQ(7, seen) << kind;
     }
   });
+}
+
+TEST(Unlocked, WhatWasPostedToTheLockIsExecutedBefore) {
+  with_each_kind([](muster::lock& lock, const char* kind) {
+    const HangGuard guard(60, kind);
+    int n = 0;
+    lock.execute([&] {
+      auto result = lock.async([&] { return ++n; });
+      lock.unlocked([&] { EXPECT_EQ(1, result.get()) << kind; });
+    });
+    muster::condition full(lock);
+    lock.execute([&] {
+      lock.post([&] {
+        ++n;
+        full.notify_one();
+      });
+      full.wait([&] { return n == 2; });
+    });
+  });
+  for (const char* kind : {"auto", "rcl", "mcs", "pthread-mutex", "robust"}) {
+    const HangGuard guard(60, kind);
+    muster::lock lock(muster::lock_options{.kind = kind, .unlocks = true});
+    const std::lock_guard acquired(lock);
+    auto result = lock.async([] { return 1; });
+    lock.unlocked([&] { EXPECT_EQ(1, result.get()) << kind; });
+  }
 }
 
 TEST(Unlocked, OneIsInsideAtATime) {

@@ -101,7 +101,7 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
   sleep_ms(20);
   Child child([&] {
     if (!is_refused([&] { condition->signal(); })) _exit(3);
-    if (!is_refused([&] { condition->broadcast(); })) _exit(4);
+    if (!is_refused([&] { condition->signal(true); })) _exit(4);
     if (!is_refused([&] { condition->wait(); })) _exit(5);
     condition.reset();
     _exit(0);
@@ -109,7 +109,7 @@ TEST_F(Fork, TheParentsConditionIsRefused) {
   EXPECT_EQ("", child.wait());
   execute(*lock, [&] {
     may_go = true;
-    condition->broadcast();
+    condition->signal(true);
   });
   waiter.join();
 }
@@ -217,31 +217,6 @@ TEST_F(Fork, PostsToTheSectionsOwnLockAreTheParents) {
   }
 }
 
-TEST_F(Fork, AChildPostsToASharedLockThatItsParentHas) {
-  const SharedMemory memory(delegation::shared_lock_bytes());
-  const auto lock =
-      make_lock({.kind = "robust", .station = nullptr, .shared_memory = memory.data()});
-  SharedCount count;
-  SharedCount inside;
-  const pid_t parent = getpid();
-  Forks forks;
-  auto childs = [&] {
-    if (inside.value() != 0) _exit(3);
-    count();
-  };
-  execute(*lock, [&] {
-    inside();
-    lock->post(section_of(count));
-    forks();
-    if (forks.pid == 0) return lock->post(section_of(childs));
-    sleep_ms(20);
-    inside.reset();
-  });
-  if (getpid() != parent) _exit(0);
-  EXPECT_EQ(0, forks.wait());
-  EXPECT_EQ(2, count.value()) << "one each";
-}
-
 // A thread that has never kept a post.
 TEST_F(Fork, InASectionThatHasAcquiredAnotherLock) {
   for (const char* const kind : {"auto", "mcs", "pthread-mutex"}) {
@@ -306,29 +281,15 @@ TEST_F(SharedFork, WhereItIsAcquired) {
   EXPECT_EQ(2, count_.value()) << "else it is damaged";
 }
 
-TEST_F(SharedFork, AChildsPostIsExecutedWhenItsParentHasReleased) {
-  ASSERT_TRUE(lock_->acquire(WaitPolicy::forever));
-  forks_();
-  if (forks_.pid == 0) {
-    lock_->post(section_of(count_));
-    lock_->release();
-    _exit(count_.value() == 1 ? 0 : 3);
-  }
-  sleep_ms(20);
-  EXPECT_EQ(0, count_.value());
-  lock_->release();
-  EXPECT_EQ(0, forks_.wait());
-  EXPECT_EQ(1, count_.value());
-}
-
 TEST_F(SharedFork, AChildGivesNothingUpInItsParentsSection) {
   execute(*lock_, [&] {
     forks_();
     if (forks_.pid == 0) {
-      lock_->post(section_of(count_));
+      const auto post = [&] { lock_->post(section_of(count_)); };
       const auto wait = [&] { lock_->prepare_wait(); };
       const auto leave = [&] { lock_->unlocked(nothing); };
-      const bool are_refused = refusal(wait).find("the parent's") != std::string::npos &&
+      const bool are_refused = refusal(post).find("the parent's") != std::string::npos &&
+                               refusal(wait).find("the parent's") != std::string::npos &&
                                refusal(leave).find("the parent's") != std::string::npos;
       _exit(are_refused && count_.value() == 0 ? 0 : 3);
     }

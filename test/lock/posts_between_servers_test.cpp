@@ -138,7 +138,7 @@ TEST_F(PostsBetweenServers, ThatWaitForAConditionDoNotKeepBackOthers) {
   };
   auto changes = [&] {
     has_changed = true;
-    changed.broadcast();
+    changed.signal(true);
   };
   for (unsigned turn = 0; turn < rounds(10); ++turn) {
     done = 0;
@@ -162,7 +162,7 @@ TEST_F(PostsBetweenServers, OfTwoSectionsFoundTogetherMayWaitForEachOther) {
   };
   auto changes = [&] {
     has_changed = true;
-    changed.broadcast();
+    changed.signal(true);
   };
   auto takes_long = [] { sleep_ms(2); };
   auto posts_waits = [&] { at_once->post(section_of(waits)); };

@@ -231,7 +231,7 @@ TEST_F(Posts, ASectionThatWaitsIsNotExecutedAgain) {
     for (int i = 0; i < 200; ++i) execute_section(*lock, nothing);
     execute(*lock, [&] {
       may_go = true;
-      condition.broadcast();
+      condition.signal(true);
     });
     client.join();
     execute_section(*lock, nothing);
@@ -260,7 +260,7 @@ TEST_F(Posts, PostsBeforeAWaitForAConditionAreSent) {
   auto around = [&] {
     execute(*lock, [&] {
       may_go = true;
-      condition.broadcast();
+      condition.signal(true);
     });
   };
   execute(*lock, [&] {

@@ -263,7 +263,7 @@ TEST_F(Trouble, AWaitForAConditionIsNoCancellationPoint) {
     sleep_ms(10);
     execute(*lock, [&] {
       may_go = true;
-      condition.broadcast();
+      condition.signal(true);
     });
     waiter.join();
     EXPECT_TRUE(gone) << kind;
