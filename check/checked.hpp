@@ -110,43 +110,6 @@ class Checked : public NobodySleeps<Checked> {
     std::shared_ptr<Shared> shared_;
   };
 
-  /// Atoms that nobody sleeps on, for machine/lifetime.hpp: what is below, without giving up.
-  class Atoms {
-   public:
-    Atoms(Thread& thread, Tuning& tuning) : thread_(thread), tuning_(tuning) {}
-
-    template <Order O>
-    Word load(const Cell& cell, OrderTag<O>, Site site = Site::here()) {
-      return thread_.load(cell.location, at(site, "load", O), site);
-    }
-    template <Order O>
-    void store(Cell& cell, Word word, OrderTag<O>, Site site = Site::here()) {
-      thread_.store(cell.location, word, at(site, "store", O), site);
-    }
-    template <Order O>
-    bool compare_exchange(Cell& cell, Word& expected, Word desired, OrderTag<O>,
-                          Site site = Site::here()) {
-      const Ordering order = at(site, "compare_exchange", O);
-      const Word seen = thread_.compare_exchange(cell.location, expected, desired, order, site);
-      const bool done = seen == expected;
-      expected = seen;
-      return done;
-    }
-    template <class Pred, Order O>
-    bool await(Cell& cell, Pred pred, OrderTag<O>, Site site = Site::here()) {
-      return thread_.await_or_over(cell.location, Predicate(pred), at(site, "await", O), site)
-          .has_value();
-    }
-
-   private:
-    Ordering at(const Site& site, const char* what, Order order) {
-      thread_.go_on();
-      return tuning_.order_at(site, what, ordering(order));
-    }
-    Thread& thread_;
-    Tuning& tuning_;
-  };
-
   /// A barrier that may break, and a participant whose patience ends in one of its waits.
   struct Patience {
     const Cell* broken;

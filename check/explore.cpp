@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <future>
 #include <stdexcept>
+#include <utility>
 
 #include "check/begin.hpp"
 #include "check/checked.hpp"
@@ -170,10 +171,8 @@ Result Explorer::explore_on_this_stack() {
 }
 
 void Explorer::note(Verdict verdict, Violation violation) {
-  auto& count = verdict == Verdict::race   ? result_.races
-                : verdict == Verdict::hang ? result_.hangs
-                                           : result_.failures;
-  ++count;
+  if (verdict == Verdict::race) ++result_.races;
+  if (verdict == Verdict::hang) ++result_.hangs;
   if (!result_.violation) {
     result_.verdict = verdict;
     result_.violation = std::move(violation);
@@ -318,6 +317,22 @@ Word Explorer::replay(Thread& thread, const Operation& op) const {
   return event.read;
 }
 
+/// What is not modelled: a word that is now plain, now atomic, and SC accesses.
+void Explorer::expect_alike(const Operation& op) {
+  if (op.location == no_location) return;
+  if (op.location >= uses_.size()) uses_.resize(op.location + std::size_t{1});
+  const bool is_plain = op.kind == Kind::plain_read || op.kind == Kind::plain_write;
+  const Use use = is_plain ? Use::plain : Use::atomic;
+  const Use before = std::exchange(uses_[op.location], use);
+  if (before != Use::none && before != use) {
+    throw Error(Status::invalid, program_.name + ": " + program_.memory.name(op.location) +
+                                     " is accessed as an atomic and as plain data");
+  }
+  if (op.order > Ordering::acq_rel) {
+    throw Error(Status::invalid, program_.name + ": accesses are acq_rel at most, not seq_cst");
+  }
+}
+
 Word Explorer::step(Thread& thread, const Operation& op) {
   const unsigned id = thread.id_;
   const std::int16_t at = thread.next_;
@@ -328,6 +343,7 @@ Word Explorer::step(Thread& thread, const Operation& op) {
     if (at >= options_.events_max) {
       fail(Verdict::endless, {"a participant does not come to an end", op.site, {}, {}, *graph_});
     }
+    expect_alike(op);
     switch (op.kind) {
       case Kind::load:
         add_load(id, op);
@@ -402,7 +418,8 @@ std::optional<std::size_t> Explorer::await_first(Thread& thread, std::span<const
 
 std::uint16_t Explorer::intern(std::span<const Awaitable> any) {
   const auto same = [](const Awaitable& a, const Awaitable& b) {
-    return a.where == b.where && a.site.line == b.site.line && a.ready == b.ready;
+    return a.where == b.where && a.site.file == b.site.file && a.site.line == b.site.line &&
+           a.ready == b.ready;
   };
   const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const auto& wait) {
     return std::equal(any.begin(), any.end(), wait.begin(), wait.end(), same);

@@ -54,8 +54,8 @@ struct Options {
   bool stop_at_violation = true;            ///< else: count on; only the first is kept
   bool hangs_allowed_after_choice = false;  ///< who chose anything but 0 may leave others waiting
   /// Of a participant: with more the program is endless, such as one that looks again and again
-  /// instead of waiting. A barrier for 8 takes some 35 in an episode; 100 episodes are the most.
-  int events_max = 4000;
+  /// instead of waiting. A barrier for 8 takes up to 53 in an episode; 100 episodes are the most.
+  int events_max = 6000;
   Flaw flaw = Flaw::none;
   Spoiled spoiled{};
   std::function<void(const Graph&)> on_execution{};  ///< each complete one
@@ -83,7 +83,6 @@ struct Result {
   std::uint64_t blocked = 0;     ///< ended with somebody waiting who has missed the store
   std::uint64_t hangs = 0;
   std::uint64_t races = 0;
-  std::uint64_t failures = 0;
   bool finished = true;  ///< on_progress did not end it
   std::optional<Violation> violation;
 };
@@ -144,6 +143,8 @@ class Explorer {
   void place_revisited(Graph& graph, EventId read, EventId write, int position);
   bool maximally_added(EventId id, EventId write) const;
 
+  void expect_alike(const Operation& op);
+
   const Program& program_;
   Options options_;
   Result result_;
@@ -152,6 +153,8 @@ class Explorer {
   bool stopped_ = false;
   std::uint64_t visits_ = 0;
   std::vector<std::vector<Awaitable>> waits_;  // each kind of wait once
+  enum class Use : std::uint8_t { none, plain, atomic };
+  std::vector<Use> uses_;  // by location
   std::vector<std::unique_ptr<Graph>> spare_;
 };
 

@@ -77,7 +77,7 @@ std::string describe(const Program& program, const Graph& graph, EventId id,
       if (event.from == no_event) return "read" + name;  // a race: which value is undefined
       return "read" + name + ": " + word(event.read) + source_of(event, numbers);
     case Kind::plain_write:
-      return "write" + name + " = " + word(event.written);
+      return "write" + name + " = " + word(event.op.operand);  // of a race, too
     case Kind::choice:
       return "chooses " + word(event.read) + " of 0 to " + word(event.op.operand - 1);
   }

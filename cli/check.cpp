@@ -59,12 +59,14 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
   Option* const groups =
       command->add_option("--groups", options->groups,
                           "topo: these groups instead of the usual ones, bottom up: 0,1|2,3/0,2");
-  command
-      ->add_option("--variant", options->variant,
-                   "Only these of barriers: plain, wraps, split, gives-up, timed, destroy, changes "
-                   "or reuse; "
-                   "of others a name that the table has")
-      ->words({std::begin(check::variant_names), std::end(check::variant_names)});
+  Option* const variant =
+      command
+          ->add_option(
+              "--variant", options->variant,
+              "Only these of barriers: plain, wraps, split, gives-up, timed, destroy, changes "
+              "or reuse; "
+              "of others a name that the table has")
+          ->words({std::begin(check::variant_names), std::end(check::variant_names)});
   std::vector<std::string> sources;
   for (const char* const source : weakened_sources) sources.push_back(std::string(source) + ":");
   Option* const weaken = command
@@ -83,6 +85,7 @@ void add_check(Command& app, const std::function<void(const CheckOptions&)>& run
                  "Weaken every memory order in turn, and say what notices")
       ->excludes(weaken)
       ->excludes(groups)
+      ->excludes(variant)
       ->excludes(mutant);
   command->add_flag("--json", options->json,
                     "Print one JSON object, with a row each in \"results\"");

@@ -169,7 +169,12 @@ std::vector<Job> make_mutant_jobs(const CheckOptions& options) {
       if (!options.variant.empty() && options.variant != program.name) continue;
       jobs.push_back({mutant.name, 0, 0, "", program.name, false, 1, program.make, true});
     }
-    if (jobs.empty()) throw Error(Status::invalid, "this mutant has no variant " + options.variant);
+    if (jobs.empty()) {
+      std::vector<std::string> known;
+      for (const check::Rehearsed& program : mutant.programs) known.push_back(program.name);
+      throw Error(Status::unknown_name, fmt::format("this mutant has no variant \"{}\"; it has {}",
+                                                    options.variant, fmt::join(known, ", ")));
+    }
     return jobs;
   }
   throw Error(Status::unknown_name,
@@ -251,8 +256,9 @@ struct Weakening {
 std::optional<Weakening> parse_weakening(const std::string& text) {
   if (text.empty()) return {};
   const std::size_t equals = text.find('=');
-  for (const check::Ordering order : {check::Ordering::relaxed, check::Ordering::acquire,
-                                      check::Ordering::release, check::Ordering::acq_rel}) {
+  for (const check::Ordering order :
+       {check::Ordering::relaxed, check::Ordering::acquire, check::Ordering::release,
+        check::Ordering::acq_rel, check::Ordering::seq_cst}) {
     if (equals == std::string::npos || text.substr(equals + 1) != check::ordering_name(order))
       continue;
     const std::string file = text.substr(0, text.find(':'));
@@ -264,10 +270,11 @@ std::optional<Weakening> parse_weakening(const std::string& text) {
     }
     return Weakening{text.substr(0, equals), order};
   }
-  throw Error(Status::invalid,
-              fmt::format("--weaken takes FILE:LINE=ORDER, with relaxed, acquire, release or "
-                          "acq_rel, from the table of --mutate; \"{}\" is not of that form",
-                          text));
+  throw Error(
+      Status::invalid,
+      fmt::format("--weaken takes FILE:LINE=ORDER, with relaxed, acquire, release, "
+                  "acq_rel or seq_cst, from the table of --mutate; \"{}\" is not of that form",
+                  text));
 }
 
 /// The first of these accesses that can be weakened so.
@@ -395,6 +402,7 @@ void run_programs(const CheckOptions& options) {
                job.groups + (job.groups.empty() ? "" : " ") + job.variant, row.result.executions,
                row.result.blocked, check::verdict_name(row.result.verdict), row.seconds);
     if (!holds(row)) fmt::print("\n{}again: {}\n\n", row.trace, row.replay);
+    std::fflush(stdout);  // what is told is not lost, whatever ends this
   };
   in_parallel(
       jobs.size(), [&](std::size_t i) { return run_job(jobs[i], weakening, progress); }, take,
@@ -539,6 +547,7 @@ void run_mutate(const CheckOptions& options) {
         fmt::print("{}\n", to_text(mutation));
       }
     }
+    std::fflush(stdout);
   };
   in_parallel(mutants.size(), run, take,
               [&](std::size_t i) { progress.show(mutants[i].first->algorithm); });

@@ -124,7 +124,7 @@ std::vector<std::pair<unsigned, Mapping>> TeamChoice::on(const sim::MachineModel
 sim::MachineModel as_written_to(const std::string& path, sim::MachineModel machine) {
   namespace fs = std::filesystem;
   if (path.empty() || !machine.topology.starts_with("file ")) return machine;
-  const fs::path folder = fs::weakly_canonical(path).parent_path();
+  const fs::path folder = fs::weakly_canonical(fs::absolute(path)).parent_path();
   const fs::path file = fs::weakly_canonical(topology_spec(machine));
   const fs::path inside = file.lexically_relative(folder);
   if (*inside.begin() != "..") machine.topology = "file " + inside.string();

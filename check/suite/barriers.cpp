@@ -79,8 +79,8 @@ GroupTree parse_groups(const std::string& text) {
       Group& group = level.groups.emplace_back();
       for (const std::string& member : split(group_text, ',')) {
         unsigned rank = max_threads;
-        std::from_chars(member.data(), member.data() + member.size(), rank);
-        if (rank >= max_threads) {
+        const char* const end = member.data() + member.size();
+        if (std::from_chars(member.data(), end, rank).ptr != end || rank >= max_threads) {
           throw Error(Status::invalid,
                       "groups are written like 0,1|2,3/0,2 with ranks below 8, "
                       "not \"" +

@@ -45,7 +45,6 @@ class Rehearsal {
     for (unsigned set = 0; set < 2; ++set) {
       for (unsigned r = 0; r < n; ++r) {
         data_[set].push_back({memory.add(0, name("data", r, set))});
-        halfway_[set].push_back({memory.add(0, name("halfway data", r, set))});
       }
       completed_[set] = {memory.add(0, "completion, set " + std::to_string(set))};
     }
@@ -111,7 +110,7 @@ class Rehearsal {
       const Word value = episode + 1;
       port.set_completion([&, set, value] { return complete(port, set, value); });
       port.write(data_[set][me], value);
-      if (!wait(port, barrier, ticket, set, value, phase)) return false;
+      if (!wait(port, barrier, ticket, phase)) return false;
       if (B::traits.champion != Champion::nobody) {
         port.thread().check(port.read(completed_[set]) == value, "the completion has not run");
       }
@@ -125,16 +124,15 @@ class Rehearsal {
   }
 
   /// As the C interface does it: in, through, and out again.
-  bool wait(Checked& port, const B& barrier, typename B::Ticket& ticket, unsigned set, Word value,
-            Word& phase) {
-    if (!has_marks()) return pass(port, barrier, ticket, set, value);
-    Checked::Atoms atoms(port.thread(), tuning_);
+  bool wait(Checked& port, const B& barrier, typename B::Ticket& ticket, Word& phase) {
+    if (!has_marks()) return pass(port, barrier, ticket);
+    Checked atoms(port.thread(), tuning_);
     Checked::Cell& mine = phases_[port.thread().id()];
     if (!enter(atoms, broken_, mine, phase)) {
       is_told(port);
       return false;
     }
-    const bool passed = pass(port, barrier, ticket, set, value);
+    const bool passed = pass(port, barrier, ticket);
     if (!passed) is_told(port);
     port.read(memory_);  // what destroy frees is still there
     leave(atoms, mine, phase);
@@ -148,7 +146,7 @@ class Rehearsal {
 
   /// Whoever fails knows who broke the barrier, and sees what that one did before.
   void is_told(Checked& port) {
-    Checked::Atoms atoms(port.thread(), tuning_);
+    Checked atoms(port.thread(), tuning_);
     const Word why = why_broken(atoms, broken_);
     port.thread().check(why != 0, "somebody gave up, and the barrier is whole");
     port.thread().check(port.read(notes_[why - 1]) == 1, "the note of who broke it is not there");
@@ -159,7 +157,7 @@ class Rehearsal {
     const Word chosen = port.thread().choose(1 + waits_with_an_end);
     const unsigned me = port.thread().id();
     port.set_patience({&broken_, chosen - 1, [this, &port, me] {
-                         Checked::Atoms atoms(port.thread(), tuning_);
+                         Checked atoms(port.thread(), tuning_);
                          port.write(notes_[me], Word{1});
                          break_for_all(atoms, broken_, me + 1);
                        }});
@@ -168,17 +166,15 @@ class Rehearsal {
   /// One of them, anyone, frees the memory as soon as its own last wait has returned.
   void destroy(Checked& port) {
     if (port.read(destroyer_) != port.thread().id()) return;
-    Checked::Atoms atoms(port.thread(), tuning_);
+    Checked atoms(port.thread(), tuning_);
     for (Checked::Cell& phase : phases_) await_left(atoms, phase);
     port.write(memory_, Word{1});
   }
 
-  bool pass(Checked& port, const B& barrier, typename B::Ticket& ticket, unsigned set, Word value) {
+  bool pass(Checked& port, const B& barrier, typename B::Ticket& ticket) {
     if constexpr (B::traits.splits) {
       if (scenario_.variant == Variant::split) {
-        if (!barrier.arrive(port, ticket)) return false;
-        port.write(halfway_[set][port.thread().id()], value);
-        return barrier.depart(port, ticket);
+        return barrier.arrive(port, ticket) && barrier.depart(port, ticket);
       }
     }
     return barrier.wait(port, ticket);
@@ -207,7 +203,6 @@ class Rehearsal {
   Checked::Cells cells_;
   Checked::Cells others_;
   std::array<std::vector<Checked::Plain<Word>>, 2> data_;
-  std::array<std::vector<Checked::Plain<Word>>, 2> halfway_;
   std::array<Checked::Plain<Word>, 2> completed_;
   Checked::Cell broken_{};
   std::vector<Checked::Cell> phases_;

@@ -163,16 +163,16 @@ class Participant {
 
   /// Inside a barrier, outside again, and its end: machine/lifetime.hpp.
   void go_in() {
-    Checked::Atoms atoms(thread_, tuning_);
+    Checked atoms(thread_, tuning_);
     enter(atoms, room_.broken, room_.phases[thread_.id()], 0);
   }
   void go_out() {
-    Checked::Atoms atoms(thread_, tuning_);
+    Checked atoms(thread_, tuning_);
     thread_.read(room_.memory.location);  // what destroy frees is still there
     leave(atoms, room_.phases[thread_.id()], 0);
   }
   void destroy() {
-    Checked::Atoms atoms(thread_, tuning_);
+    Checked atoms(thread_, tuning_);
     for (Checked::Cell& phase : room_.phases) await_left(atoms, phase);
     thread_.write(room_.memory.location, 1);
   }

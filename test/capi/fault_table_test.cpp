@@ -282,7 +282,8 @@ TEST(Row, ACancelledThreadFinishesItsFirstWait) {
 /// A process that its parent's death does not end, and what it says.
 struct Orphan {
   std::atomic<int> pid;
-  std::atomic<int> status;  ///< + 1
+  std::atomic<int> status;         ///< + 1
+  std::atomic<bool> knows_parent;  ///< all have met: before, nobody knows who is missing
 };
 
 TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
@@ -303,11 +304,15 @@ TEST(Row, AParentsDeathIsAParticipantsAndNoMore) {
         }
         orphan->status = status + 1;
       });
-      while (takes_part && muster_barrier_wait(barrier.handle(), 2) == MUSTER_OK) usleep(100);
+      while (takes_part && muster_barrier_wait(barrier.handle(), 2) == MUSTER_OK) {
+        orphan->knows_parent = true;
+        usleep(100);
+      }
       pause();
     });
     while (orphan->pid == 0) std::this_thread::yield();
     std::thread killer([&] {
+      while (takes_part && !orphan->knows_parent) std::this_thread::yield();
       usleep(5'000);
       parent.kill();
     });

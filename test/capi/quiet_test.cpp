@@ -256,7 +256,7 @@ TEST_P(Silent, SpinningWaitsMakeNoSystemCall) {
     // Where others take the CPUs, waits get long, and long ones may make system calls. A barrier
     // that always makes one fails each time.
     std::string end;
-    for (int tries = 5; tries > 0; --tries) {
+    for (int tries = 30; tries > 0; --tries) {
       end = end_under_filter(GetParam(), "spin", shared);
       if (end != "was ended by signal 31 (SYS)") break;
     }
