@@ -37,6 +37,8 @@ def found(data, rows):
     for mapping in in_order(rows, "map_by"):
         last = sorted((row for row in rows if row["ranks"] == ranks and row["map_by"] == mapping),
                       key=lambda row: row["latency_us"])
+        if not last:
+            continue  # Ctrl-C came before
         others = [row for row in last if row["algorithm"] != "auto"]
         auto = next((row for row in last if row["algorithm"] == "auto"), None)
         by = f", by {mapping}" if len(in_order(rows, "map_by")) > 1 else ""

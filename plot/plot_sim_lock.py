@@ -186,6 +186,8 @@ def found(data, rows):
                        if row["threads"] == threads and row["pattern"] == pattern),
                       key=lambda row: -row["throughput_ops_s"])
         last = [row for row in last if not mark([row])] or last
+        if not last:
+            continue  # Ctrl-C came before
         sentences.append(f"{pattern}, {last[0]['lock']} does "
                          f"{last[0]['throughput_ops_s'] / 1e6:.3g} million sections a second")
         if len(last) > 1:

@@ -105,8 +105,9 @@ MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options*
 MUSTER_API size_t muster_lock_memory(void);
 
 /** Executes `section(argument)` in mutual exclusion with all sections of this lock, and returns
- * after it; its writes are then visible, and errno is what it left, unless that is 0. Sections may nest, in other
- * locks. A thread's first call may allocate. No cancellation point, but for those in the section.
+ * after it; its writes are then visible, and errno is what it left, unless that is 0. Sections may
+ * nest, in other locks. A thread's first call may allocate. No cancellation point, but for those in
+ * the section.
  * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.
  * MUSTER_EBUSY: the lock was made before a fork, in the parent.
  * MUSTER_EPEER: a process or thread died in a section of this "robust" lock (EOWNERDEAD), or
