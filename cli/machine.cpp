@@ -225,8 +225,11 @@ void run_measure(MeasureArguments& arguments) {
   measured.machine = as_written_to(arguments.output, std::move(measured.machine));
   if (arguments.measure.progress) note("\r{:<30}\r", "");
   const std::vector<sim::Closure> closures = sim::closures_of(measured.results);
-  if (!arguments.output.empty()) write_machine(arguments.output, measured.machine);
-  fmt::print("{}", arguments.json ? to_json(measured, closures) : to_text(measured, closures));
+  write_and_print(
+      [&] {
+        if (!arguments.output.empty()) write_machine(arguments.output, measured.machine);
+      },
+      arguments.json ? to_json(measured, closures) : to_text(measured, closures));
 }
 
 }  // namespace

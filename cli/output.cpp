@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -315,17 +316,29 @@ void ResultFiles::prepare() const {
   if (!table_type.empty()) expect_writable(path(table_type));
 }
 
+void write_and_print(const std::function<void()>& write, const std::string& said) {
+  std::exception_ptr failed;
+  try {
+    write();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  fmt::print("{}", said);
+  std::fflush(stdout);
+  if (failed) std::rethrow_exception(failed);
+}
+
 void ResultFiles::write(const std::string& json, const std::string& table,
                         const std::string& said) const {
-  if (!folder.empty()) {
+  const auto write_files = [&] {
+    if (folder.empty()) return;
     std::vector<std::pair<std::string, std::string>> files{{path("json"), json}};
     if (!table_type.empty()) files.emplace_back(path(table_type), table);
     const FolderLock alone(path("json"));
     keep_earlier(files);
     for (const auto& [file, text] : files) write_file(file, text);
-  }
-  fmt::print("{}", said);
-  std::fflush(stdout);
+  };
+  write_and_print(write_files, said);
   if (folder.empty()) return;
   const Plot plotted = plot(script, path("json"), folder);
   note("Written: {}{}{}\n", printable(path("json")), table_type.empty() ? "" : ", ." + table_type,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -103,6 +104,10 @@ void keep_earlier(const std::vector<std::pair<std::string, std::string>>& files)
 
 /// write_and_tell() of what a run found: keep_earlier() first, both under a FolderLock.
 void write_run(const std::string& path, const std::string& text);
+
+/// Writes, and then prints `said`: whoever reads that may be gone. What cannot be written is
+/// printed all the same; then throws what `write` does.
+void write_and_print(const std::function<void()>& write, const std::string& said);
 
 /// The files of a measurement: `<folder>/<stem>.json`, the same as a table, and the pictures
 /// (`.png`, `.svg`) that plot/`script` makes of the first.

@@ -47,17 +47,19 @@ static int do_minimum(void* comm, int* value) {
 
 static int do_barrier(void* comm) { return mpi->Barrier(handle_of(comm)); }
 
-/* What goes wrong on a communicator of ours is told on the program's: to nobody's handler here. */
+/* What goes wrong on a communicator of ours is told on the program's: to nobody's handler here. And
+ * where no context id is left the MPI's own barrier has to serve: the program's handler, which may
+ * end the job, is set aside. */
 static int do_split(void* comm, bool leads, void** leaders) {
   void* written = NULL;
-  void* handler =
-      NULL; /* the program's: without a context id its barrier has to serve, not abort */
-  int status = mpi->Comm_get_errhandler(handle_of(comm), &handler);
-  if (status == 0) status = mpi->Comm_set_errhandler(handle_of(comm), mpi->errors_return);
-  if (status != 0) return status;
-  status = mpi->Comm_split(handle_of(comm), leads ? 0 : mpi->undefined, 0, &written);
-  mpi->Comm_set_errhandler(handle_of(comm), handle_from(mpi, &handler));
-  mpi->Errhandler_free(&handler);
+  void* handler = NULL;
+  const bool has_handler = mpi->Comm_get_errhandler(handle_of(comm), &handler) == 0;
+  if (has_handler) mpi->Comm_set_errhandler(handle_of(comm), mpi->errors_return);
+  const int status = mpi->Comm_split(handle_of(comm), leads ? 0 : mpi->undefined, 0, &written);
+  if (has_handler) {
+    mpi->Comm_set_errhandler(handle_of(comm), handle_from(mpi, &handler));
+    mpi->Errhandler_free(&handler);
+  }
   if (status != 0 || !leads) return status;
   const mpi_handle made = handle_from(mpi, &written);
   *leaders = (void*)made; /* NOLINT: a handle */

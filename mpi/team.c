@@ -373,14 +373,15 @@ static int attempt(team* of, void* comm, const roster* all, bool fresh, taken* v
 
 static int make_over_messages(team* of, void* comm, uint32_t which) {
   const char* const name = libmuster.message_barrier_names()[which - 1];
-  int opened = mpi->open_channel(comm, &of->channel) == 0;
-  of->has_channel = opened != 0;
-  const int status = mpi->minimum(comm, &opened);
-  if (status != 0) return status;
-  if (opened == 0) {
-    decline(of, "the MPI has no communicator left for barriers over its messages");
-    return 0;
+  const bool opened = mpi->open_channel(comm, &of->channel) == 0;
+  int all_opened = opened;
+  const int status = mpi->minimum(comm, &all_opened);
+  if (status != 0 || all_opened == 0) {
+    if (opened) mpi->close_channel(of->channel);
+    if (status == 0) decline(of, "the MPI has no communicator left for barriers over its messages");
+    return status;
   }
+  of->has_channel = true;
   of->over_messages = libmuster.message_barrier_named(name);
   of->kind = team_messages;
   if (settings->verbose >= tells_choices && of->rank == 0) {

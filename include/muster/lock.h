@@ -179,13 +179,13 @@ MUSTER_API int muster_lock_post(muster_lock* lock, muster_section section, void*
  * is not before that section ends: do not wait for it. MUSTER_EBUSY: as muster_lock_execute(). */
 MUSTER_API int muster_lock_prepare_wait(muster_lock* lock);
 
-/** Inside a section of `lock`, which is the innermost one, or where the lock is acquired: gives it
- * up, calls `outside(argument)` there and then, on the thread that executes the section, and takes
- * the lock again. What the lock protects may then be changed by others. Locks of sections around it
- * stay taken meanwhile. In `outside` the thread is as outside of this section: it may execute
- * sections of the same lock, and what it throws ends the program (std::terminate). errno is what it
- * left. Not a cancellation point, nor is what it calls. A fork's child that is made in there has no
- * lock when it comes back: let it call exec or _exit.
+/** Inside a section of `lock`, which is the innermost one, or where the lock is acquired: executes
+ * what was posted to it, gives it up, calls `outside(argument)` there and then, on the thread that
+ * executes the section, and takes the lock again. What the lock protects may then be changed by
+ * others. Locks of sections around it stay taken meanwhile. In `outside` the thread is as outside
+ * of this section: it may execute sections of the same lock, and what it throws ends the program
+ * (std::terminate). errno is what it left. Not a cancellation point, nor is what it calls. A fork's
+ * child that is made in there has no lock when it comes back: let it call exec or _exit.
  * MUSTER_EINVAL outside of such a section, and in a section of another lock inside of it: nothing
  * was called; so with MUSTER_ENOTSUP: the lock was made without `unlocks` (only "auto" and "rcl"
  * need it), or its kind cannot. MUSTER_EPEER, after the call and with the lock taken: as
@@ -250,11 +250,12 @@ MUSTER_API void muster_lock_destroy(muster_lock* lock);
  * for another, muster_cond_wait() returns MUSTER_ENOTSUP. So does this, for kinds whose clients
  * always do that. */
 MUSTER_API int muster_cond_create(muster_cond** cond, muster_lock* lock);
-/** Inside a section of its lock, which is the innermost one: gives the lock up, waits to be
- * signalled, takes it again. Locks of sections around it stay taken meanwhile. It may return
- * without a signal: test again. Not a cancellation point. MUSTER_EINVAL outside of such a section,
- * and in a section of another lock inside of it. MUSTER_EPEER, with the lock taken: a process died
- * meanwhile in a section of this shared lock; leave the section, and see muster_lock_recover().
+/** Inside a section of its lock, which is the innermost one: executes what was posted to the lock,
+ * gives it up, waits to be signalled, takes it again. Locks of sections around it stay taken
+ * meanwhile. It may return without a signal: test again. Not a cancellation point. MUSTER_EINVAL
+ * outside of such a section, and in a section of another lock inside of it. MUSTER_EPEER, with the
+ * lock taken: a process died meanwhile in a section of this shared lock; leave the section, and see
+ * muster_lock_recover().
  * MUSTER_EBUSY, as from all of these: the condition was made before a fork, in the parent. */
 MUSTER_API int muster_cond_wait(muster_cond* cond);
 /** The same for `timeout_ns` at most: then MUSTER_ETIMEDOUT, with the lock taken again. Zero or

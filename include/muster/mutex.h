@@ -14,13 +14,14 @@
  * over for a millisecond has the mutex next. It is `muster run --mutex cna`, the algorithm that
  * `muster check` explores: Dice and Kogan, Compact NUMA-aware locks, EuroSys 2019.
  *
- * It belongs to one process, is not recursive, and is unlocked by the thread that locked it;
- * neither is checked. In place of a PTHREAD_MUTEX_RECURSIVE lock it in the outer function only, or
- * leave the program as it is: `muster run --mutex cna` serves those, too. C has no condition for
- * it. All zero is a free mutex; a free one needs no destruction. In a fork's child a mutex that
- * another thread held stays taken, as with pthread_mutex_t; who waited there is forgotten. No
- * function here is a cancellation point or changes errno, nor allocates after a thread's first
- * wait. Lock and unlock of a free mutex are one atomic operation each, in line.
+ * It belongs to one process, is not recursive, is not for signal handlers, and is unlocked by the
+ * thread that locked it; none of that is checked. In place of a PTHREAD_MUTEX_RECURSIVE lock it in
+ * the outer function only, or leave the program as it is: `muster run --mutex cna` serves those,
+ * too. C has no condition for it. All zero is a free mutex; a free one needs no destruction. In a
+ * fork's child a mutex that another thread held stays taken, as with pthread_mutex_t; who waited
+ * there is forgotten. No function here is a cancellation point or changes errno, nor allocates
+ * after a thread's first wait. Lock and unlock of a free mutex are one atomic operation each, in
+ * line.
  */
 #ifndef MUSTER_MUTEX_H
 #define MUSTER_MUTEX_H

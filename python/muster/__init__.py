@@ -31,7 +31,7 @@ class Barrier(_barrier.Barrier):
     def __reduce__(self):
         from multiprocessing import reduction
 
-        return _rebuild, (reduction.DupFd(self._fd), type(self), self._arguments)
+        return _rebuild, (reduction.DupFd(self._fd), type(self), self._arguments), self.__dict__
 
     def __repr__(self):
         state = "broken" if self.broken else f"waiters={self.n_waiting}/{self.parties}"

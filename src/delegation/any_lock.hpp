@@ -88,8 +88,8 @@ class AnyLock {
   /// Of threads of which `quick` is this lock. Null: none ever is.
   ShortWay short_way() const { return short_way_; }
   /// Has it executed some time, after this client's earlier ones; may return before. Where there is
-  /// no server it is executed at once; in a section of this lock, right after that one. Throws as
-  /// execute().
+  /// no server it is executed at once; in a section of this lock, right after that one (defer()).
+  /// Throws as execute().
   virtual void post(Section section) {
     const NoCancellation whole;  // what is posted is executed wholly
     if (!Inside::of(this)) return execute(section);
@@ -114,12 +114,12 @@ class AnyLock {
   void release();
 
   /// What a section of this lock, which is_innermost(), does without it, in a thread that is not
-  /// cancelled: gives the lock up, calls `body`, and takes it again. A server's spare goes on
-  /// meanwhile; other locks that the thread has stay taken. `body` finds in errno what the section
-  /// has left there, and the section what `body` has. In a fork's child that is made meanwhile the
-  /// lock is not taken: who has it is the parent's. Throws Error, with the lock as it was:
-  /// unsupported where others execute the sections; busy in a fork's child of before. With the lock
-  /// taken: peer, a process died in a section meanwhile.
+  /// cancelled: executes what was posted to the lock, gives it up, calls `body`, and takes it
+  /// again. A server's spare goes on meanwhile; other locks that the thread has stay taken. `body`
+  /// finds in errno what the section has left there, and the section what `body` has. In a fork's
+  /// child that is made meanwhile the lock is not taken: who has it is the parent's. Throws Error,
+  /// with the lock as it was: unsupported where others execute the sections; busy in a fork's child
+  /// of before. With the lock taken: peer, a process died in a section meanwhile.
   void unlocked(Section body);
   /// Sections of this lock may wait for conditions from now on.
   virtual void allow_conditions();
@@ -155,8 +155,8 @@ class AnyLock {
   /// No other lock of this process has or had it; not 0.
   std::uint64_t number_ever() const { return number_ever_; }
 
-  /// From inside a section of this lock: has it executed right after that section, by whoever
-  /// executes that one.
+  /// From inside a section of this lock: has it executed right after that section, or before that
+  /// gives the lock up, by whoever executes that one.
   void defer(Section section);
   bool has_deferred() const { return !deferred_.empty(); }
   /// In a section of this lock, or for one that is: its executor looks, after that, for posts that

@@ -11,8 +11,10 @@ namespace muster::delegation {
 /// Not in any_lock.cpp: it needs the station, which needs locks.
 void AnyLock::unlocked(Section body) {
   Thread& thread = this_thread;
-  require_held_here();
-  if (!run_deferred()) require_held_here();  // `body` may wait for these, one of which may fork
+  do {
+    admit_process();
+    require_held_here();
+  } while (!run_deferred());  // `body` may wait for these, one of which may fork
   const unsigned process = generation();
   int error = errno;
   const Share::Turn turn = share_ != nullptr ? share_->turn() : Share::Turn();

@@ -75,13 +75,12 @@ Delegated::~Delegated() {
 bool Delegated::await_callers(std::int64_t end_ns) {
   await_kept_posts(*this);
   station_->await_executed(auto_.desk().lock, [this](unsigned seat) { return has_client(seat); });
-  if (!AnyLock::await_callers(end_ns)) return false;
-  // A thread that has acquired it and ended never gives it back.
+  // Who has acquired it is calling from its release on; or has ended, and never gives it back.
   for (unsigned looks = 0; auto_.desk().held->value.load(std::memory_order_acquire) != 0; ++looks) {
     if (now_ns() >= end_ns) return false;
     linger(looks);
   }
-  return true;
+  return AnyLock::await_callers(end_ns);
 }
 
 Delegated::Client Delegated::find_client(const Depth& depth) {
@@ -429,12 +428,8 @@ const char* Delegated::way(const Counters& c, bool has_server) const {
     if (!has_server) return "executed by their own clients: it has no server now";
     return "sent to the server: rcl does that with all, while it has one";
   }
-  if (by_server * 2 > all) {
-    return "mostly sent to a server: clients meet at the lock";
-  }
-  if (by_server * 10 > all) {
-    return "partly sent to a server: clients meet at times";
-  }
+  if (by_server * 2 > all) return "mostly sent to a server: clients meet at the lock";
+  if (by_server * 10 > all) return "partly sent to a server: clients meet at times";
   if (c.combined * 10 > all) {
     return "combined: clients meet at the lock, and whoever has it executes for the others";
   }

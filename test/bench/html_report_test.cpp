@@ -136,7 +136,7 @@ TEST(HtmlReport, SplitsWaits) {
   const std::string page = html_report({"r", {}, {job}, {}});
   EXPECT_THAT(page, HasSubstr("MPI_COMM_&lt;WORLD&gt;"));
   EXPECT_THAT(page, HasSubstr("<td class=n>500 ms</td><td class=n>400 ms (80 %)</td>"
-                              "<td class=n>100 ms (20 %)</td><td>rank 1, 99 %</td>"));
+                              "<td class=n>100 ms (20 %)</td><td>its rank 1, 99 %</td>"));
   EXPECT_THAT(page, HasSubstr("<td class=n>not known</td>"));
   EXPECT_THROW(html_report({"r", {}, {Json{{"communicators", 1}}}, {}}), Error);
 }

@@ -43,6 +43,7 @@ def wait_for(condition):
 class OfTwo(muster.Barrier):
     def __init__(self):
         super().__init__(2)
+        self.told = []
 
 
 def cross(barrier, times, places):
@@ -146,6 +147,7 @@ class Processes(unittest.TestCase):
             pair[0].send(barrier)
             same = pair[1].recv()
             self.assertIs(type(same), type(barrier))
+            self.assertEqual(vars(same), vars(barrier))
             thread = threading.Thread(target=same.wait)
             thread.start()
             barrier.wait(LONG)
