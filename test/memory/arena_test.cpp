@@ -18,14 +18,15 @@ int allocations_left = -1;
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: else they seem not to go together.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   void* const memory = allocations_left != 0 ? std::malloc(bytes) : nullptr;
   if (memory == nullptr) throw std::bad_alloc();
   if (allocations_left > 0) --allocations_left;
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace muster {
 namespace {
