@@ -126,13 +126,11 @@ void ProgressLine::show(double share, const std::string& what, std::optional<dou
   const double passed_s = std::chrono::duration<double>(now - start_).count();
   const double done = std::clamp(share, 0.0, 1.0);
   // The time since the start says nothing of the rest while next to nothing is done.
-  if (!left_s && done >= share_that_tells && done < 0.995)
-    left_s = std::ceil(passed_s / done - passed_s);
-  // What takes longer than was thought has no share that is known.
-  const bool is_known = left_s || done < 0.995;
-  const std::string text = is_known ? fmt::format("{:3.0f} %{}: {}", 100 * done,
-                                                  left_s ? ", " + left(*left_s) : "", what)
-                                    : what;
+  const bool is_overdue = !left_s && done >= 0.995;  // than was thought: no share is known
+  if (!left_s && done >= share_that_tells) left_s = std::ceil(passed_s / done - passed_s);
+  const std::string text = is_overdue ? what
+                                      : fmt::format("{:3.0f} %{}: {}", 100 * done,
+                                                    left_s ? ", " + left(*left_s) : "", what);
   if (terminal_) {
     note("\r{:<{}.{}}", text, columns(), columns());
     std::fflush(stderr);

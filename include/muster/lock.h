@@ -57,7 +57,7 @@ typedef struct muster_lock_options {
                             keeps it alive. */
   void* memory; /**< between processes, for "robust" (then the default kind): muster_lock_memory()
                    bytes, aligned to 128, which the caller shares; default NULL */
-  int attach;   /**< nonzero: another process has made the lock that is there; once a process */
+  int attach;   /**< nonzero: another process has made the lock that is there */
   const char* own_server; /**< "rcl" and "auto", instead of `server`: one of this lock's own, placed
                              when the lock is made [PS18, Algorithm 1] and ended with it. "pack" or
                              "spread" (RCLLockInitNUMA), or CPUs (RCLLockInitDefault), as
@@ -105,7 +105,7 @@ MUSTER_API int muster_lock_create(muster_lock** lock, const muster_lock_options*
 MUSTER_API size_t muster_lock_memory(void);
 
 /** Executes `section(argument)` in mutual exclusion with all sections of this lock, and returns
- * after it; its writes are then visible, and errno is what it left, unless that is 0. Sections may
+ * after it; its writes are then visible, and errno is what it left, if that is not 0. Sections may
  * nest, in other locks. A thread's first call may allocate. No cancellation point, but for those in
  * the section.
  * MUSTER_EINVAL: the caller is in a section of this very lock, and would wait for itself.

@@ -56,8 +56,8 @@ MUSTER_API int muster_memory_numa(const void* block);
 
 /** Tells where all servers are now: their NUMA nodes by the operating system's numbers (as
  * /sys/devices/system/node counts), each once or once a server; none: there is no server. A number
- * that stands for no NUMA node, or for one without memory for this process: default allocation,
- * but on one NUMA node, where none is asked after.
+ * that stands for no NUMA node, or for one without memory for this process: default allocation.
+ * A machine of one NUMA node takes any number, and binds nothing.
  * Returns when memory is where it should be: at the first server, after all pages of older blocks
  * have been moved.
  * MUSTER_EINVAL: no list. */

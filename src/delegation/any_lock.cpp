@@ -291,7 +291,7 @@ namespace {
 /// What `t` has kept, and before that who has asked for the sections of these levels and waits.
 void execute_kept_posts_of(Thread& t, const Level* at, AnyLock& lock) {
   for (; at != nullptr; at = at->outer) {
-    if (at->asker != nullptr) execute_kept_posts_of(*at->asking, at->asker, lock);
+    if (at->asker != nullptr) execute_kept_posts_of(*at->asker->asker, &at->asker->asked_in, lock);
   }
   if (t.kept == nullptr) return;
   std::vector<Kept::Post>& posts = t.kept->posts;

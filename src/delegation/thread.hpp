@@ -31,6 +31,7 @@ namespace muster::delegation {
 
 class AnyLock;
 struct Level;
+struct Nested;
 class Station;
 
 /// Threads that use locks at once, and sections nested in them, at most; beyond, execute() throws
@@ -210,9 +211,8 @@ class Depth {
 struct Level {
   AnyLock* lock = nullptr;
   Level* outer = nullptr;
-  bool in_section = false;       ///< acquired in a section, which releases it
-  const Level* asker = nullptr;  ///< in which the section that is executed was asked for
-  Thread* asking = nullptr;      ///< who waits there for it
+  bool in_section = false;        ///< acquired in a section, which releases it
+  const Nested* asker = nullptr;  ///< as what the section that is executed was asked for
 };
 
 /// Who executes a section, and of which lock; restored at its end.
@@ -259,13 +259,7 @@ class Inside {
   }
 
  private:
-  static bool any_from(const Level& innermost, auto is) noexcept {
-    for (const Level* at = &innermost; at != nullptr; at = at->outer) {
-      if (at->lock != nullptr && is(at->lock)) return true;
-      if (at->asker != nullptr && any_from(*at->asker, is)) return true;
-    }
-    return false;
-  }
+  static bool any_from(const Level& innermost, auto is) noexcept;
 
   Thread& thread_;
   // What was before.
@@ -285,7 +279,7 @@ struct Nested {
     const auto& self = *static_cast<Nested*>(nested);
     Thread& t = this_thread;
     if (self.asker == &t) return self.section.function(self.section.argument);
-    Level asked{nullptr, t.outer, false, &self.asked_in, self.asker};
+    Level asked{nullptr, t.outer, false, &self};
     t.outer = &asked;
     self.section();
     if (t.outer != &asked) [[unlikely]]
@@ -293,6 +287,14 @@ struct Nested {
     t.outer = asked.outer;
   }
 };
+
+bool Inside::any_from(const Level& innermost, auto is) noexcept {
+  for (const Level* at = &innermost; at != nullptr; at = at->outer) {
+    if (at->lock != nullptr && is(at->lock)) return true;
+    if (at->asker != nullptr && any_from(at->asker->asked_in, is)) return true;
+  }
+  return false;
+}
 
 /// Threads made in here are no workers, and get no signals but those of their own faults and of
 /// profilers: what is sent to the process is for the threads that it knows of.

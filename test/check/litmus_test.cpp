@@ -467,5 +467,14 @@ TEST(Begun, AWaitThatIsNotOverIsExplored) {
   EXPECT_EQ(0U, program.memory.initial(y));
 }
 
+TEST(Litmus, WhatIsNotModelledIsRefused) {
+  const Body plain = [](Thread& t) { t.write(x, 1); };
+  const Body atomic = [](Thread& t) { t.load(x, rlx); };
+  for (const auto& bodies : {std::vector{plain, atomic}, std::vector{atomic, plain}}) {
+    EXPECT_THROW(explore(bodies), Error) << "a word that is plain data and an atomic";
+  }
+  EXPECT_THROW(explore({[](Thread& t) { t.load(x, sc); }}), Error) << "an SC access";
+}
+
 }  // namespace
 }  // namespace muster::check

@@ -164,6 +164,11 @@ TEST_F(MachineCommand, AMachineAndItsTopologyMoveTogether) {
     return read(folder_ / machine);
   };
   EXPECT_THAT(to("here/m.machine"), HasSubstr("\ntopology file below/t.xml "));
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "here");
+  static_cast<void>(import(matrix_of(20, 20), {"--topology", xml, "--output", "new.machine"}));
+  fs::current_path(before);
+  EXPECT_THAT(read(folder_ / "here/new.machine"), HasSubstr("\ntopology file below/t.xml "));
   fs::create_directories(folder_ / "there");
   EXPECT_THAT(to("there/m.machine"), HasSubstr("\ntopology file " + xml + " "));
   fs::rename(folder_ / "here", folder_ / "moved");
